@@ -8,13 +8,7 @@ from memd.ctl.daemon_process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.terminal import Outcome
-from memd.ctl.service.installation import (
-    ServiceInstallation,
-    ServicePlan,
-    execute_plan,
-    find_own_installation,
-    managed_state,
-)
+from memd.ctl.service import installation
 from memd.ctl.service.supervisor import ManagedService
 from memd_client.errors import DaemonNotRunning, MemdClientError
 
@@ -25,8 +19,8 @@ _STEP_S = 0.02
 
 def run_down(call: Call) -> Outcome:
     """Ask it to end, and wait until it has."""
-    service = find_own_installation(call.environ, call.places)
-    managed = managed_state(service, call.environ)
+    service = installation.find_own_installation(call.environ, call.places)
+    managed = installation.managed_state(service, call.environ)
     # First, and without connecting: that would have systemd start what is to be stopped.
     if service is not None and managed is not None and _is_the_managers(call, managed):
         return _have_stopped(call, service, managed)
@@ -103,10 +97,12 @@ def _is_the_managers(call: Call, managed: ManagedService) -> bool:
     return (managed.pid is not None or managed.waits) and holder in {None, managed.pid}
 
 
-def _have_stopped(call: Call, service: ServiceInstallation, managed: ManagedService) -> Outcome:
+def _have_stopped(call: Call, service: installation.ServiceInstallation, managed: ManagedService) -> Outcome:
     """Left to itself, the manager would start it again."""
     began = time.monotonic()
-    execute_plan(ServicePlan(after=service.supervisor.stop(managed)), service, call.environ)
+    installation.execute_plan(
+        installation.ServicePlan(after=service.supervisor.stop(managed)), service, call.environ
+    )
     took_s = time.monotonic() - began
     name, pid = service.supervisor.name, managed.pid
     data = {"was_running": pid is not None, "pid": pid, "took_s": round(took_s, 3), "service": name}

@@ -13,15 +13,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from memd.ctl.call import Call
-from memd.ctl.integrations.hook_context import (
-    DailyNote,
-    HookInput,
-    format_hits,
-    format_notes,
-    parse_input,
-    query_of,
-    read_input,
-)
+from memd.ctl.integrations import hook_context
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
@@ -60,12 +52,14 @@ def run_hook(call: Call) -> Outcome:
 
 def _answer(call: Call, until: float) -> dict[str, Any] | None:
     """The reply in the form that the program expects; None for no reply."""
-    told = parse_input(b"" if os.isatty(0) else read_input(0, until))
+    told = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
     match call.options.event:
         case "session-start":
-            return _brought("SessionStart", told, format_notes(list(_session_started(call, told, until))))
-        case "user-prompt" if (asked := query_of(told.prompt)) is not None:
-            return _brought("UserPromptSubmit", told, format_hits(_found(call, asked, until)))
+            return _brought(
+                "SessionStart", told, hook_context.format_notes(list(_session_started(call, told, until)))
+            )
+        case "user-prompt" if (asked := hook_context.query_of(told.prompt)) is not None:
+            return _brought("UserPromptSubmit", told, hook_context.format_hits(_found(call, asked, until)))
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:
                 memd.sync(wait=False, vectors=False, **_asker(call))
@@ -74,7 +68,9 @@ def _answer(call: Call, until: float) -> dict[str, Any] | None:
             return None
 
 
-def _session_started(call: Call, told: HookInput, until: float) -> Iterator[DailyNote]:
+def _session_started(
+    call: Call, told: hook_context.HookInput, until: float
+) -> Iterator[hook_context.DailyNote]:
     """Today's and yesterday's notes, once what was written to them is indexed."""
     key = _asker(call)["session_key"]
     # A session on the owner's own machine; the name keeps one session from standing for another.
@@ -86,18 +82,18 @@ def _session_started(call: Call, told: HookInput, until: float) -> Iterator[Dail
             yield _note(call, f"memory/{_date(time.localtime(), day)}.md", until)
 
 
-def _note(call: Call, path: str, until: float) -> DailyNote:
+def _note(call: Call, path: str, until: float) -> hook_context.DailyNote:
     """The note, or of a long one its last lines."""
     with _client(call, until) as memd:
         beginning = memd.get(path, **_asker(call))
         if beginning.next_line is None:
-            return DailyNote(path, beginning.text)
+            return hook_context.DailyNote(path, beginning.text)
         last_line = beginning.total_lines or 1
         from_end = last_line - _END_LINES + 1
         if from_end <= beginning.next_line:
             whole = _read_on(call, memd, path, beginning.next_line)
             if whole.is_to_end:
-                return DailyNote(path, f"{beginning.text}{_end(beginning)}{whole.text}")
+                return hook_context.DailyNote(path, f"{beginning.text}{_end(beginning)}{whole.text}")
         # Of lines that are so long that there are too many pieces, the last alone.
         for line in (from_end, last_line):
             end = _read_on(call, memd, path, max(line, 1))
@@ -106,7 +102,7 @@ def _note(call: Call, path: str, until: float) -> DailyNote:
         return msgspec.structs.replace(end, is_from_start=False)
 
 
-def _read_on(call: Call, memd: Client, path: str, line: int) -> DailyNote:
+def _read_on(call: Call, memd: Client, path: str, line: int) -> hook_context.DailyNote:
     """What stands from a line on, in so many pieces at most."""
     pieces: list[str] = []
     following: int | None = line
@@ -115,7 +111,7 @@ def _read_on(call: Call, memd: Client, path: str, line: int) -> DailyNote:
             note = memd.get(path, start_line=following, **_asker(call))
             pieces += [note.text, _end(note)]
             following = note.next_line
-    return DailyNote(path, "".join(pieces).removesuffix("\n"), is_to_end=following is None)
+    return hook_context.DailyNote(path, "".join(pieces).removesuffix("\n"), is_to_end=following is None)
 
 
 def _end(note: Note) -> str:
@@ -152,7 +148,7 @@ def _client(call: Call, until: float) -> Client:
     return Client(call.places.socket, max(until - time.monotonic(), 0.01))
 
 
-def _brought(event: str, told: HookInput, block: str | None) -> dict[str, Any] | None:
+def _brought(event: str, told: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:
     if block is None:
         return None
     return {"hookSpecificOutput": {"hookEventName": told.event or event, "additionalContext": block}}

@@ -13,13 +13,7 @@ from memd.ctl.daemon_process import find_holder, is_held, require_usable_socket
 from memd.ctl.failures import ERROR, NOT_FOUND, NOT_RUNNING, Failed
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.terminal import Outcome
-from memd.ctl.service.installation import (
-    ServiceInstallation,
-    ServicePlan,
-    await_service,
-    execute_plan,
-    find_installation,
-)
+from memd.ctl.service import installation
 from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, query_manager
 from memd.ctl.service.supervisor import InstalledUnits, ManagedService
 
@@ -32,7 +26,7 @@ def run_service(call: Call, platform: str = sys.platform) -> Outcome:
         platform: As in sys.platform.
     """
     hardened = call.options.action == "install" and call.options.hardened
-    found = find_installation(call.environ, call.places, platform=platform, hardened=hardened)
+    found = installation.find_installation(call.environ, call.places, platform=platform, hardened=hardened)
     if found is None:
         raise Failed(
             "no_service_manager",
@@ -55,23 +49,23 @@ def run_service(call: Call, platform: str = sys.platform) -> Outcome:
 # --- install
 
 
-def _install(call: Call, found: ServiceInstallation, platform: str) -> Outcome:
+def _install(call: Call, found: installation.ServiceInstallation, platform: str) -> Outcome:
     _check(call, platform)
     if call.options.print:
         managed = ManagedService(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
-        return _printed(call, ServicePlan(write=found.units, after=orders))
+        return _printed(call, installation.ServicePlan(write=found.units, after=orders))
     managed = query_manager(found.supervisor, call.environ)
     _refuse_strangers(call, found.installed)
     _refuse_another(call, found)
     _refuse_second(call, found, managed)
     changed = not found.is_current or managed.stale
-    plan = ServicePlan(
+    plan = installation.ServicePlan(
         write=() if found.is_current else found.units,
         after=found.supervisor.install(changed=changed, managed=managed),
     )
-    execute_plan(plan, found, call.environ)
-    pid = await_service(found, call.options.timeout).pid
+    installation.execute_plan(plan, found, call.environ)
+    pid = installation.await_service(found, call.options.timeout).pid
     where = visible(shown(found.main.path, call.places.home))
     text = (
         f"{found.supervisor.name} runs memd (pid {pid}), and starts it at each login; {where} says so."
@@ -111,7 +105,7 @@ def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
             raise Failed("not_changed", f"{name} {_PROBLEMS[one.state]}; it was left alone.", hint)
 
 
-def _refuse_another(call: Call, found: ServiceInstallation) -> None:
+def _refuse_another(call: Call, found: installation.ServiceInstallation) -> None:
     """Raise Failed where another installation has its service there, unless it is to give way."""
     theirs, ours = found.command[:1], found.launch.command[:1]
     if found.main.state != "outdated" or not theirs or theirs == ours or call.options.force:
@@ -123,7 +117,7 @@ def _refuse_another(call: Call, found: ServiceInstallation) -> None:
     )
 
 
-def _refuse_second(call: Call, found: ServiceInstallation, managed: ManagedService) -> None:
+def _refuse_second(call: Call, found: installation.ServiceInstallation, managed: ManagedService) -> None:
     """Raise Failed where a daemon runs that the manager knows nothing of."""
     # Not by connecting: that would have systemd start one.
     socket = call.places.socket
@@ -137,7 +131,7 @@ def _refuse_second(call: Call, found: ServiceInstallation, managed: ManagedServi
             )
 
 
-def _lingers(call: Call, found: ServiceInstallation) -> bool | None:
+def _lingers(call: Call, found: installation.ServiceInstallation) -> bool | None:
     """Whether the service runs without a login; None where that is not known."""
     return lingers(os.getuid(), call.environ) if found.supervisor.name == "systemd" else None
 
@@ -150,7 +144,7 @@ def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
 # --- uninstall, start, stop, restart
 
 
-def _uninstall(call: Call, found: ServiceInstallation) -> Outcome:
+def _uninstall(call: Call, found: installation.ServiceInstallation) -> Outcome:
     name = found.supervisor.name
     there = [one for one in found.installed if one.state != "missing"]
     if not there:
@@ -162,44 +156,44 @@ def _uninstall(call: Call, found: ServiceInstallation) -> Outcome:
     managed = (
         ManagedService(loaded=True) if call.options.print else query_manager(found.supervisor, call.environ)
     )
-    plan = ServicePlan(
+    plan = installation.ServicePlan(
         before=found.supervisor.before_removal(managed),
         remove=tuple(one.path for one in there),
         after=found.supervisor.after_removal(),
     )
     if call.options.print:
         return _printed(call, plan)
-    execute_plan(plan, found, call.environ)
+    installation.execute_plan(plan, found, call.environ)
     files = listed([visible(shown(one.path, call.places.home)) for one in there])
     text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
 
 
-def _change(call: Call, found: ServiceInstallation, action: str) -> Outcome:
+def _change(call: Call, found: installation.ServiceInstallation, action: str) -> Outcome:
     """Start, stop or restart it."""
     if not found.is_installed:
         raise _not_installed(found)
     supervisor = found.supervisor
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
     if call.options.print:
-        return _printed(call, ServicePlan(after=orders(ManagedService(loaded=True))))
+        return _printed(call, installation.ServicePlan(after=orders(ManagedService(loaded=True))))
     managed = query_manager(supervisor, call.environ)
     if action != "stop":
         _refuse_second(call, found, managed)
-    execute_plan(ServicePlan(after=orders(managed)), found, call.environ)
+    installation.execute_plan(installation.ServicePlan(after=orders(managed)), found, call.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
         return Outcome({"pid": None}, text, tuple(_drift(call, found)))
     is_ours = found.is_of_these_places
     pid = (
-        await_service(found, call.options.timeout).pid
+        installation.await_service(found, call.options.timeout).pid
         if is_ours
         else query_manager(supervisor, call.environ).pid
     )
     return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
 
 
-def _printed(call: Call, plan: ServicePlan) -> Outcome:
+def _printed(call: Call, plan: installation.ServicePlan) -> Outcome:
     """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
     files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
     data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}
@@ -218,7 +212,7 @@ def _printed(call: Call, plan: ServicePlan) -> Outcome:
 # --- status
 
 
-def _status(call: Call, found: ServiceInstallation) -> Outcome:
+def _status(call: Call, found: installation.ServiceInstallation) -> Outcome:
     managed, reason = ManagedService(loaded=False), None
     try:
         managed = query_manager(found.supervisor, call.environ)
@@ -263,7 +257,9 @@ _STATES = {
 }
 
 
-def _status_text(call: Call, found: ServiceInstallation, managed: ManagedService, reason: str | None) -> str:
+def _status_text(
+    call: Call, found: installation.ServiceInstallation, managed: ManagedService, reason: str | None
+) -> str:
     name = found.supervisor.name
     if reason is not None:
         head = f"memd is installed with {name}, which cannot be asked how it is."
@@ -281,7 +277,7 @@ def _status_text(call: Call, found: ServiceInstallation, managed: ManagedService
     return "\n".join([head, *lines])
 
 
-def _drift(call: Call, found: ServiceInstallation) -> Iterable[str]:
+def _drift(call: Call, found: installation.ServiceInstallation) -> Iterable[str]:
     """How the installed service differs from the one that would be, and what to do about it."""
     wanted = {unit.path for unit in found.units}
     for one in found.installed:
@@ -300,7 +296,9 @@ def _drift(call: Call, found: ServiceInstallation) -> Iterable[str]:
                 pass
 
 
-def _troubles(found: ServiceInstallation, managed: ManagedService, reason: str | None) -> Iterable[str]:
+def _troubles(
+    found: installation.ServiceInstallation, managed: ManagedService, reason: str | None
+) -> Iterable[str]:
     if reason is not None:
         yield reason
         return
@@ -319,7 +317,7 @@ def _troubles(found: ServiceInstallation, managed: ManagedService, reason: str |
 # --- logs
 
 
-def _logs(call: Call, found: ServiceInstallation) -> Outcome:
+def _logs(call: Call, found: installation.ServiceInstallation) -> Outcome:
     if found.supervisor.name == "launchd":
         return logs.run_logs(call)
     lines = journal_lines(call.environ, lines=logs.wanted_lines(call), follow=call.options.follow)
@@ -339,7 +337,7 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _not_installed(found: ServiceInstallation) -> Failed:
+def _not_installed(found: installation.ServiceInstallation) -> Failed:
     return Failed(
         "not_found",
         f"{found.supervisor.name} has no service of memd.",

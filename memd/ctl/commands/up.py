@@ -14,19 +14,7 @@ from memd.ctl.atomic_write import Overtaken, write_text
 from memd.ctl.call import Call
 from memd.ctl.commands import indexing
 from memd.ctl.commands.config import reloaded
-from memd.ctl.config.edit import (
-    AlreadySearched,
-    Directory,
-    DirectoryChange,
-    NewExtraPath,
-    NewWorkspace,
-    agent_of,
-    change_for,
-    checked_directory,
-    example,
-    with_extra_path,
-    with_workspace,
-)
+from memd.ctl.config import edit
 from memd.ctl.daemon_process import (
     Started,
     await_answer,
@@ -39,13 +27,7 @@ from memd.ctl.failures import BUSY, Failed, UsageError
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.reply_text import total_vectors, vectors_in_words
 from memd.ctl.output.terminal import Outcome
-from memd.ctl.service.installation import (
-    ServicePlan,
-    await_service,
-    execute_plan,
-    find_own_installation,
-    managed_state,
-)
+from memd.ctl.service import installation
 from memd_client.messages import StatusReport, SyncReport
 
 _ANSWERS_S = 60.0  # until a daemon that was started has to answer
@@ -55,9 +37,9 @@ _TIMES = 9  # that the configuration is read again because another program has w
 class WantedAgent(msgspec.Struct, frozen=True):
     """A directory that an agent is to search."""
 
-    directory: Directory
+    directory: edit.Directory
     agent: str
-    change: DirectoryChange
+    change: edit.DirectoryChange
     file: Path  # the configuration
 
     @property
@@ -78,14 +60,16 @@ class UpActions(msgspec.Struct):
 def run_up(call: Call) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
     require_usable_socket(call.places.socket, sys.platform)
-    service = find_own_installation(call.environ, call.places)
+    service = installation.find_own_installation(call.environ, call.places)
     running = find_answer(call.places)
     wanted = None if call.options.directory is None else _written(call, running)
     done = UpActions(by=None if service is None else service.supervisor.name)
-    managed = managed_state(service, call.environ) if running is None else None
+    managed = installation.managed_state(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
-        execute_plan(ServicePlan(after=service.supervisor.start(managed)), service, call.environ)
-        running = await_service(service, call.options.timeout)
+        installation.execute_plan(
+            installation.ServicePlan(after=service.supervisor.start(managed)), service, call.environ
+        )
+        running = installation.await_service(service, call.options.timeout)
         done.started = True
     elif running is None:
         done.by = None
@@ -115,16 +99,16 @@ def _written(call: Call, running: StatusReport | None) -> WantedAgent:
         Failed: the person does not agree, or cannot be asked.
         ConfigError: the configuration cannot be changed that way.
     """
-    directory = checked_directory(call.options.directory, call.places.home)
+    directory = edit.checked_directory(call.options.directory, call.places.home)
     file = _file(call, running)
     default = call.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
-    agreed: DirectoryChange | None = None
+    agreed: edit.DirectoryChange | None = None
     for _ in range(_TIMES):
         over = file.read_bytes() if file.is_file() else b""
         text = _text(file, call.places.home)
         agents = parse(text, file, call.places.home).agents
-        agent = agent_of(call.options.agent, agents)
-        wanted = WantedAgent(directory, agent, change_for(directory, agent, agents, default), file)
+        agent = edit.agent_of(call.options.agent, agents)
+        wanted = WantedAgent(directory, agent, edit.change_for(directory, agent, agents, default), file)
         changed = _changed(text, wanted)
         if changed is None:
             return wanted
@@ -166,28 +150,28 @@ def _file(call: Call, running: StatusReport | None) -> Path:
 
 def _text(file: Path, home: Path) -> str:
     """What the configuration says; a file that is not there yet says what the example does."""
-    return read(file, home) if os.path.lexists(file) else example()
+    return read(file, home) if os.path.lexists(file) else edit.example()
 
 
 def _changed(text: str, wanted: WantedAgent) -> str | None:
     """The configuration as it has to be; None where it is."""
     match wanted.change:
-        case AlreadySearched():
+        case edit.AlreadySearched():
             return None
-        case NewWorkspace():
-            return with_workspace(text, wanted.agent, wanted.path)
-        case NewExtraPath(is_workspace_too=is_workspace_too):
-            changed = with_extra_path(text, wanted.agent, wanted.path)
-            return with_workspace(changed, wanted.agent, wanted.path) if is_workspace_too else changed
+        case edit.NewWorkspace():
+            return edit.with_workspace(text, wanted.agent, wanted.path)
+        case edit.NewExtraPath(is_workspace_too=is_workspace_too):
+            changed = edit.with_extra_path(text, wanted.agent, wanted.path)
+            return edit.with_workspace(changed, wanted.agent, wanted.path) if is_workspace_too else changed
 
 
 def _question(wanted: WantedAgent, home: Path) -> str | None:
     """What to ask before an agent changes; None where it is new."""
     new = shown(wanted.path, home)
     match wanted.change:
-        case NewWorkspace(old=Path() as old):
+        case edit.NewWorkspace(old=Path() as old):
             return f"The workspace of {wanted.agent} is {shown(old, home)}. Make it {new}?"
-        case NewExtraPath():
+        case edit.NewExtraPath():
             return f"Let {wanted.agent} search {new} as well?"
         case _:
             return None
@@ -218,12 +202,12 @@ def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
     if agent is None:
         return False
     match wanted.change:
-        case AlreadySearched(where=place):
+        case edit.AlreadySearched(where=place):
             told = [agent.workspace, *agent.extra_paths]
             return os.path.realpath(place) in {os.path.realpath(path) for path in told}
-        case NewWorkspace():
+        case edit.NewWorkspace():
             return agent.workspace == str(wanted.path)
-        case NewExtraPath():
+        case edit.NewExtraPath():
             return str(wanted.path) in agent.extra_paths
 
 
@@ -292,11 +276,11 @@ def _outcome(
 def _told(wanted: WantedAgent, home: Path) -> str:
     new, file = visible(shown(wanted.path, home)), shown(wanted.file, home)
     match wanted.change:
-        case AlreadySearched():
+        case edit.AlreadySearched():
             return f"{wanted.agent} searches {new} already."
-        case NewWorkspace():
+        case edit.NewWorkspace():
             return f"{new} is the workspace of {wanted.agent} now; {file} says so."
-        case NewExtraPath():
+        case edit.NewExtraPath():
             also = "" if wanted.change.is_workspace_too else " as well"
             return f"{wanted.agent} searches {new}{also} now; {file} says so."
 
@@ -322,7 +306,7 @@ def _result(
     vectors = total_vectors(report)
     changed = None
     if wanted is not None:
-        changed = {NewWorkspace: "workspace", NewExtraPath: "extra_path"}.get(type(wanted.change))
+        changed = {edit.NewWorkspace: "workspace", edit.NewExtraPath: "extra_path"}.get(type(wanted.change))
     return {
         "pid": report.pid,
         "started": done.started,

@@ -60,14 +60,12 @@ class Overlap(msgspec.Struct, frozen=True):
 def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
     """The directories that an agent searches although they are another's, two agents with the same ones named once."""
     roots = {name: roots_of(settings) for name, settings in sorted(agents.items())}
-    notes = {
-        name: tuple(root for root in own if not isinstance(root, SessionPaths)) for name, own in roots.items()
-    }
-    yield from _overlaps(notes, are_notes=True)
-    transcripts = {
-        name: tuple(root for root in own if isinstance(root, SessionPaths)) for name, own in roots.items()
-    }
-    yield from _overlaps(transcripts, are_notes=False)
+    for are_notes in (True, False):
+        chosen = {
+            name: tuple(root for root in own if isinstance(root, SessionPaths) != are_notes)
+            for name, own in roots.items()
+        }
+        yield from _overlaps(chosen, are_notes=are_notes)
 
 
 def _overlaps(roots: Mapping[str, tuple[Root, ...]], *, are_notes: bool) -> Iterator[Overlap]:
