@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 
 import msgspec
 
@@ -21,7 +22,7 @@ from memd.redact import (
     token_formats,
     urls,
 )
-from memd.redact.normalise import folded
+from memd.redact.normalise import base64_texts, decoded, folded
 from memd.redact.rule import LEAST_RUN, Rule, Span
 from memd.redact.user_rules import custom
 
@@ -158,18 +159,32 @@ class Redactor:
 
     def _found(self, text: str) -> Iterator[SecretSpan]:
         plain = folded(text)
-        if plain.text is text:
-            yield from _built_in(text)
-        else:
-            for find in _built_in(plain.text):
-                yield SecretSpan(plain.place(find.start), plain.place(find.end - 1) + 1, find.kind, find.rank)
+        runs = _runs(plain.text)
+        for find in _built_in(plain.text, runs):
+            start, end = find.start, find.end
+            if plain.text is not text:
+                start, end = plain.place(start), plain.place(end - 1) + 1
+            yield SecretSpan(start, end, find.kind, find.rank)
+        yield from _disguised(text, runs)
         for rank, rule_of_user in enumerate(self._custom, len(RULES) + 1):
             for start, end in rule_of_user.spans(text):
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
 
 
-def _built_in(text: str) -> Iterator[SecretSpan]:
-    for anchor in _anchors_in("\n".join(_runs(text))):
+def _disguised(text: str, runs: str) -> Iterator[SecretSpan]:
+    """What is secret once it is decoded, as it stands: with its escapes, or all of the base64 that holds it."""
+    for offset, plain in decoded(text):
+        for find in _built_in(plain.text, _runs(plain.text)):
+            start, end = plain.span(find.start, find.end)
+            yield SecretSpan(offset + start, offset + end, find.kind, find.rank)
+    for start, end, said in base64_texts(text, runs):
+        first = next(_built_in(said, _runs(said)), None)
+        if first is not None:
+            yield SecretSpan(start, end, first.kind, first.rank)
+
+
+def _built_in(text: str, runs: str) -> Iterator[SecretSpan]:
+    for anchor in _anchors_in(runs):
         yield from _around(_places(anchor, text), _IN_TOKENS[anchor], text)
     block = private_keys.middle(text)
     if block is not None:
@@ -184,16 +199,16 @@ def _built_in(text: str) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, tables.KIND, len(RULES))
 
 
-def _anchors_in(tokens: str) -> Iterator[str]:
+def _anchors_in(runs: str) -> Iterator[str]:
     """Which anchors of tokens stand in what may be tokens."""
-    if not tokens:
+    if not runs:
         return
-    for three in _OF_PARTED.keys() & _PARTED.findall(tokens):
-        yield from (anchor for anchor in _OF_PARTED[three] if anchor in tokens)
-    beginnings = {*_BEGINNING.findall(tokens), *_AFTER_ESCAPE.findall(tokens)}
+    for three in _OF_PARTED.keys() & _PARTED.findall(runs):
+        yield from (anchor for anchor in _OF_PARTED[three] if anchor in runs)
+    beginnings = {*_BEGINNING.findall(runs), *_AFTER_ESCAPE.findall(runs)}
     for three in _OF_BEGINNINGS.keys() & beginnings:
-        yield from (anchor for anchor in _OF_BEGINNINGS[three] if anchor in tokens)
-    yield from (anchor for anchor in _OF_NONE if anchor in tokens)
+        yield from (anchor for anchor in _OF_BEGINNINGS[three] if anchor in runs)
+    yield from (anchor for anchor in _OF_NONE if anchor in runs)
 
 
 def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
@@ -221,14 +236,14 @@ def rules_key(settings: Redact) -> str:
     return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
 
 
-def _runs(text: str) -> Iterator[str]:
-    """Whatever may be a token or hold one.
+def _runs(text: str) -> str:
+    """Whatever may be a token or hold one, a line each.
 
     One look at millions of signs would stop every other thread. So the text is looked at in pieces, which share enough
     for each anchor to stand in one of them with what it needs around it.
     """
-    for start in range(0, len(text), _PIECE):
-        yield from _RUN.findall(text, start, start + _PIECE + _SHARED)
+    pieces = (_RUN.findall(text, start, start + _PIECE + _SHARED) for start in range(0, len(text), _PIECE))
+    return "\n".join(chain.from_iterable(pieces))
 
 
 def _places(anchor: str, text: str) -> list[int]:

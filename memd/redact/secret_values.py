@@ -58,7 +58,7 @@ _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
     |(?<=\w)["'`](?=\w))"""
 _BARE = re.compile(rf"{_BARE_PIECE}{{1,64}}", re.VERBOSE | re.ASCII)
 _BEGINNING = re.compile(rf"{_BARE_PIECE}{{1,4}}", re.VERBOSE | re.ASCII)
-_ANOTHER_KEY = re.compile(r"(?<=[A-Za-z])=(?=[A-Za-z])", re.ASCII)
+_ANOTHER_KEY = re.compile(r"(?<=[A-Za-z0-9_])=(?=[A-Za-z0-9])", re.ASCII)
 _PROBE = 128  # signs of a value, by which it is known that keys and values go on without end
 _BLANK = re.compile(r"\s")
 _DIGIT = re.compile(r"[0-9]")
