@@ -25,7 +25,7 @@ from memd.runtime.safe_traceback import told
 from memd.runtime.slow_log import SlowLog
 from memd.runtime.timing import TimeTrace, spent
 from memd.sources.scan import Scan, scan
-from memd.store.errors import StoreClosed, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.integrity import IndexDamage
@@ -109,6 +109,28 @@ async def test_a_pass_that_memd_fails_at_is_tried_again(
         await bench.settle()
     assert [one["exc_info"] for one in logs if one["event"] == "sync.pass_failed"] == [failure]
     await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None)
+    assert await bench.paths("apples")
+
+
+async def test_what_a_pass_that_met_damage_was_to_do_waits_for_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The damage is reported, and nothing that was marked is forgotten: the rebuilt index is brought up to date with it."""
+    await bench.settle()
+    damage = [StoreDamaged("page 7 is not what was written")]
+
+    def look(*args: Any, **kwargs: Any) -> Scan:
+        if damage:
+            raise damage.pop()
+        return scan(*args, **kwargs)
+
+    monkeypatch.setattr(run_pass, "scan", look)
+    bench.write("memory/a.md", "apples")
+    with pytest.raises(PassFailed, match="page 7"):
+        await bench.settle()
+    assert bench.index.damage.reason == "page 7 is not what was written"
+    bench.dirty.hurry()
+    await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None, 10)
     assert await bench.paths("apples")
 
 
