@@ -51,11 +51,15 @@ class Bench:
         index: Index | None = None,
         clock: Callable[[], float] = time.monotonic,
         marks_clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
     ) -> None:
         self.workspace = home / "workspace"
         (self.workspace / "memory").mkdir(parents=True)
         self.settings = AgentSettings(
-            workspace=self.workspace, sync=SyncSettings(wait_ms=wait_ms), max_file_mb=max_file_mb
+            workspace=self.workspace,
+            sync=SyncSettings(wait_ms=wait_ms),
+            max_file_mb=max_file_mb,
+            **settings,
         )
         self.index = index or Index(home / "main.sqlite")
         self.dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)

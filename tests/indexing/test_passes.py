@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
+from memd.config.settings import SessionSettings
 from memd.errors import MemdError
 from memd.indexing import passes, run_pass
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
@@ -132,6 +134,53 @@ async def test_what_a_pass_that_met_damage_was_to_do_waits_for_the_next(
     bench.dirty.hurry()
     await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None, 10)
     assert await bench.paths("apples")
+
+
+async def test_each_search_looks_whether_a_disk_that_is_away_is_there_again(bench: Bench) -> None:
+    """What lay on it stays, and where it is expected is known to those who look."""
+    away, there = bench.workspace / "memory" / "away", bench.workspace / "memory" / "there"
+    for disk in (away, there):
+        bench.write(f"memory/{disk.name}/a.md", "apples")
+    await bench.settle()
+    await bench.index.put_mounts([(str(away), "memory/away")])
+    bench.parts.runner.index_replaced()  # what is expected is asked of the index again
+    shutil.rmtree(away)
+    await bench.settle()
+    assert await bench.paths("apples") == {"memory/away/a.md", "memory/there/a.md"}
+    assert bench.parts.backlog.otherwise(frozenset) == {away}
+    assert bench.parts.backlog.otherwise(lambda _: frozenset()) == frozenset()
+
+
+async def test_each_search_looks_whether_a_directory_that_is_away_is_there_again(tmp_path: Path) -> None:
+    """One whose files stay indexed meanwhile."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("apples")
+    bench = Bench(tmp_path, extra_paths=(notes,))
+    async with running(bench):
+        await bench.settle()
+        assert bench.parts.backlog.missing == frozenset()
+        shutil.rmtree(notes)
+        await bench.settle()
+        assert len(await bench.paths("apples")) == 1
+        assert bench.parts.backlog.missing == {notes}
+
+
+async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_path: Path) -> None:
+    """A rebuild reads all of them: they need not be waited for any more."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), idle_seconds=3600)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    file = tmp_path / "chats" / "a.jsonl"
+    async with running(bench):
+        await bench.settle()
+        file.write_text('{"role": "user", "content": "hello"}\n')
+        bench.dirty.mark([file])
+        bench.dirty.hurry()
+        await until_async(lambda: bench.parts.runner.growing == 1, 10)
+        assert not bench.dirty.awaits_paths
+        bench.parts.runner.index_replaced()
+        assert bench.dirty.awaits_paths
 
 
 @pytest.mark.parametrize(
