@@ -19,7 +19,7 @@ from memd.inspection.probe import Engine, Model, Program
 
 def look_at_sqlite() -> Engine:
     """Whether SQLite finds a word and compares vectors."""
-    from memd.store.sqlite_selftest import try_engine  # noqa: PLC0415 - it may crash
+    from memd.store.integrity import try_engine  # noqa: PLC0415 - it may crash
 
     return Engine(**msgspec.structs.asdict(try_engine()))
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -18,7 +18,6 @@ from memd.search import query, rank
 from memd.search.fuse import FusionWeights, Scored, background, best, fuse
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
-from memd.search.query_embedder import QueryEmbedder
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import matrix
@@ -40,8 +39,36 @@ ATTEMPTS = 3  # at a search that the index changes under
 EXAMINED = 100
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
-
 T = TypeVar("T")
+
+
+class QueryEmbedder(Protocol):
+    """Embeds questions for the vectors of an agent's index."""
+
+    @property
+    def provider_name(self) -> str:
+        """Of the provider that is used for what is written now."""
+        ...
+
+    @property
+    def model_name(self) -> str:
+        """Of its model."""
+        ...
+
+    async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
+        """The vector of a question among those of a space, with the calibration of its model; or why there is none.
+
+        It takes a bounded time.
+        """
+        ...
+
+    def unavailable(self, space: Space | None) -> DegradedPart | None:
+        """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
+
+        Args:
+            space: Of the vectors in the index; None: it has none.
+        """
+        ...
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):

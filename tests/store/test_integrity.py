@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from memd.store.sqlite_selftest import try_engine
+from memd.store.integrity import try_engine
 
 
 def test_what_is_installed_here_works() -> None:
