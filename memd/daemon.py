@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-import msgspec
 import structlog
 import uvloop
 
@@ -19,15 +18,14 @@ from memd.agent.supervisor import AgentSupervisor
 from memd.backends.backend import BackendEnvironment
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
-from memd.config.settings import AgentSettings, Config
+from memd.config.settings import Config
 from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.memory_limit.limit import MemoryLimit
-from memd.providers.api_keys import ChoiceInputs, read_small, with_credentials
-from memd.providers.choose import ProviderChoice, choose
+from memd.providers.choose import choose_here
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify
 from memd.runtime.log_file import LogFile
@@ -44,20 +42,11 @@ from memd.server.status.manager import tell_manager
 from memd.server.status.process import ProcessFacts
 from memd.store.embedding_cache import EmbeddingStore
 from memd.version import VERSION
-from memd_client import paths
 
 log = structlog.get_logger()
 
 PATIENCE = FallbackThresholds()
 RELOAD_AGAIN_S = 1.0  # until a reload is made that the process had no means for
-
-
-class DaemonPlaces(msgspec.Struct, frozen=True):
-    """Where this daemon finds and keeps things."""
-
-    config: Path | None  # None: the usual place, where there need not be a file
-    state: Path
-    socket: Path
 
 
 def main(
@@ -78,9 +67,9 @@ def main(
     )
     safe_traceback.catch_strays(process.stray_failed)
     try:
-        places = _places(config, state_dir, socket)
+        places = process.find_places(config, state_dir, socket)
         uvloop.run(
-            serve(places, os.environ, choose or _choose_here, on_stop=process.end_in_time),
+            serve(places, os.environ, choose or choose_here, on_stop=process.end_in_time),
             loop_factory=process.DaemonEventLoop,
         )
     except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - the top: it is logged, or told in one line
@@ -88,13 +77,8 @@ def main(
     return 0
 
 
-def _choose_here(settings: AgentSettings) -> ProviderChoice:
-    """The provider that the settings mean, with the keys of this process's user."""
-    return choose(settings, ChoiceInputs(with_credentials(os.environ, read_small), Path.home(), read_small))
-
-
 async def serve(
-    places: DaemonPlaces,
+    places: process.DaemonPlaces,
     environ: MutableMapping[str, str],
     choose: Choose,
     *,
@@ -210,7 +194,7 @@ async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]
 
 
 def _configuration(
-    places: DaemonPlaces,
+    places: process.DaemonPlaces,
     environ: MutableMapping[str, str],
     config: Config,
     fleet: AgentSupervisor,
@@ -243,13 +227,3 @@ async def _reload(
     finally:
         notifier.ready()
     return changed
-
-
-def _places(config: Path | None, state_dir: Path | None, socket: Path | None) -> DaemonPlaces:
-    home = Path.home()
-    state = (state_dir or paths.state_dir(os.environ, sys.platform, home)).absolute()
-    at = (socket or paths.socket_file(os.environ, sys.platform, home, state=state)).absolute()
-    try:
-        return DaemonPlaces(config, state, paths.checked_socket(at, sys.platform))
-    except paths.SocketPathTooLong as error:
-        raise FatalError(str(error), exit_code=78) from error

@@ -1,13 +1,15 @@
 """Decides which embedding provider an agent's settings mean."""
 
 import hashlib
+import os
+from pathlib import Path
 from random import Random, SystemRandom
 
 import msgspec
 
 from memd.config import server_url
 from memd.config.settings import AgentSettings, Embedder, Remote
-from memd.providers.api_keys import ChoiceInputs, NoKey, mistaken
+from memd.providers.api_keys import ChoiceInputs, NoKey, mistaken, read_small, with_credentials
 from memd.providers.local import provider as local
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Provider
 from memd.providers.remote import known_models
@@ -78,6 +80,11 @@ def choose(settings: AgentSettings, around: ChoiceInputs, rng: Random | None = N
             primary, None, tuple(passed_over), _because(each, primary), fallback, no_fallback
         )
     return ProviderChoice(None, "\n".join(each.reason for each in passed_over), tuple(passed_over))
+
+
+def choose_here(settings: AgentSettings) -> ProviderChoice:
+    """Choose with the keys of this process's user."""
+    return choose(settings, ChoiceInputs(with_credentials(os.environ, read_small), Path.home(), read_small))
 
 
 def shared(settings: AgentSettings) -> str:

@@ -1,4 +1,4 @@
-"""What a daemon asks of its own process: limits, collector, umask, an event loop, and an end in time."""
+"""What a daemon asks of its own process: its places, limits, collector, umask, an event loop, and an end in time."""
 
 import asyncio
 import contextlib
@@ -11,13 +11,16 @@ import signal
 import socket as socketlib
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 import uvloop
 
 from memd.errors import FatalError, MemdError
 from memd.runtime.threads import ResourceShortage, Threads
+from memd_client import paths
 
 log = structlog.get_logger()
 
@@ -28,6 +31,29 @@ OPEN_FILES = 10_240  # what macOS allows at most
 LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
 STOP_S = 1.5  # from the signal to the end, at most
+
+
+class DaemonPlaces(msgspec.Struct, frozen=True):
+    """Where a daemon finds and keeps things."""
+
+    config: Path | None  # None: the usual place, where there need not be a file
+    state: Path
+    socket: Path
+
+
+def find_places(config: Path | None, state_dir: Path | None, socket: Path | None) -> DaemonPlaces:
+    """The places that the command line names, else the environment, else the platform.
+
+    Raises:
+        FatalError: the path of the socket is longer than the system allows.
+    """
+    home = Path.home()
+    state = (state_dir or paths.state_dir(os.environ, sys.platform, home)).absolute()
+    at = (socket or paths.socket_file(os.environ, sys.platform, home, state=state)).absolute()
+    try:
+        return DaemonPlaces(config, state, paths.checked_socket(at, sys.platform))
+    except paths.SocketPathTooLong as error:
+        raise FatalError(str(error), exit_code=78) from error
 
 
 def prepare() -> None:

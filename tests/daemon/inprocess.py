@@ -12,9 +12,9 @@ import structlog
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.daemon import DaemonPlaces
 from memd.embedding.health_state import FallbackThresholds
 from memd.providers.choose import ProviderChoice
+from memd.runtime.process import DaemonPlaces
 from memd_client import AsyncClient
 from tests.fakes import HashingProvider
 from tests.wait import until_async
