@@ -24,7 +24,7 @@ from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
-from memd.memory_limit.limit import MemoryLimit
+from memd.memory_limit.limit import MemoryLimit, ProcessMemory
 from memd.providers.choose import choose_here
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify
@@ -125,7 +125,7 @@ async def serve(
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
             around = BackendEnvironment(environ, Path.home())
-            limit = MemoryLimit(agents, engines)
+            limit = MemoryLimit(agents, ProcessMemory(engines))
             limit.follow(config.daemon.memory_limit_mb)
             fleet = AgentSupervisor(
                 agents,

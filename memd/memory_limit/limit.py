@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,7 @@ from memd.errors import MemdError
 from memd.memory_limit import policy
 from memd.memory_limit.policy import AgentVectors, MemorySeen
 from memd.runtime import malloc
-from memd.runtime.ticks import until_next_tick_s
+from memd.runtime.ticks import Clock, until_next_tick_s
 
 log = structlog.get_logger()
 
@@ -102,6 +102,28 @@ class WorkerOwner(Protocol):
         ...
 
 
+class MemoryMeter(Protocol):
+    """Measures the processes of memd."""
+
+    def held(self) -> tuple[int, int] | None:
+        """Bytes that this process holds, and that its workers hold; None: the system does not tell."""
+        ...
+
+
+class ProcessMemory:
+    """What this process and its workers hold, by the operating system."""
+
+    def __init__(self, workers: WorkerOwner) -> None:
+        self._workers = workers
+
+    def held(self) -> tuple[int, int] | None:
+        """See MemoryMeter."""
+        own = resident_bytes(os.getpid())
+        if own is None:
+            return None
+        return own, sum(resident_bytes(pid) or 0 for pid in self._workers.worker_pids)
+
+
 class MemoryStatus(msgspec.Struct, frozen=True):
     """What the processes of memd hold, in bytes."""
 
@@ -117,10 +139,9 @@ class MemoryLimit:
     def __init__(
         self,
         agents: VectorOwners,
-        workers: WorkerOwner,
+        memory: MemoryMeter,
         *,
-        resident_bytes: Callable[[int], int | None] = resident_bytes,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
         look_s: float = LOOK_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -128,15 +149,13 @@ class MemoryLimit:
 
         Args:
             agents: Whose vectors they are.
-            workers: Whose processes count, too.
-            resident_bytes: Memory that a process holds.
+            memory: Measures what memd holds.
             clock: The one that the vectors go by.
             look_s: Seconds between two looks.
             patience_s: Seconds for which one agent may keep the others waiting.
         """
         self._agents = agents
-        self._workers = workers
-        self._resident_bytes = resident_bytes
+        self._memory = memory
         self._clock = clock
         self._look_s = look_s
         self._patience_s = patience_s
@@ -167,7 +186,7 @@ class MemoryLimit:
 
     def standing(self) -> MemoryStatus | None:
         """How it is at this moment; None: the system does not tell."""
-        held = self._held()
+        held = self._memory.held()
         return None if held is None else MemoryStatus(*held, self._limit_bytes, self._trouble)
 
     async def run(self) -> None:
@@ -183,7 +202,7 @@ class MemoryLimit:
                     await self._changed.wait()
 
     async def _look(self) -> None:
-        held = self._held() if self.is_set else None
+        held = self._memory.held() if self.is_set else None
         if held is None:
             # Of no limit, and of one that nobody can measure, it is the same that follows.
             decision = policy.decide(0, (), self._holdings())
@@ -201,13 +220,6 @@ class MemoryLimit:
             await self._take_back(agent)
         if held is not None:
             await self._judge()
-
-    def _held(self) -> tuple[int, int] | None:
-        """What this process holds, and what its workers do."""
-        own = self._resident_bytes(os.getpid())
-        if own is None:
-            return None
-        return own, sum(self._resident_bytes(pid) or 0 for pid in self._workers.worker_pids)
 
     def _holdings(self) -> list[AgentVectors]:
         now = self._clock()
@@ -286,7 +298,7 @@ class MemoryLimit:
         return sum(one.resident_bytes for one in self._agents.vectors().values() if not one.is_shelved)
 
     def _held_bytes(self) -> int:
-        return sum(self._held() or ())
+        return sum(self._memory.held() or ())
 
 
 def _in_words(held: int, most: int, limit: int) -> str:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.store import database_files, integrity, migrations
+from memd.store import database_files, integrity, keywords, migrations, recovery
 from memd.store.errors import (
     StoreClosed,
     StoreDamaged,
@@ -60,14 +60,6 @@ class _Reader(msgspec.Struct, frozen=True):
     generation: int  # of the file that the connection has open
 
 
-def _as_it_is(_: apsw.Connection) -> None:
-    pass
-
-
-def _as_empty(_: Path) -> None:
-    pass
-
-
 class Database:
     """A SQLite file in WAL mode, open for one writer and several readers.
 
@@ -80,8 +72,6 @@ class Database:
         schema: str,
         *,
         extension: str | None = None,
-        prepare: Callable[[apsw.Connection], None] = _as_it_is,
-        begin: Callable[[Path], None] = _as_empty,
         remakes: bool = False,
     ) -> None:
         """Does not open the file.
@@ -90,9 +80,8 @@ class Database:
             file: Where the database is; its directory must exist.
             schema: The folder of migrations, below sql/.
             extension: A loadable extension that every connection gets, or None.
-            prepare: Gives every connection what else its statements need.
-            begin: Called where there is no file: may put one there. Raises OSError or an error of SQLite's if it cannot.
-            remakes: Whether a write may make the file where there is none any more.
+            remakes: Whether a write may make the file where there is none any more. It is made of the copy that was kept
+                before an upgrade, if there is one.
         """
         self.file = file
         self.read_only: str | None = None  # why it can only be read, for now
@@ -103,8 +92,6 @@ class Database:
         ] = ()  # of it as it was before it was brought up to date
         self._schema = schema
         self._extension = extension
-        self._prepare = prepare
-        self._begin = begin
         self._remakes = remakes
         self._writer: apsw.Connection | None = None
         self._writing = Threads(1, f"memd-write-{file.stem}")
@@ -151,8 +138,8 @@ class Database:
         # Its log goes with the last who closes it. One of no bytes may be all that a power cut has left of it.
         self.ended_cleanly = database_files.identity(Path(f"{self.file}-wal")) is None
         try:
-            if create and database_files.identity(self.file) is None:
-                self._begin_file()
+            if create and self._remakes and database_files.identity(self.file) is None:
+                self._bring_back()
             self._open_writer(create=create)
         except StoreRefused:
             raise
@@ -160,10 +147,10 @@ class Database:
             self._open_for_reading(trouble)
         self.copies = migrations.kept_copies(self.file)
 
-    def _begin_file(self) -> None:
+    def _bring_back(self) -> None:
         try:
             with mapped_errors(self.file):
-                self._begin(self.file)
+                recovery.bring_back(self.file, self._schema)
         except OSError as error:
             raise StoreUnavailable(f"{self.file} cannot be made: {error.strerror}") from error
 
@@ -249,7 +236,8 @@ class Database:
                 connection.enable_load_extension(True)
                 connection.load_extension(self._extension)
                 connection.enable_load_extension(False)
-            self._prepare(connection)
+            if self._schema == "index":
+                keywords.prepare(connection)
         except BaseException:
             self._close(connection)
             raise

@@ -14,6 +14,7 @@ import structlog
 from memd.model import TextHash
 from memd.runtime.backoff import Backoff
 from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.ticks import Clock
 from memd.store import recovery
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
@@ -42,9 +43,7 @@ class EmbeddingStore:
     in memory, so that a full disk does not make memd pay for the same text again and again.
     """
 
-    def __init__(
-        self, file: Path, clock: Callable[[], float] = time.monotonic, rng: Random | None = None
-    ) -> None:
+    def __init__(self, file: Path, clock: Clock = time.monotonic, rng: Random | None = None) -> None:
         """Does not open the file.
 
         Args:
@@ -61,9 +60,7 @@ class EmbeddingStore:
         self._rng = rng or Random()
         self._needed = 0  # how many indexes are built from it
         self._troubled = asyncio.Event()
-        self._database = Database(
-            file, "embeddings", begin=lambda file: recovery.bring_back(file, "embeddings"), remakes=True
-        )
+        self._database = Database(file, "embeddings", remakes=True)
         self._open_again_at: float | None = 0.0  # None: it is open
         self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
         self._mending = asyncio.Lock()

@@ -54,7 +54,7 @@ class Index:
         self.file = file
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
-        self.database = Database(file, "index", extension=extension, prepare=keywords.prepare)
+        self.database = Database(file, "index", extension=extension)
         self._changing = asyncio.Lock()
         self.vectors: SearchVectors = SearchVectors(
             self.database, self._changing, resident=resident, like=None if like is None else like.vectors

@@ -9,11 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import MemdError
-from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus, resident_bytes
+from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
 from tests.bounds import shipped
 from tests.wait import until_async
-
-WORKER = 4711
 
 
 class Vectors:
@@ -64,21 +62,14 @@ class Machine:
         self.limit = MemoryLimit(
             self,
             self,
-            resident_bytes=self.resident_bytes,
             clock=lambda: self.now,
             look_s=0.001,
             patience_s=0.01,
         )
 
-    @property
-    def worker_pids(self) -> list[int]:
-        return [WORKER] if self.worker_mb else []
-
-    def resident_bytes(self, pid: int) -> int | None:
-        if pid == WORKER:
-            return self.worker_mb * MB
-        assert pid == os.getpid()
-        return self.rest_mb * MB + sum(one.resident_bytes for one in self.agents.values())
+    def held(self) -> tuple[int, int] | None:
+        own = self.rest_mb * MB + sum(one.resident_bytes for one in self.agents.values())
+        return own, self.worker_mb * MB
 
     def vectors(self) -> dict[str, Vectors]:
         self.looks += 1
@@ -92,6 +83,13 @@ class Machine:
         looks = self.looks
         # Each asks for them a few times.
         await soon(lambda: self.looks >= looks + 20)
+
+
+class Unmeasured:
+    """A system that does not tell what a process holds."""
+
+    def held(self) -> None:
+        return None
 
 
 @asynccontextmanager
@@ -253,11 +251,9 @@ async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
 @pytest.mark.parametrize("limit_mb", [0, 100])
 async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -> None:
     """Vectors are in memory."""
-    gone: Callable[[int], int | None] = lambda _: None  # noqa: E731 - its type is what is tried
     agents = {"a": Vectors(50), "b": Vectors(50)}
     agents["b"].is_shelved = True
-    owners = Machine(0, 0, **agents)
-    limit = MemoryLimit(owners, owners, resident_bytes=gone, look_s=0.001)
+    limit = MemoryLimit(Machine(0, 0, **agents), Unmeasured(), look_s=0.001)
     limit.follow(limit_mb)
     keeping = asyncio.create_task(limit.run())
     await soon(lambda: not agents["b"].is_shelved)
@@ -265,6 +261,27 @@ async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -
     assert not agents["a"].is_shelved
     assert not keeping.done()
     keeping.cancel()
+
+
+class Workers:
+    """Processes that work for this one."""
+
+    def __init__(self, *pids: int) -> None:
+        self.worker_pids = pids
+
+
+def test_what_workers_hold_counts_and_one_that_is_gone_does_not() -> None:
+    """A worker may end between the list of them and the look at it."""
+    with subprocess.Popen(["sleep", "60"]) as worker, subprocess.Popen(["true"]) as gone:
+        gone.wait()
+        held = ProcessMemory(Workers(worker.pid, gone.pid)).held()
+        alone = ProcessMemory(Workers(gone.pid)).held()
+        worker.kill()
+    assert held is not None
+    assert alone is not None
+    assert held[0] > 10 * MB
+    assert held[1] > 0
+    assert alone[1] == 0
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
