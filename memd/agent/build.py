@@ -155,9 +155,9 @@ async def keep(agent: RunningAgent) -> None:
         for task in (
             BackgroundTask(WATCHING, partial(_follow_files, agent)),
             BackgroundTask("scanning now and then", partial(_scan_now_and_then, agent)),
+            BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
         ):
             tasks.create_task(agent.sync.background.keep(task))
-        tasks.create_task(agent.backend.warm())
 
 
 async def _follow_files(agent: RunningAgent) -> None:

@@ -33,6 +33,7 @@ class BackgroundTask(msgspec.Struct, frozen=True):
     put_off: str = "maintenance.put_off"  # log event where the machine does not let it be done now
     level: int = logging.WARNING  # of that event
     damage: IndexDamage | None = None  # where damage that it meets is reported; None: the store mends itself
+    is_once: bool = False  # it is over when it has succeeded
 
 
 class BackgroundTasks:
@@ -62,7 +63,7 @@ class BackgroundTasks:
         return dict(self._failed)
 
     async def keep(self, task: BackgroundTask) -> None:
-        """Run one task whenever it is due, for ever.
+        """Run one task whenever it is due, for ever; one that is made once, until it has succeeded.
 
         Raises:
             FatalError: memd cannot go on at all.
@@ -86,6 +87,8 @@ class BackgroundTasks:
                 is_due = self._is_to_be_tried_again(task, failure, wait_s)
                 await asyncio.sleep(wait_s)
             else:
+                if task.is_once:
+                    return
                 backoff.reset()
                 is_due = False
 

@@ -62,6 +62,17 @@ def test_what_fails_is_logged_and_tried_again_after_pauses_that_grow(failure: Ex
     assert LONGEST_WAIT_S / 2 <= waits[-1] <= LONGEST_WAIT_S + 0.001
 
 
+def test_what_is_made_once_is_tried_until_it_succeeds() -> None:
+    """It ends no other task of its group, and is not made again."""
+    work = Work(ValueError("nobody foresaw this"), TransientError("the disk is busy"))
+    tasks = BackgroundTasks("main", Random(1))
+    task = BackgroundTask("preparing the backend", work.run, is_once=True)
+    hastily(asyncio.wait_for(tasks.keep(task), 100 * LONGEST_WAIT_S))
+    assert work.succeeded_at is not None
+    assert len(work.attempts) == 3
+    assert tasks.failed == {}
+
+
 def test_what_nobody_foresaw_is_told_until_the_next_attempt() -> None:
     """With the name of the task, and the kind of failure; what the machine does not let be done now is not."""
     work, busy = Work(ValueError("quoted words")), Work(TransientError("the disk is busy"))
