@@ -13,7 +13,6 @@ from memd.config.settings import AgentSettings
 from memd.embedding.health_state import FallbackThresholds
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import ProviderChoice, choose
-from memd.runtime.process import DaemonPlaces
 from memd.store.index import Index
 from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found
