@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Provider
 from memd.store.embedding_cache import EmbeddingStore

@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.settings import Remote
 from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import provider_spec

@@ -11,12 +11,12 @@ from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Refusing, Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
 from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.user_controls import UserSwitches
 from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
+from memd.store.embedding_cache import KnownVectors
 
 Place = tuple[str, asyncio.Future[None]]
 
@@ -118,7 +118,7 @@ class RequestSlots:
         health: ProviderHealth,
         *,
         bulk: Bulk,
-        cached: SpaceCache,
+        known: KnownVectors,
         storing: ResultWriter,
         switches: UserSwitches,
         in_flight: InFlight,
@@ -130,7 +130,7 @@ class RequestSlots:
             embedder: Sends the requests.
             health: Of the provider; its progress is notified when a request is over.
             bulk: Knows what is in batch jobs.
-            cached: Knows what others have asked for meanwhile.
+            known: The cache, with what others have asked for meanwhile.
             storing: Takes what came.
             switches: What the user lets be sent.
             in_flight: What is requested in the space, also by other queues.
@@ -142,7 +142,7 @@ class RequestSlots:
         self._embedder = embedder
         self._health = health
         self._bulk = bulk
-        self._cached = cached
+        self._known = known
         self._results = storing
         self._switches = switches
         self._probing = asyncio.Lock()
@@ -217,7 +217,7 @@ class RequestSlots:
         if not request.source.use_cache or not self._is_shared:
             return False
         try:
-            found = await self._cached.get(list(request.texts))
+            found = await self._known.get(list(request.texts))
         except BaseException:
             self._release(backlog, request)
             raise

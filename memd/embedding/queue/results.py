@@ -1,42 +1,67 @@
-"""Writes the outcome of requests into the cache and into the index."""
+"""Writes the outcome of requests into the cache and into the index, and bounds the cache."""
 
 from collections.abc import Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import structlog
 
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
-from memd.embedding.queue.cache import SpaceCache
 from memd.embedding.queue.passage_embedder import PartialResult
 from memd.model import ChunkId, TextHash
 from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.chunks import WaitingChunk
-from memd.store.embedding_cache import Space
+from memd.store.embedding_cache import KnownVectors
 
 log = structlog.get_logger()
+
+
+class CacheBound:
+    """How many vectors the cache of all agents keeps.
+
+    Never fewer than the indexes hold twice: what was paid for is there after an index was deleted, and after another model
+    was used for a while and left again.
+    """
+
+    def __init__(self, configured: int = 0) -> None:
+        """Count no index before `entries` is called.
+
+        Args:
+            configured: The largest number that any agent asks for.
+        """
+        self.configured = configured
+        self._held: WeakKeyDictionary[KnownVectors, int] = WeakKeyDictionary()
+
+    def entries(self, known: KnownVectors, held: int) -> int:
+        """The number.
+
+        Args:
+            known: Of a queue.
+            held: How many texts the indexes hold that the queue serves: chunks, and parts where these are embedded.
+        """
+        self._held[known] = held
+        return max(self.configured, 2 * sum(self._held.values()))
 
 
 class ResultWriter:
     """Writes the vectors of one space, and which texts are refused there."""
 
-    def __init__(self, space: Space, cached: SpaceCache, progress: ChangeNotifier) -> None:
+    def __init__(self, known: KnownVectors, progress: ChangeNotifier) -> None:
         """Write nothing before a method is called.
 
         Args:
-            space: Of the vectors.
-            cached: The cache of the space.
+            known: The cache of the space of the vectors.
             progress: Notified when something was settled out of the cache.
         """
-        self._space = space
-        self._cached = cached
+        self._known = known
         self._progress = progress
 
     async def from_cache(self, backlog: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
         """Settle what is known of the texts of some chunks; which those are."""
         hashes = [chunk.hash for chunk in waiting]
-        refused = await self._cached.refused(hashes)
+        refused = await self._known.refused(hashes)
         for text_hash in refused:
-            await backlog.source.index.set_aside(text_hash, self._space)
-        found = await self._cached.get(hashes)
+            await backlog.source.index.set_aside(text_hash, self._known.space)
+        found = await self._known.get(hashes)
         if found:
             await self.store(backlog, rows(waiting, found))
         if found or refused:
@@ -49,7 +74,7 @@ class ResultWriter:
         """Have what came of a request in the cache and in the index; the rest waits again."""
         vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
         if vectors and request.source.use_cache:
-            await self._cached.put(vectors)
+            await self._known.put(vectors)
         if vectors:
             await self.keep(backlog, request, vectors)
         if isinstance(outcome, PartialResult):
@@ -69,10 +94,10 @@ class ResultWriter:
         """Have vectors in the index; how many chunks still wanted theirs."""
         # Nobody may count what waits between the commit and the moment when searches see the vectors.
         async with backlog.storing:
-            return await backlog.source.index.add_vectors(wanted, self._space)
+            return await backlog.source.index.add_vectors(wanted, self._known.space)
 
     async def _refuse(self, source: IndexToEmbed, text_hash: TextHash, reason: str) -> None:
         # Other agents that have the text meet the refusal in the cache.
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])
-        await self._cached.refuse(text_hash, reason)
-        await source.index.set_aside(text_hash, self._space)
+        await self._known.refuse(text_hash, reason)
+        await source.index.set_aside(text_hash, self._known.space)

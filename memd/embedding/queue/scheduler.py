@@ -11,10 +11,9 @@ from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Healthy, Retrying, failures_after
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.cache import CacheBound, SpaceCache
 from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
-from memd.embedding.queue.results import ResultWriter
+from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
 from memd.model import TextHash
@@ -22,7 +21,7 @@ from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.safe_traceback import told
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
-from memd.store.errors import StoreClosed, StoreDamaged
+from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
 
@@ -83,15 +82,16 @@ class EmbeddingQueue:
         self.known = KnownVectors(cache, space)
         self.bulk = Bulk(self.known)
         self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
-        self._cached = SpaceCache(self.known, bound)
-        self._confirmations = CostConfirmations(confirm_above, self._switches, self._cached, self._progress)
-        self._results = ResultWriter(space, self._cached, self._progress)
+        self._bound = bound
+        self._has_cache_failed = False  # and that was logged
+        self._confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
+        self._results = ResultWriter(self.known, self._progress)
         self._slots = RequestSlots(
             self._backlogs,
             self._embedder,
             health,
             bulk=self.bulk,
-            cached=self._cached,
+            known=self.known,
             storing=self._results,
             switches=self._switches,
             in_flight=in_flight or InFlight(),
@@ -334,7 +334,8 @@ class EmbeddingQueue:
                 if worked:
                     held = await self._held()
                     # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
-                    while await self._cached.prune(held) and not backlog.woken.is_set():
+                    bound = self._bound.entries(self.known, held)
+                    while await self.known.prune(bound) and not backlog.woken.is_set():
                         pass
                     worked = backlog.woken.is_set()
             await self._woken(backlog)
@@ -365,15 +366,24 @@ class EmbeddingQueue:
         ):
             return
         backlog.unconfirmed = None
-        if self._switches.of(backlog.agent).confirmed or self._switches.is_unkept(backlog.agent):
-            is_kept = await self._cached.unless_broken(
-                self._use_up_confirmation(backlog.agent), otherwise=False
-            )
-            if not is_kept:  # after a restart it would be paid for unasked
-                asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
+        is_to_be_used_up = self._switches.of(backlog.agent).confirmed or self._switches.is_unkept(
+            backlog.agent
+        )
+        if is_to_be_used_up and not await self._use_up_confirmation(backlog.agent):
+            asyncio.get_running_loop().call_later(
+                AGAIN_S, backlog.wake
+            )  # after a restart it would be paid for unasked
 
     async def _use_up_confirmation(self, agent: str) -> bool:
-        await self._switches.confirm(agent, confirmed=False)
+        """Whether it is written that a confirmation is used up."""
+        try:
+            await self._switches.confirm(agent, confirmed=False)
+        except (TransientError, StoreDamaged, StoreNewer) as failure:
+            if not self._has_cache_failed:
+                log.warning("embed.cache_failed", reason=str(failure))
+            self._has_cache_failed = True
+            return False
+        self._has_cache_failed = False
         return True
 
     async def _let_recover(self, backlog: AgentBacklog, reason: str) -> None:

@@ -8,10 +8,9 @@ import msgspec
 import structlog
 
 from memd.embedding.queue.agent_backlog import AgentBacklog, WaitingForConfirmation
-from memd.embedding.queue.cache import SpaceCache
 from memd.errors import MemdError, TransientError
 from memd.runtime.change_notifier import ChangeNotifier
-from memd.store.embedding_cache import Space
+from memd.store.embedding_cache import KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from memd.text.tokens import estimate_tokens
 
@@ -126,19 +125,19 @@ class CostConfirmations:
     """Asks a person, with the number of texts, before many are sent to one provider."""
 
     def __init__(
-        self, above: int | None, switches: UserSwitches, cached: SpaceCache, progress: ChangeNotifier
+        self, above: int | None, switches: UserSwitches, known: KnownVectors, progress: ChangeNotifier
     ) -> None:
         """Ask nobody before `permitted` or `wanted` is called.
 
         Args:
             above: More texts than this, not cached, have to be confirmed; None: nobody is asked.
             switches: What was confirmed.
-            cached: The cache, whose texts need not be sent.
+            known: The cache, whose texts need not be sent.
             progress: Notified when a person is asked; wakes those who wait for a confirmation.
         """
         self._above = above
         self._switches = switches
-        self._cached = cached
+        self._known = known
         self._progress = progress
         self._rebuilds: dict[str, WaitingForConfirmation] = {}  # that wait, by agent
         self._rebuilding: dict[str, int] = {}  # permitted rebuilds that are under way, by agent
@@ -189,7 +188,8 @@ class CostConfirmations:
         index = backlog.source.index
         hashes = set(await index.waiting_hashes()).difference(backlog.held, backlog.out)
         if backlog.source.use_cache:
-            hashes = await self._cached.unknown(hashes)
+            some = list(hashes)
+            hashes -= await self._known.held(some) | await self._known.refused(some)
         if not self.asks_before(backlog.sent + len(hashes)):
             return None
         before = backlog.unconfirmed

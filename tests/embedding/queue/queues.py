@@ -11,7 +11,7 @@ import apsw
 
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import RequestHealth
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors
 from memd.store.embedding_cache import EmbeddingStore

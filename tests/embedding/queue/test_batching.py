@@ -14,7 +14,7 @@ import pytest
 
 from memd.config.settings import BatchSettings
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm

@@ -8,7 +8,7 @@ import pytest
 from memd.chunk.split import parts_of
 from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.model import TextHash
 from memd.providers.provider import EmbedUnavailable, Vectors

@@ -260,17 +260,21 @@ async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_pa
     assert [one["agent"] for one in logs if one["event"] == "embed.failed"] == ["odd"]
 
 
-async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path, cache: EmbeddingStore) -> None:
-    """The cache only saves work: with its file closed, every agent gets its vectors all the same."""
+async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path) -> None:
+    """The cache only saves work: where its file cannot be opened, every agent gets its vectors all the same."""
+    (tmp_path / "no directory").touch()
+    cache = EmbeddingStore(tmp_path / "no directory" / "embeddings.sqlite")
+    await cache.open()
+    assert cache.trouble is not None
     provider = HashingProvider()
     indexes = [await opened(tmp_path, name, [f"text of {name}", "shared"]) for name in ("one", "two")]
     queue = queue_of(provider, cache)
-    await cache.close()
     async with running(queue, *indexes):
         for index in indexes:
             queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
         for index in indexes:
             assert await queue.wait_for(index) == (0, None)
+    await cache.close()
 
 
 async def test_equal_texts_of_several_agents_are_embedded_once(tmp_path: Path, cache: EmbeddingStore) -> None:

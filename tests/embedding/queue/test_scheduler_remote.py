@@ -12,7 +12,7 @@ import pytest
 
 from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index

@@ -10,7 +10,7 @@ import pytest
 from memd.embedding.health_state import Healthy
 from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed, Paused, WaitingForConfirmation
-from memd.embedding.queue.cache import CacheBound
+from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
