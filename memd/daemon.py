@@ -119,31 +119,31 @@ async def serve(
             saving = tasks.create_task(
                 background.keep(BackgroundTask("saving vectors to the cache", embeddings.run))
             )
-            engines = ProviderRegistry(
+            registry = ProviderRegistry(
                 ProviderParts(embeddings, tasks, Random(), patience, background=background), choose
             )
             # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
             computing = Threads(os.cpu_count() or 1, "memd-compute")
-            around = BackendEnvironment(environ, Path.home())
-            limit = MemoryLimit(agents, ProcessMemory(engines))
+            environment = BackendEnvironment(environ, Path.home())
+            limit = MemoryLimit(agents, ProcessMemory(registry))
             limit.follow(config.daemon.memory_limit_mb)
-            fleet = AgentSupervisor(
+            supervisor = AgentSupervisor(
                 agents,
-                engines,
+                registry,
                 tasks,
                 # Below a limit, whether there is room for vectors is known only when all else is there.
                 lambda *parts: build_agent(
-                    places.state, computing, around, *parts, resident=not limit.is_set
+                    places.state, computing, environment, *parts, resident=not limit.is_set
                 ),
                 keep,
                 most_agents(process.open_files()),
             )
-            await fleet.follow(config)
+            await supervisor.follow(config)
             limiting = tasks.create_task(
                 background.keep(BackgroundTask("keeping to the memory limit", limit.run))
             )
-            configuration = _configuration(places, environ, config, fleet, limit)
-            reload = partial(_reload, configuration, engines, notifier)
+            configuration = _configuration(places, environ, config, supervisor, limit)
+            reload = partial(_reload, configuration, registry, notifier)
             following = tasks.create_task(configuration.run())
             facts = ProcessFacts(
                 VERSION, places.socket, configuration, cache=embeddings, memory=limit, background=background
@@ -167,8 +167,8 @@ async def serve(
                 async with configuration.unchanged():
                     following.cancel()
                     await handlers.close()
-            await fleet.close()
-            await engines.close()
+            await supervisor.close()
+            await registry.close()
     log.info("daemon.stopped")
 
 
@@ -197,7 +197,7 @@ def _configuration(
     places: process.DaemonPlaces,
     environ: MutableMapping[str, str],
     config: Config,
-    fleet: AgentSupervisor,
+    supervisor: AgentSupervisor,
     limit: MemoryLimit,
 ) -> Configuration:
     """What is in force, and how another configuration comes into force."""
@@ -205,7 +205,7 @@ def _configuration(
     async def apply(_: Config, new: Config) -> None:
         logs.set_level(new.daemon.log_level)
         limit.follow(new.daemon.memory_limit_mb)
-        await fleet.follow(new)
+        await supervisor.follow(new)
 
     home = Path.home()
     file, _ = location(places.config, environ, home)
@@ -213,7 +213,7 @@ def _configuration(
 
 
 async def _reload(
-    configuration: Configuration, engines: ProviderRegistry, notifier: sd_notify.Notifier
+    configuration: Configuration, registry: ProviderRegistry, notifier: sd_notify.Notifier
 ) -> tuple[str, ...]:
     """Bring the whole file into force, and have providers that refused asked again; the settings that were not in force.
 
@@ -223,7 +223,7 @@ async def _reload(
     notifier.reloading()
     try:
         changed = await configuration.reload()
-        await engines.renew()
+        await registry.renew()
     finally:
         notifier.ready()
     return changed

@@ -107,7 +107,7 @@ def index_parts(
     backlog = EventBarrier()
     triggers = MaintenanceTriggers()
     runner = PassRunner(
-        agent, rules, index, dirty=pending, recent=recent, backlog=backlog, files=files, queues=queues
+        agent, rules, index, pending=pending, recent=recent, backlog=backlog, files=files, queues=queues
     )
     passes = Passes(agent, index, pending, runner, triggers, rng=rng, clock=clock)
     freshness = Freshness(pending, passes, recent, backlog, settings.sync.wait_ms / 1000)
@@ -151,7 +151,7 @@ class IndexService:
         self.background = parts.background
         self._agent = agent
         self._index = index
-        self._dirty = pending
+        self._pending = pending
         self._parts = parts
         self._clock = clock
 
@@ -185,7 +185,7 @@ class IndexService:
     @property
     def pending(self) -> int:
         """How many marks wait for a pass."""
-        return self._dirty.pending
+        return self._pending.count
 
     @property
     def growing(self) -> int:
@@ -240,7 +240,7 @@ class IndexService:
     def request(self, *, force: bool = False) -> int:
         """Ask for a pass over everything that begins after this call, transcripts that still grow included; its number."""
         self._parts.rebuilder.hurry()
-        return self._dirty.mark_all(force=force, eager=True)
+        return self._pending.mark_all(force=force, eager=True)
 
     async def settled(self, number: int) -> PassReport:
         """See Passes.settled."""
@@ -317,7 +317,7 @@ class IndexService:
         return await self._parts.estimate.of_rebuild(force=force)
 
     def rest_vectors(self) -> None:
-        """Embed nothing until vectors are wanted: another engine answers searches. Those that are there stay."""
+        """Embed nothing until vectors are wanted: another backend answers searches. Those that are there stay."""
         self._parts.queues.rest = True
         self._parts.follower.look_again()
 
@@ -355,7 +355,7 @@ class IndexService:
         """Send those away who wait for a pass: with run cancelled, none comes any more."""
         self._parts.passes.stop()
         self._parts.runner.stop()
-        await self._dirty.close()
+        await self._pending.close()
         await self._parts.queues.leave()
 
     def _is_busy(self) -> bool:

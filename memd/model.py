@@ -133,7 +133,7 @@ class FoundHit(msgspec.Struct, frozen=True):
     score: float
     snippet: str
     source: Source
-    own_scale: bool = False  # the score is that of another engine, which no min_score cuts
+    own_scale: bool = False  # the score is that of another backend, which no min_score cuts
 
 
 class DegradedPart(msgspec.Struct, frozen=True):

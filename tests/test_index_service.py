@@ -78,8 +78,8 @@ async def test_an_edit_during_a_rebuild_is_in_the_new_index(bench: Bench) -> Non
     bench.loop.rebuild("a test wants it")
     await until_async(beside(bench.index.file).exists)
     edited = bench.write("memory/0.md", "edited meanwhile")
-    bench.dirty.mark([edited])
-    bench.dirty.hurry()
+    bench.pending.mark([edited])
+    bench.pending.hurry()
     await until_async(lambda: bench.loop.health.rebuild is None, 10)
     assert await bench.paths("meanwhile") == {"memory/0.md"}
     assert len(await bench.index.known()) == 200
@@ -126,9 +126,9 @@ async def test_how_far_a_pass_is_ends_with_it(bench: Bench) -> None:
     seen: set[int] = set()
     while bench.loop.health.rebuild is not None:
         edited = bench.write("memory/0.md", f"edited {len(seen)}")
-        bench.dirty.mark([edited])
+        bench.pending.mark([edited])
         async with asyncio.timeout(60):
-            await bench.dirty.wait_for(bench.dirty.hurry())
+            await bench.pending.wait_for(bench.pending.hurry())
         if (under_way := progress()) is not None:
             seen.add(under_way[1])
     assert seen <= {200, 201}
@@ -216,9 +216,9 @@ async def test_a_root_that_moves_at_any_moment_of_a_pass_loses_nothing(
         at, acted = 0, True
         while acted:
             note.write_text(f"apples apples{at}")
-            made.dirty.mark([note])
+            made.pending.mark([note])
             with before_call(at, partial(move, place)) as calls:
-                await made.dirty.wait_for(made.dirty.hurry())
+                await made.pending.wait_for(made.pending.hurry())
                 acted = place.with_name("moved").exists()
             assert await made.paths("apples") == {"memory/a.md"}, f"before call {at}"
             if acted:

@@ -56,7 +56,7 @@ class RunningAgent:
         index: Index,
         backend: Backend,
         sync: IndexService,
-        dirty: PendingChanges,
+        pending: PendingChanges,
         roots: tuple[Root, ...],
         supply: AgentProviders,
     ) -> None:
@@ -65,7 +65,7 @@ class RunningAgent:
         self.index = index
         self.backend = backend
         self.sync = sync
-        self.dirty = dirty
+        self.pending = pending
         self.roots = roots
         self.supply = supply  # what embeds
 

@@ -16,7 +16,7 @@ from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
-from memd.indexing.periodic_scan import scan_now_and_then
+from memd.indexing.periodic_scan import scan_periodically
 from memd.indexing.rules import rules_of
 from memd.indexing.watch_changes import follow, look_by_scan
 from memd.maintenance.loop import BackgroundTask
@@ -39,7 +39,7 @@ ROOTS_S = 1.0  # for which the start of an agent waits for its disk
 async def build_agent(
     state: Path,
     computing: Threads,
-    around: BackendEnvironment,
+    environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
     supply: AgentProviders,
@@ -51,7 +51,7 @@ async def build_agent(
     Args:
         state: Directory of what memd keeps.
         computing: Threads that all agents share.
-        around: What a backend that is a program of its own is started in.
+        environment: In which a backend that is a program of its own is started.
         agent_id: Its name.
         settings: Of the agent.
         supply: What embeds for it.
@@ -62,7 +62,7 @@ async def build_agent(
     """
     index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
     try:
-        return await _built_on(index, state, computing, around, agent_id, settings, supply)
+        return await _built_on(index, state, computing, environment, agent_id, settings, supply)
     except BaseException:  # another attempt opens it again
         await index.close()
         raise
@@ -72,7 +72,7 @@ async def _built_on(
     index: Index,
     state: Path,
     computing: Threads,
-    around: BackendEnvironment,
+    environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
     supply: AgentProviders,
@@ -84,7 +84,7 @@ async def _built_on(
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
     roots = await _roots(agent_id, settings, state)
-    dirty = PendingChanges(
+    pending = PendingChanges(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
         ),
@@ -92,9 +92,9 @@ async def _built_on(
     )
     rules = rules_of(settings, roots)
     parts = index_parts(
-        agent_id, settings, rules, index, wanted, pending=dirty, providers=supply, rng=Random()
+        agent_id, settings, rules, index, wanted, pending=pending, providers=supply, rng=Random()
     )
-    sync = IndexService(agent_id, index, dirty, parts)
+    sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
     searcher = Searcher(index, settings, supply, computing)
@@ -103,9 +103,9 @@ async def _built_on(
         agent_id,
         settings,
         index=index,
-        backend=choose_backend(indexed, around, Builtin(indexed, searcher, supply)),
+        backend=choose_backend(indexed, environment, Builtin(indexed, searcher, supply)),
         sync=sync,
-        dirty=dirty,
+        pending=pending,
         roots=roots,
         supply=supply,
     )
@@ -154,7 +154,7 @@ async def keep(agent: RunningAgent) -> None:
         tasks.create_task(agent.sync.run())
         for task in (
             BackgroundTask(WATCHING, partial(_follow_files, agent)),
-            BackgroundTask("scanning now and then", partial(_scan_now_and_then, agent)),
+            BackgroundTask("scanning now and then", partial(_scan_periodically, agent)),
             BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
         ):
             tasks.create_task(agent.sync.background.keep(task))
@@ -169,10 +169,10 @@ async def _follow_files(agent: RunningAgent) -> None:
 
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
     try:
-        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.dirty, look, tell)
+        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.pending, look, tell)
     finally:  # until they are followed again, each search looks for itself
         agent.sync.backlog.ends(note_places(agent.roots))
 
 
-async def _scan_now_and_then(agent: RunningAgent) -> None:
-    await scan_now_and_then(agent.dirty, agent.settings.sync.interval_minutes * 60)
+async def _scan_periodically(agent: RunningAgent) -> None:
+    await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)

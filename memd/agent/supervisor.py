@@ -51,7 +51,7 @@ class AgentSupervisor:
     def __init__(
         self,
         agents: Agents,
-        engines: ProviderRegistry,
+        registry: ProviderRegistry,
         tasks: asyncio.TaskGroup,
         build: Build,
         keep: Keep,
@@ -61,14 +61,14 @@ class AgentSupervisor:
 
         Args:
             agents: Where requests find the agents.
-            engines: Where agents get their embeddings.
+            registry: Where agents get their embeddings.
             tasks: What the agents' tasks belong to: one that fails for good ends them all.
             build: Opens an agent's index and wires it up.
             keep: Keeps an agent's index up to date, for ever.
             most: So many agents may run; the others are left out.
         """
         self._agents = agents
-        self._engines = engines
+        self._registry = registry
         self._tasks = tasks
         self._build = build
         self._keep = keep
@@ -90,7 +90,7 @@ class AgentSupervisor:
         there |= {agent_id: absent.settings for agent_id, absent in self._absent.items()}
         changed = differences(there, new.agents)
         # What an index was embedded with may still be needed by the agent as it is now.
-        with self._agents.held(changed), self._engines.kept():
+        with self._agents.held(changed), self._registry.kept():
             async with self._starting:
                 try:
                     for agent_id in sorted(changed & self._running.keys()):
@@ -121,7 +121,7 @@ class AgentSupervisor:
         self._placed.add(agent_id)
         try:
             if agent_id not in self._supplies:
-                self._supplies[agent_id] = await self._engines.supply(settings)
+                self._supplies[agent_id] = await self._registry.supply(settings)
             agent = await self._build(agent_id, settings, self._supplies[agent_id])
         except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
             self._placed.discard(agent_id)

@@ -17,7 +17,7 @@ class Freshness:
 
     def __init__(
         self,
-        dirty: PendingChanges,
+        pending: PendingChanges,
         passes: Passes,
         recent: RecentFileCheck,
         backlog: EventBarrier,
@@ -26,13 +26,13 @@ class Freshness:
         """Nobody has asked yet.
 
         Args:
-            dirty: What is marked.
+            pending: What is marked.
             passes: That take it.
             recent: Looks at a few files, where the watcher does not see all.
             backlog: Of the watcher.
             wait_s: How long one who asks waits.
         """
-        self._dirty = dirty
+        self._pending = pending
         self._passes = passes
         self._recent = recent
         self._backlog = backlog
@@ -47,7 +47,7 @@ class Freshness:
 
         Returns:
             Whether the index is up to date with every change that was known at the call, or that was made before it where
-            the watcher sees all; see watch.backlog.
+            the watcher sees all; see watch.event_barrier.
 
         Raises:
             StoreClosed: no pass is made any more.
@@ -74,7 +74,7 @@ class Freshness:
         if changed is None:
             late, changed = True, unwatched
         if changed:
-            self._dirty.mark(changed)
+            self._pending.mark(changed)
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 return await self._passes_over_all_that_is_marked() and not late
@@ -97,20 +97,20 @@ class Freshness:
 
     async def _passes_over_all_that_is_marked(self) -> bool:
         """Wait for the passes that run and for those over what is marked; whether these are all, and went well."""
-        running = self._dirty.running_for_s()
+        running = self._pending.running_for_s()
         # A pass that has run for longer is a long one: waiting once more for it would only make every search slow.
         numbers = [number for number, ran_s in running.items() if ran_s <= self._wait_s]
         is_behind = len(numbers) < len(running)
-        by_name, everything = self._dirty.awaits_paths, self._dirty.awaits_everything
+        by_name, everything = self._pending.awaits_paths, self._pending.awaits_everything
         if self._passes.awaits_retry:
             is_behind, by_name = True, False  # what failed is tried again in its time, not at each search
         # Behind a long pass only what is marked by name goes in between.
         everything = everything and not is_behind
-        hurried = self._dirty.hurry() if by_name or everything else 0
+        hurried = self._pending.hurry() if by_name or everything else 0
         if by_name and not everything:
             numbers.append(hurried)
         for number in numbers:
-            await self._dirty.wait_for(number)
+            await self._pending.wait_for(number)
         if everything:
-            numbers.append(await self._dirty.wait_for_everything(hurried))
+            numbers.append(await self._pending.wait_for_everything(hurried))
         return not is_behind and all(map(self._passes.has_succeeded, numbers))

@@ -89,7 +89,7 @@ class Passes:
         self,
         agent: str,
         index: Index,
-        dirty: PendingChanges,
+        pending: PendingChanges,
         runner: PassRunner,
         triggers: MaintenanceTriggers,
         *,
@@ -101,7 +101,7 @@ class Passes:
         Args:
             agent: Its id, for the log.
             index: Brought up to date; its damage is reported.
-            dirty: What is marked.
+            pending: What is marked.
             runner: Makes them.
             triggers: Are told what has changed.
             rng: Source of the jitter of a backoff.
@@ -114,7 +114,7 @@ class Passes:
         )  # also where nothing changed: chunks may wait since an earlier life of the daemon
         self._agent = agent
         self._index = index
-        self._dirty = dirty
+        self._pending = pending
         self._runner = runner
         self._triggers = triggers
         self._clock = clock
@@ -135,7 +135,7 @@ class Passes:
             PassFailed: it failed, and is tried again by itself.
             StoreClosed: there will be no such pass.
         """
-        outcome = self._outcomes.get(await self._dirty.wait_for_everything(number), self.last)
+        outcome = self._outcomes.get(await self._pending.wait_for_everything(number), self.last)
         if outcome is None or outcome.failed is not None:
             raise PassFailed(
                 "the index could not be brought up to date" + (f": {outcome.failed}" if outcome else "")
@@ -149,16 +149,16 @@ class Passes:
 
     async def run(self) -> None:
         """Make a pass over everything, and then whenever one is due, for ever."""
-        self._dirty.mark_all()
+        self._pending.mark_all()
         while True:
-            taken = await self._dirty.take()
+            taken = await self._pending.take()
             async with self._runner.writing:
                 await self.attempt(taken)
 
     async def attempt(self, taken: TakenChanges, *, is_short: bool = False) -> None:
         """One pass; what it was to do waits again if it fails. A long one makes short ones in between.
 
-        One that is cancelled ends for nobody: its agent is stopped, and Dirty.close sends away who waits for it.
+        One that is cancelled ends for nobody: its agent is stopped, and PendingChanges.close sends away who waits for it.
         """
         done = PassResult()
         failed: str | None = None
@@ -169,7 +169,7 @@ class Passes:
             self._backoff.reset()
             self.trouble = None
             if (
-                not self._dirty.pending
+                not self._pending.count
             ):  # else a pass that went in between has failed, and its marks wait for the retry
                 self._take_back_retry()
             self._note_success(taken, done)
@@ -177,7 +177,7 @@ class Passes:
             raise
         except StoreDamaged as damage:
             failed = str(damage)
-            self._dirty.put_back(taken)
+            self._pending.put_back(taken)
             self._index.damage.report(failed)
         except Exception as failure:
             if not isinstance(
@@ -185,14 +185,14 @@ class Passes:
             ):  # it must be the trouble of no other agent
                 log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
             failed = told(failure)
-            self._dirty.put_back(taken)
+            self._pending.put_back(taken)
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):
                 self.trouble = failed
         took_s = round(account.took_s, 4)
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)
-        await self._dirty.finish(taken)
+        await self._pending.finish(taken)
         log_slow_pass(self._slow_log, self._agent, account, done, failed, self._clock())
         if done.changed or done.removed:
             log.info(
@@ -230,7 +230,7 @@ class Passes:
 
     def _try_again(self) -> None:
         self._retry = None
-        self._dirty.hurry()
+        self._pending.hurry()
 
     def _take_back_retry(self) -> None:
         if self._retry is not None:

@@ -46,7 +46,7 @@ class PendingChanges:
         self._closed = False
 
     @property
-    def pending(self) -> int:
+    def count(self) -> int:
         """How many marks wait."""
         return len(self._paths) + self._everything
 

@@ -67,8 +67,8 @@ def read_clocks() -> ClockReading:
     return ClockReading(time.clock_gettime(awake), time.clock_gettime(elapsed), time.time())
 
 
-async def scan_now_and_then(
-    dirty: PendingChanges,
+async def scan_periodically(
+    pending: PendingChanges,
     interval_s: float,
     *,
     clocks: Callable[[], ClockReading] = read_clocks,
@@ -77,15 +77,15 @@ async def scan_now_and_then(
     """Find what no watcher saw, for ever.
 
     Args:
-        dirty: Where to mark.
-        interval_s: See Timetable.
+        pending: Where to mark.
+        interval_s: See ScanSchedule.
         clocks: Of this machine.
         tick_s: How often to look at them. No timer is set for the interval: most stand still while the machine sleeps.
     """
-    timetable, loop = ScanSchedule(interval_s, clocks()), asyncio.get_running_loop()
+    schedule, loop = ScanSchedule(interval_s, clocks()), asyncio.get_running_loop()
     while True:
         await asyncio.sleep(until_next_tick_s(loop.time(), tick_s))
-        reason = timetable.due(clocks())
+        reason = schedule.due(clocks())
         if reason is not None:
             log.info("sync.scan_due", reason=reason)
-            dirty.mark_all()
+            pending.mark_all()

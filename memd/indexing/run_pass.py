@@ -85,7 +85,7 @@ class PassRunner:
         rules: IndexingRules,
         index: Index,
         *,
-        dirty: PendingChanges,
+        pending: PendingChanges,
         recent: RecentFileCheck,
         backlog: EventBarrier,
         files: Threads,
@@ -97,7 +97,7 @@ class PassRunner:
             agent: Its id.
             rules: Of the agent's files.
             index: The one that serves.
-            dirty: What has changed.
+            pending: What has changed.
             recent: Remembers what the newest files looked like.
             backlog: Is told of files with several names.
             files: Where files are read.
@@ -107,12 +107,12 @@ class PassRunner:
         self._agent = agent
         self._rules = rules
         self._index = index
-        self._dirty = dirty
+        self._pending = pending
         self._recent = recent
         self._backlog = backlog
         self._files = files
         self._queues = queues
-        self._growing = TranscriptSchedule(rules.sessions, index, rules.roots, files, dirty)
+        self._growing = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
         # Passes over the index that serves -> what others have seen since.
         self._later: dict[_Pass, list[Scan]] = {}
         self._is_full = False  # the disk was, and no room has been given back since
@@ -154,7 +154,7 @@ class PassRunner:
     def index_replaced(self) -> None:
         """Another index serves, which may have been given all transcripts that grow; what failed with the one before goes on."""
         self._growing.look_again()
-        self._dirty.hurry()
+        self._pending.hurry()
         self._mounts = None
         self._keep({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
 
@@ -357,7 +357,7 @@ class PassRunner:
         return seen
 
     async def _let_through(self, this: _Pass) -> None:
-        if this.between is not None and (urgent := self._dirty.take_due_paths()) is not None:
+        if this.between is not None and (urgent := self._pending.take_due_paths()) is not None:
             with spent("edits in between"):
                 await this.between(urgent)
 
@@ -408,10 +408,10 @@ class PassRunner:
         finally:
             self._is_hearing = False
             unheard, self._unheard = self._unheard, set()
-            self._dirty.mark(unheard)
+            self._pending.mark(unheard)
         if unheard:
-            self._dirty.hurry()
-        self._dirty.mark(found.file for found in group if found.path in applied.stale)
+            self._pending.hurry()
+        self._pending.mark(found.file for found in group if found.path in applied.stale)
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
         self._look_again_at_held(group, applied)
         await self._growing.forget(applied.taken)
@@ -421,14 +421,14 @@ class PassRunner:
         # To ask for it is what has the lease given up, and no event tells when it is.
         held = [found.file for found in group if isinstance(applied.failed.get(found.path), FileHeld)]
         if held:
-            asyncio.get_running_loop().call_later(HELD_S, self._dirty.mark, held)
+            asyncio.get_running_loop().call_later(HELD_S, self._pending.mark, held)
 
     async def _letting_through(self, this: _Pass, work: Coroutine[None, None, T]) -> T:
         """What a long work gives, with short passes going on meanwhile."""
         task = asyncio.create_task(work)
         try:
             while not task.done():
-                await first_of(asyncio.wait([task]), self._dirty.paths_due())
+                await first_of(asyncio.wait([task]), self._pending.paths_due())
                 await self._let_through(this)
             return task.result()
         finally:

@@ -77,7 +77,7 @@ class PolledPlaces:
 
 async def poll(
     unseen: PolledPlaces,
-    dirty: PendingChanges,
+    pending: PendingChanges,
     look: Look,
     *,
     pace: PollPace = _USUAL,
@@ -90,7 +90,7 @@ async def poll(
 
     Args:
         unseen: Where to look.
-        dirty: Where to mark.
+        pending: Where to mark.
         look: What the files in some places look like; it may block.
         pace: How often.
         now_ns: Unix time in nanoseconds; see sources.notes.settled.
@@ -114,9 +114,9 @@ async def poll(
             await unseen.changed(pace.failed_s)
             continue
         if changed is None or len(changed) > _MANY_PATHS:
-            dirty.mark_all()
+            pending.mark_all()
         elif changed:
-            dirty.mark(changed)
+            pending.mark(changed)
         await unseen.changed(pace.pause_s(comparison.took_s))
 
 
@@ -175,7 +175,7 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
 
 async def follow(
     events: AsyncGenerator[Event, None],
-    dirty: PendingChanges,
+    pending: PendingChanges,
     look: Look,
     tell: Callable[[WatcherHealth], None],
     *,
@@ -185,21 +185,21 @@ async def follow(
 
     Args:
         events: Of watch.
-        dirty: Where to mark.
+        pending: Where to mark.
         look: How to look where no events come from; see poll.
         tell: Who is told whether changes are seen.
         pace: How often to look there.
     """
     unseen = PolledPlaces()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(poll(unseen, dirty, look, pace=pace or PollPace()))
+        tasks.create_task(poll(unseen, pending, look, pace=pace or PollPace()))
         async with aclosing(events):
             async for event in events:
                 match event:
                     case PathsChanged():
-                        dirty.mark(event.paths)
+                        pending.mark(event.paths)
                     case RescanNeeded():
-                        dirty.mark_all()
+                        pending.mark_all()
                     case WatcherHealth():
                         tell(event)
                         unseen.be(event.unseen)

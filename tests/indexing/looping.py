@@ -62,7 +62,7 @@ class Bench:
             **settings,
         )
         self.index = index or Index(home / "main.sqlite")
-        self.dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
+        self.pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
         self.parts = index_parts(
             "main",
@@ -70,12 +70,12 @@ class Bench:
             rules_of(self.settings, self.roots),
             self.index,
             FINGERPRINT,
-            pending=self.dirty,
+            pending=self.pending,
             providers=silent(self.settings),
             rng=Random(1),
             clock=clock,
         )
-        self.loop = IndexService("main", self.index, self.dirty, self.parts, clock)
+        self.loop = IndexService("main", self.index, self.pending, self.parts, clock)
 
     def write(self, name: str, text: str) -> Path:
         file = self.workspace / name

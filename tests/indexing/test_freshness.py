@@ -69,7 +69,7 @@ async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench)
     counts.known = 32
     caught_up = asyncio.create_task(bench.loop.catch_up())
     await asyncio.sleep(0)
-    bench.dirty.mark([note])
+    bench.pending.mark([note])
     counts.given = 32
     bench.loop.backlog.rests(frozenset())
     assert await caught_up
@@ -96,8 +96,8 @@ async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
     ticket = bench.loop.request()
     await until_async(lambda: bench.loop.progress is not None and bench.loop.progress[0] >= 5)
     edited = bench.write("memory/urgent.md", "urgent words")
-    bench.dirty.mark([edited])
-    bench.dirty.hurry()
+    bench.pending.mark([edited])
+    bench.pending.hurry()
     while not await bench.paths("urgent"):
         pass
     assert bench.loop.progress is not None, "the long pass was over before the short one began"
@@ -142,7 +142,7 @@ async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
     bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
     monkeypatch.setattr("memd.indexing.recent_files.LOOK_S", -1.0)
     await bench.loop.catch_up()
-    bench.dirty.mark([bench.write("memory/a.md", "apples")])
+    bench.pending.mark([bench.write("memory/a.md", "apples")])
     assert not await bench.loop.catch_up()
     assert await bench.paths("apples") == {"memory/a.md"}
 

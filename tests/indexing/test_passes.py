@@ -131,7 +131,7 @@ async def test_what_a_pass_that_met_damage_was_to_do_waits_for_the_next(
     with pytest.raises(PassFailed, match="page 7"):
         await bench.settle()
     assert bench.index.damage.reason == "page 7 is not what was written"
-    bench.dirty.hurry()
+    bench.pending.hurry()
     await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None, 10)
     assert await bench.paths("apples")
 
@@ -175,12 +175,12 @@ async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_pa
     async with running(bench):
         await bench.settle()
         file.write_text('{"role": "user", "content": "hello"}\n')
-        bench.dirty.mark([file])
-        bench.dirty.hurry()
+        bench.pending.mark([file])
+        bench.pending.hurry()
         await until_async(lambda: bench.parts.runner.growing == 1, 10)
-        assert not bench.dirty.awaits_paths
+        assert not bench.pending.awaits_paths
         bench.parts.runner.index_replaced()
-        assert bench.dirty.awaits_paths
+        assert bench.pending.awaits_paths
 
 
 @pytest.mark.parametrize(
@@ -264,17 +264,17 @@ async def test_passes_that_go_in_between_do_not_nest(tmp_path: Path) -> None:
 
         async def written(*args: Any) -> list[ReplacedChunks]:
             nonlocal edits, most
-            most = max(most, len(made.dirty.running_for_s()))
+            most = max(most, len(made.pending.running_for_s()))
             if edits < 30:
                 edits += 1
-                made.dirty.mark([made.write(f"memory/edit{edits}.md", f"apples {edits}")])
-                made.dirty.hurry()
+                made.pending.mark([made.write(f"memory/edit{edits}.md", f"apples {edits}")])
+                made.pending.hurry()
             return await real(*args)
 
         made.index.replace_all = written  # type: ignore[method-assign, assignment]
         made.write("memory/a.md", "pears")
         await made.settle()
-        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s())
+        await until_async(lambda: not made.pending.count and not made.pending.running_for_s())
         assert len(await made.paths("apples")) == edits == 30
     assert most == 2
 
@@ -303,8 +303,8 @@ async def test_a_note_that_was_away_while_a_long_pass_looked_stays_where_a_later
         monkeypatch.setattr(run_pass, "scan", looked)
         number = made.loop.request(force=True)
         await until_async(lambda: made.loop.progress)
-        made.dirty.mark([away, gone])
-        made.dirty.hurry()
+        made.pending.mark([away, gone])
+        made.pending.hurry()
         await made.loop.settled(number)
         assert await made.paths("apples") == {"memory/away.md"}
         assert await made.paths("pears") == set()
@@ -331,11 +331,11 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         made.index.replace_all = locked  # type: ignore[method-assign, assignment]
         number = made.loop.request(force=True)
         await until_async(lambda: made.loop.progress)
-        made.dirty.mark([made.write("memory/new.md", "apples")])
-        made.dirty.hurry()
+        made.pending.mark([made.write("memory/new.md", "apples")])
+        made.pending.hurry()
         await made.loop.settled(number)
         assert failed == 1
-        await until_async(lambda: not made.dirty.pending and not made.dirty.running_for_s(), 10)
+        await until_async(lambda: not made.pending.count and not made.pending.running_for_s(), 10)
         assert await made.paths("apples") == {"memory/new.md"}
 
 
@@ -352,14 +352,14 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
         return PassResult()
 
     clock = Clock()
-    dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
-    passes = passes_of(dirty, make, clock)
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock)
     failures = (*range(1, 9), 0, 1)
     with capture_logs() as logs:
         for failure in failures:
             is_failing = failure > 0
-            dirty.mark_all()
-            await passes.attempt(await dirty.take())
+            pending.mark_all()
+            await passes.attempt(await pending.take())
             assert passes.awaits_retry == is_failing
     passes.stop()
     waits = [line["wait_s"] for line in logs if line["event"] == "sync.retry_scheduled"]
@@ -376,11 +376,11 @@ async def test_how_the_last_passes_ended_is_remembered() -> None:
         return PassResult()
 
     clock = Clock()
-    dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
-    passes = passes_of(dirty, make, clock)
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock)
     for _ in range(OUTCOMES + 1):
-        dirty.mark_all()
-        await passes.attempt(await dirty.take())
+        pending.mark_all()
+        await passes.attempt(await pending.take())
     remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
     assert remembered == [*range(2, OUTCOMES + 2)]
 

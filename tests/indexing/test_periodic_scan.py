@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from memd.indexing.pending_changes import PendingChanges
-from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_now_and_then
+from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
 from memd.runtime.debounce import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
@@ -81,18 +81,18 @@ def test_the_clocks_of_this_machine() -> None:
 async def test_scans_at_once_after_sleep() -> None:
     """Across a sleep of the machine, everything is marked at the first look at the clocks, and once."""
     now = [START]
-    dirty = PendingChanges(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
-    task = asyncio.create_task(scan_now_and_then(dirty, 600, clocks=lambda: now[0], tick_s=0.005))
+    pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
+    task = asyncio.create_task(scan_periodically(pending, 600, clocks=lambda: now[0], tick_s=0.005))
     try:
         await asyncio.sleep(0)  # it reads the clocks for the first time
         now[0] = after(300)
-        assert not dirty.pending
+        assert not pending.count
         now[0] = after(301, asleep=100)
-        await until_async(lambda: dirty.pending)
-        assert (await dirty.take()).everything
+        await until_async(lambda: pending.count)
+        assert (await pending.take()).everything
         now[0] = after(890, asleep=100)  # 589 s after that scan, and 890 s awake
         now[0] = after(902, asleep=100)
-        await until_async(lambda: dirty.pending)
+        await until_async(lambda: pending.count)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

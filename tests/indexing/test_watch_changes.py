@@ -98,10 +98,10 @@ async def polling(
     disk: Disk, *, now_ns: int = 10**18, pace: PollPace = PACE
 ) -> AsyncIterator[tuple[PolledPlaces, PendingChanges]]:
     unseen = PolledPlaces()
-    dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
-    task = asyncio.create_task(poll(unseen, dirty, disk, pace=pace, now_ns=lambda: now_ns))
+    pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+    task = asyncio.create_task(poll(unseen, pending, disk, pace=pace, now_ns=lambda: now_ns))
     try:
-        yield unseen, dirty
+        yield unseen, pending
         assert not task.done()
     finally:
         task.cancel()
@@ -125,38 +125,38 @@ async def test_looks_only_where_it_is_blind(disk: Disk) -> None:
 
 async def test_the_first_look_asks_for_a_scan(disk: Disk) -> None:
     """What happened before anybody looked is for a scan; one after the look, so that nothing falls in between."""
-    async with polling(disk) as (unseen, dirty):
+    async with polling(disk) as (unseen, pending):
         disk.answers.clear()
         unseen.be(W)
         await until_async(lambda: disk.looked)
-        assert not dirty.pending
+        assert not pending.count
         disk.answers.set()
-        assert (await dirty.take()).everything
+        assert (await pending.take()).everything
 
 
 async def test_marks_what_changes(disk: Disk) -> None:
     """A changed file is marked, debounced like one that was seen; without a change nothing is."""
-    async with polling(disk) as (unseen, dirty):
+    async with polling(disk) as (unseen, pending):
         disk.files = {A: OLD, B: OLD}
         unseen.be(W)
-        await dirty.take()
+        await pending.take()
         await disk.looked_at_again()
-        assert not dirty.pending
+        assert not pending.count
         disk.files = {A: OLD, B: NEW}
-        await until_async(lambda: dirty.pending)
-        assert dirty.take_due_paths() is None
-        dirty.hurry()
-        assert (await dirty.take()).paths == {B}
+        await until_async(lambda: pending.count)
+        assert pending.take_due_paths() is None
+        pending.hurry()
+        assert (await pending.take()).paths == {B}
 
 
 async def test_very_many_changes_are_a_scan(disk: Disk) -> None:
     """When a share goes away with all its files, they are not marked one by one."""
-    async with polling(disk) as (unseen, dirty):
+    async with polling(disk) as (unseen, pending):
         disk.files = {Path(f"/w/{n}.md"): OLD for n in range(1500)}
         unseen.be(W)
-        await dirty.take()
+        await pending.take()
         disk.files = {}
-        taken = await dirty.take()
+        taken = await pending.take()
         assert taken.everything
         assert not taken.paths
 
@@ -164,37 +164,37 @@ async def test_very_many_changes_are_a_scan(disk: Disk) -> None:
 async def test_a_file_that_was_just_written_is_looked_at_once_more(disk: Disk) -> None:
     """A second write in the same tick of the clock leaves the stamp as it is: the file is marked all the same."""
     now_ns = 1_700_000_000_000_000_001
-    async with polling(disk, now_ns=now_ns) as (unseen, dirty):
+    async with polling(disk, now_ns=now_ns) as (unseen, pending):
         disk.files = {A: Stamp(1, now_ns, 1), B: Stamp(1, now_ns + 86_400 * 10**9, 1)}
         unseen.be(W)
-        await dirty.take()
-        await until_async(lambda: dirty.pending)
-        dirty.hurry()
-        assert (await dirty.take()).paths == {A}
+        await pending.take()
+        await until_async(lambda: pending.count)
+        pending.hurry()
+        assert (await pending.take()).paths == {A}
 
 
 @pytest.mark.parametrize("failure", [OSError("broken disk"), RuntimeError("a bug")])
 async def test_a_look_that_fails_is_repeated(disk: Disk, failure: Exception) -> None:
     """An error ends neither the looking nor loses a change that came meanwhile."""
-    async with polling(disk) as (unseen, dirty):
+    async with polling(disk) as (unseen, pending):
         disk.files = {A: OLD}
         unseen.be(W)
-        await dirty.take()
+        await pending.take()
         disk.failing = failure
         await disk.looked_at_again()
         disk.files = {A: NEW}
         disk.failing = None
-        await until_async(lambda: dirty.pending)
+        await until_async(lambda: pending.count)
 
 
 async def test_the_pause_follows_the_look(disk: Disk) -> None:
     """Between two looks there is a pause that only other places cut short."""
-    async with polling(disk, pace=PollPace(least_s=1000)) as (unseen, dirty):
+    async with polling(disk, pace=PollPace(least_s=1000)) as (unseen, pending):
         unseen.be(W)
-        await dirty.take()
+        await pending.take()
         assert len(disk.looked) == 1
         unseen.be(frozenset({A}))
-        await dirty.take()
+        await pending.take()
         assert disk.looked == [W, {A}]
 
 
@@ -219,7 +219,7 @@ class Followed:
     """A stream of events that a test sends, and what comes of it."""
 
     def __init__(self) -> None:
-        self.dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+        self.pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
         self.told: list[WatcherHealth] = []
         self.files: dict[Path, Stamp] = {}
         self.looks = 0
@@ -248,7 +248,7 @@ async def following() -> AsyncIterator[Followed]:
     task = asyncio.create_task(
         follow(
             followed.events(),
-            followed.dirty,
+            followed.pending,
             followed.look,
             followed.told.append,
             pace=PollPace(least_s=0.005, share=0),
@@ -267,36 +267,36 @@ async def test_a_change_is_marked() -> None:
     """A change that was seen waits for quiet, and may be needed sooner."""
     async with following() as followed:
         followed.send(PathsChanged(frozenset({A})))
-        await until_async(lambda: followed.dirty.pending)
-        assert followed.dirty.take_due_paths() is None
-        followed.dirty.hurry()
-        assert (await followed.dirty.take()).paths == {A}
+        await until_async(lambda: followed.pending.count)
+        assert followed.pending.take_due_paths() is None
+        followed.pending.hurry()
+        assert (await followed.pending.take()).paths == {A}
 
 
 async def test_a_rescan_is_a_pass_over_everything_at_once() -> None:
     """Where anything may have changed, everything is looked at, now."""
     async with following() as followed:
         followed.send(RescanNeeded("events were lost"))
-        assert (await followed.dirty.take()).everything
+        assert (await followed.pending.take()).everything
 
 
 async def test_blind_and_seeing_again() -> None:
     """While changes are not seen they are looked for, and somebody is told; when they are seen, that ends."""
     async with following() as followed:
         followed.send(BLIND)
-        assert (await followed.dirty.take()).everything
+        assert (await followed.pending.take()).everything
         assert followed.told == [BLIND]
         followed.files = {A: Stamp(1, 1, 1)}
-        await until_async(lambda: followed.dirty.pending)
-        followed.dirty.hurry()
-        assert (await followed.dirty.take()).paths == {A}
+        await until_async(lambda: followed.pending.count)
+        followed.pending.hurry()
+        assert (await followed.pending.take()).paths == {A}
         followed.send(WatcherHealth(ok=True))
         followed.send(RescanNeeded("watching began again"))
-        assert (await followed.dirty.take()).everything
+        assert (await followed.pending.take()).everything
         looks = followed.looks
         followed.files = {}
         followed.send(PathsChanged(frozenset({A})))
-        await until_async(lambda: followed.dirty.pending)
+        await until_async(lambda: followed.pending.count)
         assert followed.looks <= looks + 1
         assert followed.told == [BLIND, WatcherHealth(ok=True)]
 
@@ -339,25 +339,25 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
         looks[0] += 1
         return scanned(places)
 
-    dirty = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+    pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     told: list[WatcherHealth] = []
     events = watch(roots, ways=WatchMethods(recursive=False, feed=Deaf, mountinfo=lambda: info))
     pace = PollPace(least_s=0.005, share=0)
-    task = asyncio.create_task(follow(events, dirty, look, told.append, pace=pace))
+    task = asyncio.create_task(follow(events, pending, look, told.append, pace=pace))
     try:
         await until_async(lambda: looks[0] > 1)
-        assert (await dirty.take()).everything
+        assert (await pending.take()).everything
         for act in (lambda: other.write_text("new"), lambda: note.write_text("changed"), note.unlink):
             # A file that was just written is looked at more than once: only what comes after that counts.
             await until_async(lambda: time.time_ns() - newest_ns(note, other) > 50_000_000)
             before = looks[0]
             await until_async(lambda: looks[0] > before + 1)  # noqa: B023 - it is called before the next round
-            dirty.hurry()
-            await dirty.take()
+            pending.hurry()
+            await pending.take()
             act()
-            await until_async(lambda: dirty.pending)
-            dirty.hurry()
-            assert (await dirty.take()).paths & {note, other}
+            await until_async(lambda: pending.count)
+            pending.hurry()
+            assert (await pending.take()).paths & {note, other}
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -57,18 +57,18 @@ class Bench:
         self.roots = roots_of(self.settings)
         self.rules = rules_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
-        dirty = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
+        pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
         parts = index_parts(
             "main",
             self.settings,
             self.rules,
             self.index,
             FINGERPRINT,
-            pending=dirty,
+            pending=pending,
             providers=silent(self.settings),
             rng=Random(1),
         )
-        self.sync = IndexService("main", self.index, dirty, parts)
+        self.sync = IndexService("main", self.index, pending, parts)
         searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
         self.agent = IndexedAgent("main", self.settings, self.rules, self.index, self.sync)
         self.builtin = Builtin(self.agent, searcher, silent(self.settings))
