@@ -1,6 +1,5 @@
 """Batches against the local server, with a real ledger."""
 
-import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -33,8 +32,8 @@ from memd.runtime.change_notifier import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
-from tests.fakes.embedding_server import KEY
-from tests.wait import until_async
+from tests.fakes.embedding_server import KEY, EmbeddingServer
+from tests.wait import until_async, until_told
 
 DIMENSIONS = 32
 PROVIDERS = ["openai", "gemini", "voyage"]
@@ -190,13 +189,20 @@ async def done(rig: Rig, jobs: int = 0) -> None:
     await until_async(lambda: rig.batches.jobs <= jobs, 20)
 
 
+async def begun(rig: Rig, server: EmbeddingServer, texts: Mapping[TextHash, str]) -> None:
+    """Have texts embedded by a job, and wait until the provider was asked how far it is."""
+    await rig.batches.submit(texts)
+    await until_async(lambda: server.requests("poll"), 20)
+
+
 async def until_forgotten(rig: Rig) -> None:
     """Wait until the ledger has no job."""
     await done(rig)
-    deadline = asyncio.get_running_loop().time() + 20
-    while await rig.ledger.jobs():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.002)
+
+    async def is_forgotten() -> bool:
+        return not await rig.ledger.jobs()
+
+    await until_told(is_forgotten, 20)
 
 
 async def through(rig: Rig, texts: Mapping[TextHash, str]) -> None:
@@ -207,7 +213,8 @@ async def through(rig: Rig, texts: Mapping[TextHash, str]) -> None:
 
 async def until_cleared(rig: Rig) -> None:
     """Wait until the ledger has no file."""
-    deadline = asyncio.get_running_loop().time() + 20
-    while await rig.ledger.files():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.002)
+
+    async def is_cleared() -> bool:
+        return not await rig.ledger.files()
+
+    await until_told(is_cleared, 20)

@@ -27,6 +27,7 @@ from tests.providers.batch.rig import (
     SOON,
     Rig,
     batching,
+    begun,
     directly,
     done,
     hash_of,
@@ -306,8 +307,7 @@ async def test_a_job_brings_the_vectors_that_plain_requests_would(
     url, file, bias = server.base_url(name), tmp_path / "e.sqlite", bias_of()
     server.batch_outcome = "never" if restarted else "completed"
     async with batching(name, url, file, without=bias.passages) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
         if not restarted:
             await until_forgotten(rig)
     server.batch_outcome = "completed"
@@ -327,8 +327,7 @@ async def test_texts_of_which_nobody_knows_what_their_language_adds_are_left_to_
     texts, url, file, bias = texts_of(6), server.base_url("openai"), tmp_path / "e.sqlite", bias_of()
     server.batch_outcome = "never"
     async with batching("openai", url, file, without=bias.passages) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
     some = list(texts)[:2]
     connection = apsw.Connection(str(file))
     connection.executemany("UPDATE job_texts SET share = NULL WHERE hash = ?", ((one,) for one in some))
@@ -395,8 +394,7 @@ async def test_late_is_counted_from_the_creation_and_over_restarts(
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     server.batch_outcome = "never"
     async with batching("openai", url, file) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
         [job] = await rig.ledger.jobs()
         assert job.name is not None
         await rig.ledger.created(job.id, job.name, job.created_at - 2 * 3600)
@@ -442,8 +440,7 @@ async def test_a_name_that_cannot_be_noted_is_found_after_a_restart(
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     server.batch_outcome = "never"
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"created"})) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
         [job] = await rig.ledger.jobs()
         assert job.name is None
     server.batch_outcome = "completed"
@@ -541,8 +538,7 @@ async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     server.batch_outcome = "never"
     async with batching("openai", url, file) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {step})) as rig:
         assert all(map(rig.batches.holds, texts | others))
         assert not rig.batches.is_open
@@ -611,8 +607,7 @@ async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     server.batch_outcome = "never"
     async with batching("openai", url, file) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
         file.unlink()
         server.batch_outcome = "completed"
         await until_forgotten(rig)
@@ -631,8 +626,7 @@ async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
     texts, url, file = texts_of(6), server.base_url(provider), tmp_path / "embeddings.sqlite"
     server.batch_outcome = "never"
     async with batching(provider, url, file) as rig:
-        await rig.batches.submit(texts)
-        await until_async(lambda: server.requests("poll"), 20)
+        await begun(rig, server, texts)
     slow = BatchSettings(enabled=True, poll_interval_ms=400)
     polls = len(server.requests("poll"))
     async with batching(provider, url, file, settings=slow) as second:
