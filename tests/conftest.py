@@ -22,11 +22,12 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Quick where the whole suite runs, deep with --hypothesis-profile=long.
-# Neither has a deadline: it would be a time, and other work on the machine is no failure. The quick one tries the same
-# each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
+# Less with `-m quick`, deep with --hypothesis-profile=long.
+# None has a deadline: it would be a time, and other work on the machine is no failure. But for the long one, they try the
+# same each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
 # in between: what was found belongs into a test.
-settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True, database=None)
+settings.register_profile("usual", max_examples=60, deadline=None, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("usual"), max_examples=30)
 settings.register_profile(
     "long",
     max_examples=1_000,
@@ -35,7 +36,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("quick")
+settings.load_profile("usual")
 
 # Where tests run daemons, programs or disks, or compute for long: nine tenths of the time, and a quarter of the tests.
 # All others are `quick`.
@@ -66,6 +67,12 @@ _SLOW = frozenset(Path(__file__).parent / place for place in _NOT_QUICK)
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many workers as cores: half of the time a test waits for a process or a file system."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try half as many inputs in quick tests that were asked for as such."""
+    if config.option.markexpr == "quick" and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
