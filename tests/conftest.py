@@ -51,6 +51,7 @@ _NOT_QUICK = (
     "ctl/test_up_down.py",
     "daemon",
     "providers/batch",
+    "providers/local/test_e5_onnx.py",
     "providers/local/test_provider.py",
     "providers/local/test_worker.py",
     "faults",
