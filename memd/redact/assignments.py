@@ -197,7 +197,6 @@ _HANDED = re.compile(r"""[({][ ]?(?=[bBrRuUfFNL$@]{0,2}["'])""")
 _LITERAL = re.compile(
     r"[|>][-+]?[0-9]?[-+]?[ \t]{0,8}(?P<gap>(?:\\{1,7}n|\n)[ \t]{1,40})(?P<first>(?!\s)(?:(?!\\{1,7}n)[^\n]){1,4096})"
 )
-_LITERAL_LINES = 64
 # "login with ann, password hunter2": a word with letters and digits that ends what is said.
 _LOOSE = re.compile(
     r"""(?P<gap>[ \t]{1,40}(?:of[ ])?[(（"'`*_]{0,3}|[(（【\[])(?P<secret>(?=[A-Za-z!@#$%^&*~+=?._-]{0,40}[0-9])(?=[0-9!@#$%^&*~+=?._-]{0,40}[A-Za-z])[A-Za-z0-9!@#%^&*~][A-Za-z0-9!@#$%^&*~+=?._-]{4,64})
@@ -443,14 +442,12 @@ _OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==",
 
 
 def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span | None:
-    """The lines of a literal of YAML, where the first is a secret."""
+    """The lines of a literal of YAML, however many, where the first is a secret."""
     first = secret_values.SecretValue(*literal.span("first"), literal["first"].rstrip(), True, "")
     if not secret_values.is_secret(first, strength, shouts=False, spoken=False):
         return None
     end, gap = literal.end("first"), literal["gap"]
-    for _ in range(_LITERAL_LINES):
-        if not text.startswith(gap, end):
-            break
+    while text.startswith(gap, end):
         till = text.find(gap[0], end + len(gap))
         end = len(text) if till < 0 else till
     return first.start, end
