@@ -124,21 +124,43 @@ def _told_before(text: str, at: int) -> Span | None:
     return left + match.start("secret"), left + match.end("secret")
 
 
+# What a password is called elsewhere: as it is said, in small letters. English and Chinese have rules of their own.
+_ABROAD_LABELS = (
+    "kennwort", "passwort", "zugangscode", "schlüsselwort",  # German
+    "contraseña", "clave de",  # Spanish
+    "mot de passe", "code d'accès",  # French
+    "parola d'ordine", "parola chiave", "codice di accesso", "la password",  # Italian
+    "senha", "palavra-passe",  # Portuguese
+    "wachtwoord", "toegangscode",  # Dutch
+    "hasło", "haslo",  # Polish
+    "şifre", "sifre", "parola",  # Turkish
+    "парол", "код доступа",  # Russian
+    "كلمة المرور", "كلمة السر", "الرقم السري",  # Arabic
+    "mật khẩu", "mat khau",  # Vietnamese
+    "パスワード", "ﾊﾟｽﾜｰﾄﾞ", "暗証番号", "認証コード", "パスコード",  # Japanese
+    "비밀번호", "암호", "패스워드",  # Korean
+)  # fmt: skip
+# An anchor has no other in it.
+_ABROAD_ANCHORS = tuple(
+    label for label in _ABROAD_LABELS if not any(other in label for other in _ABROAD_LABELS if other != label)
+)
 _ABROAD = re.compile(
-    r"(?:パスワード|ﾊﾟｽﾜｰﾄﾞ|비밀번호|暗証番号|пароль|認証コード)[ ]?(?:[:：=]|는|은|は|が|это|[-–—])[ ]?[「\"]?(?P<secret>[!-~]{4,64}?)(?=[」\"]|です|\s|입|[。、]|\Z)",
+    rf"(?:{'|'.join(sorted(map(re.escape, _ABROAD_LABELS), key=len, reverse=True))})\w{{0,3}}[\"'`*_]{{0,3}}"
+    r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
+    r"(?:[ \u3000]?[:：=＝][ \u3000]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|это|là|هي|هو)[ ]|(?<=[^\x00-\x7f])[ ](?:[-–—][ ]|(?=\S{0,30}[A-Z])(?=\S{0,30}[a-z])(?=\S{0,30}[0-9]))|[ ]?(?:는|은|이|가|は|が)[ ]?)"
+    r"(?P<open>[\"'`“„«「]{0,3})(?P<secret>[!-~]{4,64}?)(?=[\"'`”“»」]|です|입|예요|이에요|[。、，,;]|[.!?]?(?:\s|\Z))",
     re.IGNORECASE,
 )
 
 
 def _abroad(text: str, at: int) -> Span | None:
     match = _ABROAD.match(text, at)
-    if (
-        match is None
-        or not any(map(str.isdigit, match["secret"]))
-        or secret_values.is_reference(match["secret"])
-    ):
+    if match is None or secret_values.is_reference(match["secret"]):
         return None
-    return match.span("secret")
+    said = match["secret"]
+    if secret_values.is_strong(said) or (said.isdecimal() and len(said) >= 6):
+        return match.span("secret")
+    return match.span("secret") if match["open"] and any(map(str.isdigit, said)) else None
 
 
 def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
@@ -157,11 +179,6 @@ RULES = (
         for name, kind, anchors, strength in _CHINESE_WORDS
     ),
     Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
-    Rule(
-        "password-abroad",
-        "password",
-        ("パスワード", "ﾊﾟｽﾜｰﾄﾞ", "비밀번호", "暗証番号", "пароль", "認証コード"),
-        _abroad,
-    ),
+    Rule("password-abroad", "password", _ABROAD_ANCHORS, _abroad),
 )
 """What is said of passwords, tokens and keys, in Chinese."""
