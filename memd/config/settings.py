@@ -180,12 +180,16 @@ class UserRule(_Section, frozen=True):
     pattern: str
 
 
+PersonalNumber = Literal["payment-card", "iban", "chinese-id", "chinese-mobile"]
+
+
 class Redact(_Section, frozen=True):
     """What is taken out of texts before anything else sees them."""
 
     mode: Literal["sessions", "all", "off"] = "sessions"
     extra: tuple[UserRule, ...] = ()
     allow: tuple[str, ...] = ()  # texts that are no secrets, whatever they look like
+    kinds: tuple[PersonalNumber, ...] = ()  # numbers of persons that are taken out, too
 
 
 class Collection(_Section, frozen=True):

@@ -14,6 +14,7 @@ from memd.redact import (
     assignments,
     commands,
     headers,
+    personal_numbers,
     private_keys,
     prose_chinese,
     prose_english,
@@ -119,7 +120,7 @@ class Redactor:
     rules that a user adds, see ``memd.redact.user_rules``.
 
     Args:
-        settings: ``extra`` adds rules to the built-in ones. ``allow`` has texts that are never secrets: a find that is
+        settings: ``extra`` adds rules to the built-in ones, and ``kinds`` numbers of persons. ``allow`` has texts that are never secrets: a find that is
             exactly one of them, in the same capitals, is left as it is. It has no patterns, and what merely holds such a
             text is still redacted. ``mode`` is for the caller, who decides which texts are redacted.
 
@@ -133,6 +134,7 @@ class Redactor:
             raise BadRule("; ".join(f"redact.extra[{at}].{key} {fault}" for at, key, fault in found))
         self._custom = tuple(map(custom, settings.extra))
         self._allowed = frozenset(settings.allow)
+        self._numbers = settings.kinds
 
     def redact(self, text: str) -> Redacted:
         """A text without what is secret in it.
@@ -166,6 +168,9 @@ class Redactor:
                 start, end = plain.place(start), plain.place(end - 1) + 1
             yield SecretSpan(start, end, find.kind, find.rank)
         yield from _disguised(text, runs)
+        for kind in self._numbers:
+            for start, end in personal_numbers.spans(text, kind):
+                yield SecretSpan(start, end, kind, len(RULES))
         for rank, rule_of_user in enumerate(self._custom, len(RULES) + 1):
             for start, end in rule_of_user.spans(text):
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
@@ -231,7 +236,11 @@ def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
 def rules_key(settings: Redact) -> str:
     """What decides how a text is redacted: the version of the rules, and a digest of what the user adds to them."""
     written = msgspec.json.encode(
-        [[(rule.name, rule.pattern) for rule in settings.extra], sorted(set(settings.allow))]
+        [
+            [(rule.name, rule.pattern) for rule in settings.extra],
+            sorted(set(settings.allow)),
+            sorted(set(settings.kinds)),
+        ]
     )
     return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
 
