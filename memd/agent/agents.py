@@ -58,7 +58,7 @@ class RunningAgent:
         sync: IndexService,
         pending: PendingChanges,
         roots: tuple[Root, ...],
-        supply: AgentProviders,
+        providers: AgentProviders,
     ) -> None:
         self.id = agent_id
         self.settings = settings
@@ -67,12 +67,12 @@ class RunningAgent:
         self.sync = sync
         self.pending = pending
         self.roots = roots
-        self.supply = supply  # what embeds
+        self.providers = providers  # what embeds
 
     @property
     def embeds(self) -> bool:
         """Whether chunks that have no vector are to get one."""
-        return self.supply.embeds and not self.sync.vectors_rest
+        return self.providers.embeds and not self.sync.vectors_rest
 
     async def close(self) -> None:
         """End what serves, what keeps the index up to date, and the index: each, though another may fail."""
@@ -84,8 +84,8 @@ class RunningAgent:
     @property
     def queue(self) -> EmbeddingQueue | None:
         """What gives chunks the vectors that are wanted of them; None: nobody does just now."""
-        wanted = self.supply.wanted
-        return self.sync.queue if wanted is None else self.supply.queue(space_of(wanted))
+        wanted = self.providers.wanted
+        return self.sync.queue if wanted is None else self.providers.queue(space_of(wanted))
 
     @property
     def queues(self) -> frozenset[EmbeddingQueue]:

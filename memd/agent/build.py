@@ -42,7 +42,7 @@ async def build_agent(
     environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
-    supply: AgentProviders,
+    providers: AgentProviders,
     *,
     resident: bool = True,
 ) -> RunningAgent:
@@ -54,7 +54,7 @@ async def build_agent(
         environment: In which a backend that is a program of its own is started.
         agent_id: Its name.
         settings: Of the agent.
-        supply: What embeds for it.
+        providers: What embeds for it.
         resident: Whether its vectors are to be in memory.
 
     Raises:
@@ -62,7 +62,7 @@ async def build_agent(
     """
     index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
     try:
-        return await _built_on(index, state, computing, environment, agent_id, settings, supply)
+        return await _built_on(index, state, computing, environment, agent_id, settings, providers)
     except BaseException:  # another attempt opens it again
         await index.close()
         raise
@@ -75,12 +75,12 @@ async def _built_on(
     environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
-    supply: AgentProviders,
+    providers: AgentProviders,
 ) -> RunningAgent:
-    wanted = wanted_fingerprint(settings, supply.wanted)
-    rebuild = await _opened(index, wanted, embeds=supply.embeds)
+    wanted = wanted_fingerprint(settings, providers.wanted)
+    rebuild = await _opened(index, wanted, embeds=providers.embeds)
     if index.space is not None:
-        supply.hold(frozenset({index.space}))
+        providers.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
     roots = await _roots(agent_id, settings, state)
@@ -92,22 +92,22 @@ async def _built_on(
     )
     rules = rules_of(settings, roots)
     parts = index_parts(
-        agent_id, settings, rules, index, wanted, pending=pending, providers=supply, rng=Random()
+        agent_id, settings, rules, index, wanted, pending=pending, providers=providers, rng=Random()
     )
     sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
-    searcher = Searcher(index, settings, supply, computing)
+    searcher = Searcher(index, settings, providers, computing)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
     return RunningAgent(
         agent_id,
         settings,
         index=index,
-        backend=choose_backend(indexed, environment, Builtin(indexed, searcher, supply)),
+        backend=choose_backend(indexed, environment, Builtin(indexed, searcher, providers)),
         sync=sync,
         pending=pending,
         roots=roots,
-        supply=supply,
+        providers=providers,
     )
 
 

@@ -76,7 +76,7 @@ class AgentSupervisor:
         self._placed: set[str] = set()  # those that run, or are being started
         self._running: dict[str, _Running] = {}
         self._absent: dict[str, _Absent] = {}
-        self._supplies: dict[str, AgentProviders] = {}  # of both
+        self._providers: dict[str, AgentProviders] = {}  # of both
         self._starting = asyncio.Lock()
         self._rng = Random()
 
@@ -120,9 +120,9 @@ class AgentSupervisor:
             )
         self._placed.add(agent_id)
         try:
-            if agent_id not in self._supplies:
-                self._supplies[agent_id] = await self._registry.supply(settings)
-            agent = await self._build(agent_id, settings, self._supplies[agent_id])
+            if agent_id not in self._providers:
+                self._providers[agent_id] = await self._registry.providers_for(settings)
+            agent = await self._build(agent_id, settings, self._providers[agent_id])
         except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
             self._placed.discard(agent_id)
             return self._left_out(agent_id, str(failure))
@@ -181,8 +181,8 @@ class AgentSupervisor:
 
     def _give_back(self, agent_id: str) -> None:
         """Have nothing embed for an agent any more, where something did."""
-        if (supply := self._supplies.pop(agent_id, None)) is not None:
-            supply.release()
+        if (providers := self._providers.pop(agent_id, None)) is not None:
+            providers.release()
 
     async def _stop(self, agent_id: str) -> None:
         running = self._running.pop(agent_id)

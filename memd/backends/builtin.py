@@ -35,20 +35,20 @@ READERS = 4  # files that are read at a time, for one agent
 class Builtin:
     """Searches one agent's index, and reads what is indexed."""
 
-    def __init__(self, agent: IndexedAgent, searcher: Searcher, supply: AgentProviders) -> None:
+    def __init__(self, agent: IndexedAgent, searcher: Searcher, providers: AgentProviders) -> None:
         """Make the backend of one agent.
 
         Args:
             agent: Whose index is searched.
             searcher: Of that index.
-            supply: What embeds for the agent.
+            providers: What embeds for the agent.
         """
         self._agent = agent.id
         self._index = agent.index
         self._sync = agent.sync
         self._rules = agent.rules
         self._searcher = searcher
-        self._supply = supply
+        self._providers = providers
         self._threads = Threads(READERS, f"memd-get-{agent.id}")
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
@@ -104,21 +104,21 @@ class Builtin:
         """How searches are answered, and by whose vectors."""
         return BackendStatus(
             backend="builtin",
-            provider=self._supply.provider_name,
-            model=self._supply.model_name,
+            provider=self._providers.provider_name,
+            model=self._providers.model_name,
             vector=self._vector_status(),
         )
 
     def _vector_status(self) -> VectorSearchStatus:
-        supply, is_wanted = self._supply, self._supply.settings.provider != "none"
-        if not supply.embeds:
+        providers, is_wanted = self._providers, self._providers.settings.provider != "none"
+        if not providers.embeds:
             return VectorSearchStatus(
                 ok=not is_wanted,
                 reason="keyword search only: there is no embedding provider",
                 enabled=is_wanted,
                 available=False,
             )
-        if supply.wanted is None:
+        if providers.wanted is None:
             return VectorSearchStatus(
                 ok=False,
                 reason="keyword search only, until the embedding provider has answered",
@@ -128,8 +128,8 @@ class Builtin:
             return VectorSearchStatus(
                 ok=False, reason=f"{self._index.extension_trouble}; vectors are compared in memory"
             )
-        is_available = supply.is_answering(self._index.space or space_of(supply.wanted))
-        return VectorSearchStatus(available=is_available, reason=None if is_available else supply.trouble)
+        is_available = providers.is_answering(self._index.space or space_of(providers.wanted))
+        return VectorSearchStatus(available=is_available, reason=None if is_available else providers.trouble)
 
     async def close(self) -> None:
         """Nothing: threads without work end by themselves, and the index is the agent's."""
@@ -158,7 +158,7 @@ class Builtin:
             provider=found.provider,
             model=found.model,
             mode=found.mode,
-            fallback=self._supply.fallback_use(found.space),
+            fallback=self._providers.fallback_use(found.space),
             stale=not fresh,
             degraded=self._degraded(found),
         )

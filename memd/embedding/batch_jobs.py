@@ -22,7 +22,7 @@ POLLERS = 2  # connections beside those that carry files
 
 
 class SharedBatchJobs:
-    """What the engines that embed in one space have in common: one of them carries out its jobs, for the queues of all."""
+    """What the providers that embed in one space share: one of them carries out the batch jobs, for the queues of all."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()  # held while the jobs are carried out
@@ -82,7 +82,7 @@ class CachedBatchJobs:
             queue.bulk.use(shared.batches, settings)
 
     async def run(self) -> None:
-        """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another engine does."""
+        """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another provider does."""
         if self._dialect is None:
             return
         try:

@@ -23,7 +23,7 @@ from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()
 
-AT_ONCE = 2  # requests; an engine has as many connections beside those for documents
+AT_ONCE = 2  # requests; a provider has as many connections beside those for documents
 TOGETHER_FIRST = 16  # questions of a request, until it is known how fast the provider is
 TOGETHER_MOST = 64
 CACHED_BYTES = 4 << 20  # of vectors: 2,700 of 384 dimensions, 340 of 3,072

@@ -41,13 +41,13 @@ class ProviderRegistry:
         self._parts = parts
         self._choose = choose
         self._pairs: dict[str, ProviderPair] = {}
-        self._supplies: set[AgentProviders] = set()
+        self._in_use: set[AgentProviders] = set()
         self._making = asyncio.Lock()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
         self._is_swept = True  # no agent has given up a provider since the last sweep
 
-    async def supply(self, settings: AgentSettings) -> "AgentProviders":
+    async def providers_for(self, settings: AgentSettings) -> "AgentProviders":
         """Make what embeds for one more agent."""
         wanted = shared(settings)
         async with self._making:
@@ -60,15 +60,15 @@ class ProviderRegistry:
                     await pair.close()
                     raise
                 self._pairs[wanted] = pair
-        supply = AgentProviders(settings, self._pairs[wanted], self, self._parts.cache)
-        self._supplies.add(supply)
+        providers = AgentProviders(settings, self._pairs[wanted], self, self._parts.cache)
+        self._in_use.add(providers)
         self._bound_cache()
-        return supply
+        return providers
 
     def _bound_cache(self) -> None:
         """Bound the cache, which is that of all agents, by the largest of their numbers."""
         self._parts.bound.configured = max(
-            (supply.settings.cache.max_entries for supply in self._supplies), default=0
+            (providers.settings.cache.max_entries for providers in self._in_use), default=0
         )
 
     @property
@@ -114,9 +114,9 @@ class ProviderRegistry:
             self._kept -= 1
             self.sweep_soon()
 
-    def release(self, supply: "AgentProviders") -> None:
+    def release(self, providers: "AgentProviders") -> None:
         """Forget an agent that has ended."""
-        self._supplies.discard(supply)
+        self._in_use.discard(providers)
         self._bound_cache()
         self.sweep_soon()
 
@@ -136,10 +136,10 @@ class ProviderRegistry:
             if self._kept:
                 return
             self._is_swept = True
-            needed = {supply.pair for supply in self._supplies}
-            for supply in self._supplies:
-                for space in supply.held:
-                    owner = self._owner_of(space, supply.pair)
+            needed = {providers.pair for providers in self._in_use}
+            for providers in self._in_use:
+                for space in providers.held:
+                    owner = self._owner_of(space, providers.pair)
                     needed |= set() if owner is None else {owner}
             for wanted, pair in list(self._pairs.items()):
                 if pair not in needed:

@@ -232,22 +232,22 @@ class ChoiceInputs(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the environment, which holds keys."""
-        return f"Surroundings({self.home})"
+        return f"ChoiceInputs({self.home})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Likewise."""
         return [("home", self.home)]
 
 
-def mistaken(provider: str, around: ChoiceInputs) -> str | None:
+def mistaken(provider: str, inputs: ChoiceInputs) -> str | None:
     """What there is for a provider that is no key to its embeddings, as a sentence; None: nothing."""
     look = _LOOKS.get(provider)
-    return None if look is None else look(around)
+    return None if look is None else look(inputs)
 
 
-def _codex(around: ChoiceInputs) -> str | None:
-    folder, shown = _folder(around, "CODEX_HOME", ".codex")
-    login = _document(around.read, folder / "auth.json")
+def _codex(inputs: ChoiceInputs) -> str | None:
+    folder, shown = _folder(inputs, "CODEX_HOME", ".codex")
+    login = _document(inputs.read, folder / "auth.json")
     if login is None:
         return None
     if login.get("OPENAI_API_KEY"):
@@ -257,18 +257,18 @@ def _codex(around: ChoiceInputs) -> str | None:
     return None
 
 
-def _gemini_cli(around: ChoiceInputs) -> str | None:
-    if _document(around.read, around.home / ".gemini" / "oauth_creds.json") is None:
+def _gemini_cli(inputs: ChoiceInputs) -> str | None:
+    if _document(inputs.read, inputs.home / ".gemini" / "oauth_creds.json") is None:
         return None
     return "The login of the Gemini CLI in ~/.gemini is for chat; it is no key for embeddings."
 
 
-def _claude(around: ChoiceInputs) -> str | None:
-    name = next((name for name in _ANTHROPIC if around.environ.get(name, "").strip()), None)
+def _claude(inputs: ChoiceInputs) -> str | None:
+    name = next((name for name in _ANTHROPIC if inputs.environ.get(name, "").strip()), None)
     if name is not None:
         return f"{name} is set, but Anthropic offers no embeddings."
-    folder, shown = _folder(around, "CLAUDE_CONFIG_DIR", ".claude")
-    if _document(around.read, folder / ".credentials.json") is None:
+    folder, shown = _folder(inputs, "CLAUDE_CONFIG_DIR", ".claude")
+    if _document(inputs.read, folder / ".credentials.json") is None:
         return None
     return f"There is a login of Claude in {shown}, but Anthropic offers no embeddings."
 
@@ -280,10 +280,10 @@ _LOOKS: Mapping[str, Callable[[ChoiceInputs], str | None]] = {
 }
 
 
-def _folder(around: ChoiceInputs, variable: str, usual: str) -> tuple[Path, str]:
+def _folder(inputs: ChoiceInputs, variable: str, usual: str) -> tuple[Path, str]:
     """A program's directory, and how to name it."""
-    named = around.environ.get(variable, "")
-    return (Path(named), f"${variable}") if named else (around.home / usual, f"~/{usual}")
+    named = inputs.environ.get(variable, "")
+    return (Path(named), f"${variable}") if named else (inputs.home / usual, f"~/{usual}")
 
 
 def _document(read: Read, file: Path) -> dict[str, Any] | None:

@@ -54,28 +54,28 @@ class _Considered(msgspec.Struct, frozen=True):
     why: str
 
 
-def choose(settings: AgentSettings, around: ChoiceInputs, rng: Random | None = None) -> ProviderChoice:
+def choose(settings: AgentSettings, inputs: ChoiceInputs, rng: Random | None = None) -> ProviderChoice:
     """Choose without loading, starting or asking anything; what is missing becomes the reason.
 
     Args:
         settings: Of them, `provider`, `model`, `fallback` and `remote` are looked at.
-        around: Where keys may be.
+        inputs: Where keys may be.
         rng: Source of jitter for the local provider; None for one that differs from process to process.
     """
     if settings.provider == "none":
         return ProviderChoice(None, "provider = none")
     jitter = rng or SystemRandom()
     passed_over: list[SkippedProvider] = []
-    for each in _to_consider(settings, around):
+    for each in _to_consider(settings, inputs):
         if isinstance(each, SkippedProvider):
             passed_over.append(each)
             continue
         try:
-            primary = _candidate(each, around, jitter)
+            primary = _candidate(each, inputs, jitter)
         except (EmbedUnavailable, EmbedTerminal) as missing:
-            passed_over.append(SkippedProvider(each.provider, _reason(each, missing, around)))
+            passed_over.append(SkippedProvider(each.provider, _reason(each, missing, inputs)))
             continue
-        fallback, no_fallback = _second(settings, each, around, jitter)
+        fallback, no_fallback = _second(settings, each, inputs, jitter)
         return ProviderChoice(
             primary, None, tuple(passed_over), _because(each, primary), fallback, no_fallback
         )
@@ -93,7 +93,7 @@ def shared(settings: AgentSettings) -> str:
     return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
 
 
-def _to_consider(settings: AgentSettings, around: ChoiceInputs) -> list[_Considered | SkippedProvider]:
+def _to_consider(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Considered | SkippedProvider]:
     """The providers that the settings allow, in order of preference."""
     provider, model, remote = settings.provider, settings.model, settings.remote
     found: list[_Considered | SkippedProvider]
@@ -101,7 +101,7 @@ def _to_consider(settings: AgentSettings, around: ChoiceInputs) -> list[_Conside
         case "none":
             found = []
         case "auto":
-            found = [*_remote_ones(settings, around), _Considered("local", model, remote, "it needs no key")]
+            found = [*_remote_ones(settings, inputs), _Considered("local", model, remote, "it needs no key")]
         case _:
             found = [_Considered(provider, model, remote, f"provider = {provider}")]
     named_before = {each.provider for each in found if isinstance(each, _Considered)}
@@ -110,7 +110,7 @@ def _to_consider(settings: AgentSettings, around: ChoiceInputs) -> list[_Conside
     return found
 
 
-def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Considered | SkippedProvider]:
+def _remote_ones(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Considered | SkippedProvider]:
     """The providers that `auto` considers before the local model.
 
     A base_url names who may read the notes. If it cannot be used, they do not go to another provider because there happens
@@ -133,7 +133,7 @@ def _remote_ones(settings: AgentSettings, around: ChoiceInputs) -> list[_Conside
             else SkippedProvider(name, f'{name}: it has no model "{model}".')
             for name in BY_KEY
         ]
-    other = mistaken("anthropic", around)
+    other = mistaken("anthropic", inputs)
     return found if other is None else [*found, SkippedProvider("anthropic", other)]
 
 
@@ -154,7 +154,7 @@ def _fallback(settings: AgentSettings, name: Embedder) -> _Considered:
 
 
 def _second(
-    settings: AgentSettings, chosen: _Considered, around: ChoiceInputs, rng: Random
+    settings: AgentSettings, chosen: _Considered, inputs: ChoiceInputs, rng: Random
 ) -> tuple[Candidate | None, str | None]:
     """The fallback, or why there is none though one is named."""
     if settings.fallback == "none":
@@ -163,12 +163,12 @@ def _second(
         return None, None
     one = _fallback(settings, settings.fallback)
     try:
-        return _candidate(one, around, rng), None
+        return _candidate(one, inputs, rng), None
     except (EmbedUnavailable, EmbedTerminal) as missing:
-        return None, _reason(one, missing, around)
+        return None, _reason(one, missing, inputs)
 
 
-def _candidate(one: _Considered, around: ChoiceInputs, rng: Random) -> Candidate:
+def _candidate(one: _Considered, inputs: ChoiceInputs, rng: Random) -> Candidate:
     """Make the provider.
 
     Raises:
@@ -176,12 +176,12 @@ def _candidate(one: _Considered, around: ChoiceInputs, rng: Random) -> Candidate
     """
     if one.provider == "local":
         return local.build(one.model, rng)
-    return provider_spec(one.provider, one.model, one.remote, around.environ, around.read)
+    return provider_spec(one.provider, one.model, one.remote, inputs.environ, inputs.read)
 
 
-def _reason(one: _Considered, missing: Exception, around: ChoiceInputs) -> str:
+def _reason(one: _Considered, missing: Exception, inputs: ChoiceInputs) -> str:
     """Why a provider cannot be had; what looks like a key and is none is named."""
-    looks_so = mistaken(one.provider, around) if isinstance(missing, NoKey) else None
+    looks_so = mistaken(one.provider, inputs) if isinstance(missing, NoKey) else None
     return str(missing) if looks_so is None else f"{missing} {looks_so}"
 
 

@@ -65,12 +65,12 @@ class _World:
     def kept(self) -> Iterator[None]:
         yield
 
-    async def supply(self, settings: AgentSettings) -> _Provided:
-        await self.reached("supply", settings.workspace.name)
+    async def providers_for(self, settings: AgentSettings) -> _Provided:
+        await self.reached("providers", settings.workspace.name)
         return _Provided(settings)
 
-    async def _build(self, agent_id: str, settings: AgentSettings, supply: AgentProviders) -> RunningAgent:
-        assert supply.settings == settings
+    async def _build(self, agent_id: str, settings: AgentSettings, providers: AgentProviders) -> RunningAgent:
+        assert providers.settings == settings
         await self.reached("build", agent_id)
         return cast("RunningAgent", _Member(self, agent_id, settings))
 
@@ -117,7 +117,7 @@ async def test_an_agent_that_cannot_be_closed_keeps_none_from_its_new_settings(
     assert [event["agent"] for event in logs if event["log_level"] == "error"] == [agent_id]
 
 
-@pytest.mark.parametrize("step", ["supply", "build"])
+@pytest.mark.parametrize("step", ["providers", "build"])
 @pytest.mark.parametrize("failure", [RuntimeError("a bug"), NoThread("no thread can be started")])
 async def test_an_agent_that_cannot_be_started_is_left_out_alone(
     world: _World, step: str, failure: Exception
@@ -137,7 +137,7 @@ async def test_an_agent_that_cannot_be_started_is_left_out_alone(
     assert world.serving == dict.fromkeys(IDS, 3)
 
 
-@pytest.mark.parametrize("step", ["close", "supply", "build"])
+@pytest.mark.parametrize("step", ["close", "providers", "build"])
 @pytest.mark.parametrize("agent_id", IDS)
 @pytest.mark.parametrize("next_mb", [1, 2, 3])
 async def test_what_was_given_up_half_way_is_made_up_for_by_the_next_call(

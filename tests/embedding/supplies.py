@@ -31,8 +31,8 @@ def silent(settings: AgentSettings, choice: ProviderChoice | None = None) -> Age
     """Keywords alone, and no cache."""
     cache = EmbeddingStore(Path("/nowhere"))
     tools = ProviderParts(cache, asyncio.TaskGroup(), Random(1), FallbackThresholds())
-    engine = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools)
-    providers = AgentProviders(settings, engine, Nobody(), cache)
+    pair = ProviderPair(settings, choice or ProviderChoice(None, "none is wanted"), tools)
+    providers = AgentProviders(settings, pair, Nobody(), cache)
     providers.cache = None
     return providers
 

@@ -30,7 +30,7 @@ class Silent(HashingProvider):
 
 
 class OneMember(Nobody):
-    """A registry with one engine."""
+    """A registry with one pair."""
 
     def __init__(self, member: RunningProvider) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
         provider = Silent()
         queue = QuestionQueue(provider, healthy(), clock=now_s)
         member = cast("RunningProvider", SimpleNamespace(questions=queue, query_timeout_s=configured_s))
-        engine = cast("ProviderPair", SimpleNamespace(used=member))
+        pair = cast("ProviderPair", SimpleNamespace(used=member))
         settings = AgentSettings(workspace=Path("/nowhere"))
-        supply = AgentProviders(
-            settings, engine, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1))
+        providers = AgentProviders(
+            settings, pair, OneMember(member), EmbeddingStore(Path("/nowhere"), rng=Random(1))
         )
-        found = await supply.embed_query("which one?", space_of(provider.identity))
+        found = await providers.embed_query("which one?", space_of(provider.identity))
         assert isinstance(found, DegradedPart)
         assert found.part == "query_embedding"
         assert "the question had no vector" in found.reason

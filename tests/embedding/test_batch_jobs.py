@@ -1,4 +1,4 @@
-"""The batch jobs of engines that embed in one space."""
+"""The batch jobs of providers that embed in one space."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +28,7 @@ class Named(HashingProvider):
         return Identity("openai", "m", "k", 384)
 
 
-async def test_one_engine_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path) -> None:
+async def test_one_provider_of_a_space_carries_out_the_jobs_of_all(tmp_path: Path) -> None:
     """The other's queue knows what is in them, none strikes another's job off, and when the one goes, the other goes on."""
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()

@@ -48,14 +48,14 @@ async def test_a_renewal_that_fails_leaves_what_embedded_before_and_the_next_one
     async with asyncio.TaskGroup() as tasks:
         parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
         registry = ProviderRegistry(parts, lambda _: choices[0])
-        supply = await registry.supply(settings)
-        pair = supply.pair
+        providers = await registry.providers_for(settings)
+        pair = providers.pair
         del choices[0]
         failures.append(ValueError("nobody foresaw this"))
         with pytest.raises(ValueError, match="nobody foresaw"):
             await registry.renew()
         assert [member.candidate for member in pair.members] == [first]
-        assert supply.wanted == first.identity
+        assert providers.wanted == first.identity
         assert (first.closed, second.closed) == (False, True)
         await registry.renew()
         assert [member.candidate for member in pair.members] == list(both)
@@ -79,7 +79,9 @@ async def test_a_renewal_that_fails_for_one_is_made_for_the_others(tmp_path: Pat
         parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
         registry = ProviderRegistry(parts, chosen)
         supplies = {
-            model: await registry.supply(AgentSettings(workspace=tmp_path, provider="local", model=model))
+            model: await registry.providers_for(
+                AgentSettings(workspace=tmp_path, provider="local", model=model)
+            )
             for model in ("a", "b", "c")
         }
         broken.add("a")
@@ -113,9 +115,9 @@ async def test_a_probe_that_fails_unforeseen_ends_nothing_and_is_made_again(
             cache = EmbeddingStore(tmp_path / "e.sqlite")
             parts = ProviderParts(cache, tasks, Random(1), FallbackThresholds(), background=background)
             registry = ProviderRegistry(parts, lambda _: ProviderChoice(HashingProvider(), None))
-            supply = await registry.supply(settings)
+            providers = await registry.providers_for(settings)
             await until_async(lambda: len(probes) == 2)
-            assert supply.wanted == HashingProvider().identity
+            assert providers.wanted == HashingProvider().identity
             await registry.close()
     [failed] = [one["task"] for one in logged if one["event"] == "maintenance.failed"]
     assert failed == "probing the embedding provider hashing"

@@ -45,19 +45,19 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
         remote=Remote(base_url="http://127.0.0.1:9/v1"),
     )
     async with asyncio.TaskGroup() as tasks:
-        engines = ProviderRegistry(
+        registry = ProviderRegistry(
             ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()),
             lambda wanted: choose(wanted, ChoiceInputs({}, tmp_path, read_small)),
         )
         monkeypatch.setattr(ModelInfoStore, "recall", stands_still)
-        supplying = asyncio.create_task(engines.supply(settings))
+        supplying = asyncio.create_task(registry.providers_for(settings))
         await begun.wait()
         supplying.cancel()
         await asyncio.wait([supplying])
         assert closed.is_set()
         monkeypatch.setattr(ModelInfoStore, "recall", is_unknown)
-        supply = await engines.supply(settings)
-        assert supply.embeds
+        providers = await registry.providers_for(settings)
+        assert providers.embeds
         async with asyncio.timeout(60):
             await asked.wait()
-        await engines.close()
+        await registry.close()

@@ -32,11 +32,11 @@ class Lingering(HashingProvider):
 
 
 class House:
-    """Three agents with an engine each."""
+    """Three agents with providers each."""
 
     def __init__(self, tasks: asyncio.TaskGroup, cache: EmbeddingStore) -> None:
         self.providers = {name: Lingering() for name in ("one", "two", "three")}
-        self.engines = ProviderRegistry(
+        self.registry = ProviderRegistry(
             ProviderParts(cache, tasks, Random(1), FallbackThresholds()),
             lambda settings: ProviderChoice(self.providers[settings.model or ""], None),
         )
@@ -45,7 +45,7 @@ class House:
     async def settle(self) -> None:
         for name in self.providers:
             settings = AgentSettings(workspace=Path("/nowhere"), model=name)
-            self.supplies[name] = await self.engines.supply(settings)
+            self.supplies[name] = await self.registry.providers_for(settings)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield house
         for provider in house.providers.values():
             provider.may_close.set()
-        await house.engines.close()
+        await house.registry.close()
     await cache.close()
 
 
@@ -84,7 +84,7 @@ async def test_what_is_kept_when_it_is_let_go_of_is_closed_afterwards(house: Hou
     one, two, _ = house.providers.values()
     house.supplies["one"].release()
     await closing(one)
-    with house.engines.kept():
+    with house.registry.kept():
         house.supplies["two"].release()
         one.may_close.set()
         for _ in range(20):

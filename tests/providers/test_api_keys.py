@@ -324,7 +324,7 @@ USER_HOME = Path("/home/ada")
 TOKENS = json.dumps({"OPENAI_API_KEY": None, "tokens": {"access_token": "eyJ-mellon"}})
 
 
-def around(files: dict[str, str] | None = None, **environ: str) -> ChoiceInputs:
+def inputs(files: dict[str, str] | None = None, **environ: str) -> ChoiceInputs:
     """A home directory with these files in it."""
 
     def read(path: Path) -> str:
@@ -339,14 +339,14 @@ def around(files: dict[str, str] | None = None, **environ: str) -> ChoiceInputs:
 @pytest.mark.parametrize(
     ("provider", "scene", "words"),
     [
-        ("openai", around({"/home/ada/.codex/auth.json": TOKENS}), "login of Codex in ~/.codex/auth.json is for chat"),
-        ("openai", around({"/opt/c/auth.json": TOKENS}, CODEX_HOME="/opt/c"), "$CODEX_HOME/auth.json is for chat"),
-        ("openai", around({"/home/ada/.codex/auth.json": '{"OPENAI_API_KEY": "sk-mellon"}'}), "key in ~/.codex/auth.json is for Codex"),
-        ("gemini", around({"/home/ada/.gemini/oauth_creds.json": '{"access_token": "mellon"}'}), "Gemini CLI"),
-        ("anthropic", around(ANTHROPIC_API_KEY="sk-ant-mellon"), "ANTHROPIC_API_KEY is set, but Anthropic offers no embeddings"),
-        ("anthropic", around(CLAUDE_CODE_OAUTH_TOKEN="mellon"), "CLAUDE_CODE_OAUTH_TOKEN is set"),
-        ("anthropic", around({"/home/ada/.claude/.credentials.json": '{"claudeAiOauth": "mellon"}'}), "login of Claude in ~/.claude"),
-        ("anthropic", around({"/c/.credentials.json": "{}"}, CLAUDE_CONFIG_DIR="/c"), "$CLAUDE_CONFIG_DIR"),
+        ("openai", inputs({"/home/ada/.codex/auth.json": TOKENS}), "login of Codex in ~/.codex/auth.json is for chat"),
+        ("openai", inputs({"/opt/c/auth.json": TOKENS}, CODEX_HOME="/opt/c"), "$CODEX_HOME/auth.json is for chat"),
+        ("openai", inputs({"/home/ada/.codex/auth.json": '{"OPENAI_API_KEY": "sk-mellon"}'}), "key in ~/.codex/auth.json is for Codex"),
+        ("gemini", inputs({"/home/ada/.gemini/oauth_creds.json": '{"access_token": "mellon"}'}), "Gemini CLI"),
+        ("anthropic", inputs(ANTHROPIC_API_KEY="sk-ant-mellon"), "ANTHROPIC_API_KEY is set, but Anthropic offers no embeddings"),
+        ("anthropic", inputs(CLAUDE_CODE_OAUTH_TOKEN="mellon"), "CLAUDE_CODE_OAUTH_TOKEN is set"),
+        ("anthropic", inputs({"/home/ada/.claude/.credentials.json": '{"claudeAiOauth": "mellon"}'}), "login of Claude in ~/.claude"),
+        ("anthropic", inputs({"/c/.credentials.json": "{}"}, CLAUDE_CONFIG_DIR="/c"), "$CLAUDE_CONFIG_DIR"),
     ],
 )  # fmt: skip
 def test_a_login_is_told_to_be_no_key(provider: str, scene: ChoiceInputs, words: str) -> None:
@@ -364,9 +364,9 @@ def test_a_login_is_told_to_be_no_key(provider: str, scene: ChoiceInputs, words:
 def test_what_is_no_login_is_not_told(provider: str, text: str) -> None:
     """A file that is empty, broken or of another form is no reason to speak of it."""
     files = {"/home/ada/.codex/auth.json": text}
-    assert mistaken(provider, around(files, ANTHROPIC_API_KEY=" ")) is None
+    assert mistaken(provider, inputs(files, ANTHROPIC_API_KEY=" ")) is None
 
 
 def test_surroundings_print_no_environment() -> None:
     """It holds keys."""
-    assert "mellon" not in repr(around(OPENAI_API_KEY="sk-mellon"))
+    assert "mellon" not in repr(inputs(OPENAI_API_KEY="sk-mellon"))

@@ -18,7 +18,7 @@ KEYS = {"OPENAI_API_KEY": "sk-mellon", "GEMINI_API_KEY": "g-mellon", "VOYAGE_API
 GPU_BOX = Remote(base_url="http://gpubox:8080/v1")
 
 
-def around(files: dict[str, str] | None = None, /, **environ: str) -> ChoiceInputs:
+def inputs(files: dict[str, str] | None = None, /, **environ: str) -> ChoiceInputs:
     """An environment, and a home directory with these files in it."""
 
     def read(path: Path) -> str:
@@ -32,7 +32,7 @@ def around(files: dict[str, str] | None = None, /, **environ: str) -> ChoiceInpu
 
 def chosen(scene: ChoiceInputs | None = None, **settings: Any) -> ProviderChoice:
     """What is chosen for an agent with these settings."""
-    return choose(AgentSettings(workspace=Path("/nowhere"), **settings), scene or around(), Random(1))
+    return choose(AgentSettings(workspace=Path("/nowhere"), **settings), scene or inputs(), Random(1))
 
 
 def name(choice: ProviderChoice) -> str:
@@ -102,7 +102,7 @@ def test_a_missing_package_is_a_reason(provider: str) -> None:
 
 def test_none_is_a_choice() -> None:
     """A person who wants keywords alone gets that, and status repeats it."""
-    assert chosen(around(**KEYS), provider="none") == ProviderChoice(None, "provider = none")
+    assert chosen(inputs(**KEYS), provider="none") == ProviderChoice(None, "provider = none")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_auto_takes_the_first_that_can_be_had(
     environ: dict[str, str], settings: dict[str, Any], taken: str, before: list[str]
 ) -> None:
     """The configured server, then whoever there is a key for, then the bundled model."""
-    choice = chosen(around(**environ), **settings)
+    choice = chosen(inputs(**environ), **settings)
     assert (name(choice), passed_over(choice)) == (taken, before)
     assert "mellon" not in repr(choice)
 
@@ -134,7 +134,7 @@ def test_auto_takes_the_first_that_can_be_had(
 @pytest.mark.usefixtures("no_model")
 def test_auto_ends_with_keywords_alone() -> None:
     """And tells of everyone who was considered why it is not them."""
-    choice = chosen(around(ANTHROPIC_API_KEY="a"))
+    choice = chosen(inputs(ANTHROPIC_API_KEY="a"))
     assert choice.primary is None
     assert passed_over(choice) == ["openai", "gemini", "voyage", "anthropic", "local"]
     assert choice.reason == "\n".join(each.reason for each in choice.passed_over)
@@ -150,7 +150,7 @@ def test_auto_ends_with_keywords_alone() -> None:
 
 def test_auto_tells_who_gets_the_notes() -> None:
     """A key in the environment is enough for them to be sent; so it is said, with the host."""
-    choice = chosen(around(OPENAI_API_KEY="sk-mellon"))
+    choice = chosen(inputs(OPENAI_API_KEY="sk-mellon"))
     assert choice.because == "there is a key for it; notes and questions are sent to api.openai.com"
 
 
@@ -159,7 +159,7 @@ def test_auto_tells_who_gets_the_notes() -> None:
 )
 def test_notes_go_nowhere_else_than_to_a_named_server(remote: Remote) -> None:
     """Where base_url cannot be used, a key that happens to be there makes nobody else read them."""
-    choice = chosen(around(GEMINI_API_KEY="g", VOYAGE_API_KEY="v"), remote=remote)
+    choice = chosen(inputs(GEMINI_API_KEY="g", VOYAGE_API_KEY="v"), remote=remote)
     assert name(choice) == "local"
     assert {"gemini", "voyage"} <= set(passed_over(choice))
     assert "notes go nowhere else" in "".join(each.reason for each in choice.passed_over)
@@ -168,7 +168,7 @@ def test_notes_go_nowhere_else_than_to_a_named_server(remote: Remote) -> None:
 def test_a_chat_only_login_is_no_key() -> None:
     """It is named in the reason, and what is in it is neither used nor told."""
     login = json.dumps({"OPENAI_API_KEY": None, "tokens": {"access_token": "eyJ-mellon"}})
-    choice = chosen(around({"/home/ada/.codex/auth.json": login}))
+    choice = chosen(inputs({"/home/ada/.codex/auth.json": login}))
     assert name(choice) == "local"
     [reason] = [each.reason for each in choice.passed_over if each.provider == "openai"]
     assert "OPENAI_API_KEY is not set" in reason
@@ -188,7 +188,7 @@ def test_a_chat_only_login_is_no_key() -> None:
 )
 def test_a_named_provider_that_cannot_be_had_leaves_keywords(settings: dict[str, Any], word: str) -> None:
     """No other takes its place unasked; the reason says what is missing."""
-    choice = chosen(around(), **settings)
+    choice = chosen(inputs(), **settings)
     assert (choice.primary, choice.fallback) == (None, None)
     assert choice.reason is not None
     assert word in choice.reason
@@ -197,7 +197,7 @@ def test_a_named_provider_that_cannot_be_had_leaves_keywords(settings: dict[str,
 
 def test_a_fallback_takes_the_place_of_one_that_cannot_be_had() -> None:
     """At once, and it is said why."""
-    choice = chosen(around(), provider="openai", fallback="local")
+    choice = chosen(inputs(), provider="openai", fallback="local")
     assert (name(choice), passed_over(choice), choice.fallback) == ("local", ["openai"], None)
     assert choice.because.startswith("fallback = local")
 
@@ -205,7 +205,7 @@ def test_a_fallback_takes_the_place_of_one_that_cannot_be_had() -> None:
 @pytest.mark.usefixtures("no_model")
 def test_a_fallback_that_cannot_be_had_either_leaves_keywords() -> None:
     """With both reasons."""
-    choice = chosen(around(), provider="openai", fallback="local")
+    choice = chosen(inputs(), provider="openai", fallback="local")
     assert choice.primary is None
     assert passed_over(choice) == ["openai", "local"]
 
@@ -222,14 +222,14 @@ def test_a_fallback_that_cannot_be_had_either_leaves_keywords() -> None:
 )
 def test_a_fallback_stands_ready(settings: dict[str, Any], fallback: str) -> None:
     """Beside the one that serves, unless it is the same."""
-    choice = chosen(around(**KEYS), **settings)
+    choice = chosen(inputs(**KEYS), **settings)
     assert choice.primary is not None
     assert (_name(choice.fallback), choice.no_fallback) == (fallback, None)
 
 
 def test_a_fallback_that_is_missing_is_told_before_it_is_needed() -> None:
     """The primary serves all the same."""
-    choice = chosen(around(), provider="local", fallback="gemini")
+    choice = chosen(inputs(), provider="local", fallback="gemini")
     assert (name(choice), choice.fallback) == ("local", None)
     assert choice.no_fallback is not None
     assert "GEMINI_API_KEY" in choice.no_fallback
@@ -245,7 +245,7 @@ def test_what_is_the_providers_is_not_given_to_its_fallback() -> None:
         query_timeout_ms=700,
         batch=BatchSettings(enabled=True),
     )
-    choice = chosen(around(**KEYS), provider="openai", model="large", fallback="voyage", remote=remote)
+    choice = chosen(inputs(**KEYS), provider="openai", model="large", fallback="voyage", remote=remote)
     second = choice.fallback
     assert isinstance(second, ProviderSpec)
     assert (second.account.base_url, second.account.key) == ("https://api.voyageai.com/v1", "pa-mellon")
@@ -256,7 +256,7 @@ def test_what_is_the_providers_is_not_given_to_its_fallback() -> None:
 def test_the_fallback_of_the_local_model_is_reached_as_the_settings_say() -> None:
     """That model has no use for them."""
     choice = chosen(
-        around(), provider="local", fallback="ollama", remote=Remote(base_url="http://gpubox:11434")
+        inputs(), provider="local", fallback="ollama", remote=Remote(base_url="http://gpubox:11434")
     )
     assert isinstance(choice.fallback, ProviderSpec)
     assert choice.fallback.account.host == "gpubox:11434"
@@ -264,8 +264,8 @@ def test_the_fallback_of_the_local_model_is_reached_as_the_settings_say() -> Non
 
 def test_equal_wishes_give_equal_recipes() -> None:
     """So that a reload can tell whether another key has come."""
-    first, second = (chosen(around(OPENAI_API_KEY="sk-1"), provider="openai") for _ in range(2))
-    other = chosen(around(OPENAI_API_KEY="sk-2"), provider="openai")
+    first, second = (chosen(inputs(OPENAI_API_KEY="sk-1"), provider="openai") for _ in range(2))
+    other = chosen(inputs(OPENAI_API_KEY="sk-2"), provider="openai")
     assert first.primary == second.primary
     assert first.primary != other.primary
 

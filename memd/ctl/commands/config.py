@@ -96,9 +96,9 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
     for file, mode in exposed_key_files(config):
         name = shown(file, home)
         yield f"{name} holds a key, and others may read it (mode {mode:04o}): chmod 600 {name}"
-    around = ChoiceInputs(call.environ, home, read_small)
+    inputs = ChoiceInputs(call.environ, home, read_small)
     for agent, settings in sorted(config.agents.items()):
-        match choose(settings, around):
+        match choose(settings, inputs):
             case ProviderChoice(primary=ProviderSpec() as recipe) as choice if (
                 settings.provider == "auto" and not settings.remote.base_url
             ):

@@ -94,7 +94,9 @@ class AgentBacklog:
         self.out: set[TextHash] = set()  # asked for, or about to be stored
         self.requests: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None  # what a lane met
-        self.struck: dict[TextHash, int] = {}  # texts whose request failed -> answers there had been by then
+        self.failed_at: dict[
+            TextHash, int
+        ] = {}  # texts whose request failed -> answers there had been by then
         self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
         self.most: dict[
             TextHash, int
@@ -149,7 +151,7 @@ class AgentBacklog:
         """Texts that are not read ahead as long as others wait."""
         return frozenset(self.deferred | self.suspected)
 
-    def strike(self, request: EmbedRequest, answers: int) -> None:
+    def note_failure(self, request: EmbedRequest, answers: int) -> None:
         """A request came to nothing: one of its texts may be what the provider fails at, and must not delay the others.
 
         Texts whose request fails again, though others were answered in between, are asked for in halves, so that few
@@ -168,14 +170,14 @@ class AgentBacklog:
             self.fails_at_deferred = is_again
             return
         for text_hash in request.texts:
-            if answers > self.struck.setdefault(text_hash, answers):
-                self.struck[text_hash] = answers
+            if answers > self.failed_at.setdefault(text_hash, answers):
+                self.failed_at[text_hash] = answers
                 self.most[text_hash] = len(request.texts) // 2
 
     def settled(self, hashes: Iterable[TextHash]) -> None:
         """Nothing of some texts is held against them any more: they have their vectors."""
         for text_hash in hashes:
-            for held in (self.struck, self.alone, self.most):
+            for held in (self.failed_at, self.alone, self.most):
                 held.pop(text_hash, None)
 
     def trust_again(self) -> None:

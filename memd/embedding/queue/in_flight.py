@@ -294,7 +294,7 @@ class RequestSlots:
         has_failed = outcome is None or (isinstance(outcome, PartialResult) and outcome.has_failed)
         if has_failed:
             there = outcome.vectors if isinstance(outcome, PartialResult) else ()
-            backlog.strike(request.without(there), self._embedder.answers)
+            backlog.note_failure(request.without(there), self._embedder.answers)
         else:
             for one in self._backlogs.values():
                 one.trust_again()

@@ -26,7 +26,7 @@ async def embed(request: wire.Embed, caller: Caller) -> wire.EmbedReport:
             await _all(queue.pause(agent.id) for agent in agents for queue in agent.queues)
         case "resume":
             for agent in agents:
-                agent.supply.ask_again()  # also one that has no queue, since it never answered
+                agent.providers.ask_again()  # also one that has no queue, since it never answered
             await _all(queue.resume(agent.id) for agent in agents for queue in agent.queues)
         case "confirm":
             await _all(queue.confirm(agent_id) for agent_id, queue in queues.items())
@@ -46,7 +46,7 @@ def _queues(agents: Sequence[RunningAgent], action: wire.EmbedAction) -> dict[st
     Raises:
         BadRequest: none has, so that there is nothing to act on.
     """
-    if not any(agent.supply.embeds for agent in agents):
+    if not any(agent.providers.embeds for agent in agents):
         raise BadRequest("nothing is embedded: there is no embedding provider")
     queues = {agent.id: agent.queue for agent in agents if agent.queue is not None}
     if not queues and action != "resume":

@@ -103,7 +103,7 @@ async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassRepor
     embedding = [agent for agent in agents if not agent.sync.vectors_rest]
     queues = [(agent.id, agent.queue) for agent in embedding if agent.queue is not None]
     troubles = [queue.trouble_of(agent_id) for agent_id, queue in queues]
-    troubles += [agent.supply.trouble for agent in embedding if agent.queue is None]
+    troubles += [agent.providers.trouble for agent in embedding if agent.queue is None]
     notes = [queue.note_of(agent_id) for agent_id, queue in queues]
     return wire.SyncReport(
         files=sum(count.files for count in counts),

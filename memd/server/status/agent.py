@@ -87,7 +87,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         damaged=[str(file) for file in agent.index.damaged_files()],
         embedding=None if agent.queue is None or agent.sync.vectors_rest else embedding(agent),
         endpoint=endpoint(agent),
-        chosen=agent.supply.pair.choice.because,
+        chosen=agent.providers.pair.choice.because,
         passed_over=passed_over(agent),
         fallback=provider_fallback(agent),
         sessions=_sessions(agent, contents),

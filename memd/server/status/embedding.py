@@ -21,7 +21,7 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
     """Whether an agent's chunks get their vectors."""
     queue = agent.queue
     if queue is None:
-        return wire.Embedding(state="none", reason=agent.supply.trouble)
+        return wire.Embedding(state="none", reason=agent.providers.trouble)
     state = queue.state_of(agent.id)
     asked = state if isinstance(state, WaitingForConfirmation) else None
     return wire.Embedding(
@@ -63,29 +63,29 @@ def provider_health(agent: RunningAgent) -> wire.Health:
         return wire.Health(reason="provider = none")
     queue = agent.queue
     waits = None if queue is None else _provider_trouble(queue, agent.id)
-    reason = agent.supply.trouble or waits
+    reason = agent.providers.trouble or waits
     return wire.Health(ok=reason is None, reason=reason)
 
 
 def endpoint(agent: RunningAgent) -> str | None:
     """The host that notes and questions are sent to; None: they stay here."""
-    used = agent.supply.pair.used
+    used = agent.providers.pair.used
     return None if used is None else used.host
 
 
 def passed_over(agent: RunningAgent) -> list[wire.PassedOver]:
     """The providers that were considered before, each with the reason why it was not taken."""
-    choice = agent.supply.pair.choice
+    choice = agent.providers.pair.choice
     return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
 
 
 def provider_fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
     """The second provider, whether it stands in, and why; None: the configuration names none."""
-    pair = agent.supply.pair
+    pair = agent.providers.pair
     name = agent.settings.fallback
     if name == "none":
         return None
-    use = agent.supply.fallback_use(agent.index.space)
+    use = agent.providers.fallback_use(agent.index.space)
     if use is not None:
         return wire.FallbackStatus(provider=name, in_use=True, instead_of=use.instead_of, reason=use.reason)
     return wire.FallbackStatus(provider=name, reason=pair.choice.no_fallback)

@@ -73,7 +73,7 @@ def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answe
     """It is not read ahead meanwhile, however often the agent is served anew; an answer takes the suspicion away, once."""
     backlog = AgentBacklog(source(tmp_path))
     failing = request(backlog.source, 5)
-    backlog.strike(failing, answers=0)
+    backlog.note_failure(failing, answers=0)
     backlog.put_back(failing)
     assert backlog.ahead == []
     assert backlog.passed_over == {b"\x05"}
@@ -81,7 +81,7 @@ def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answe
     backlog.trust_again()
     assert backlog.passed_over == frozenset()
     assert backlog.anew.is_set()
-    backlog.strike(failing, answers=1)
+    backlog.note_failure(failing, answers=1)
     backlog.trust_again()
     assert backlog.passed_over == {b"\x05"}, "it failed again though others did not"
     assert backlog.fails_at_deferred
@@ -103,10 +103,10 @@ def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: P
     """A provider that fails at everything is no sign against a text."""
     backlog = AgentBacklog(source(tmp_path))
     failing = request(backlog.source, 1, 2, 3, 4)
-    backlog.strike(failing, answers=5)
-    backlog.strike(failing, answers=5)
+    backlog.note_failure(failing, answers=5)
+    backlog.note_failure(failing, answers=5)
     assert backlog.most == {}
-    backlog.strike(failing, answers=6)
+    backlog.note_failure(failing, answers=6)
     assert set(backlog.most.values()) == {2}
     waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
     assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x01", b"\x02"]

@@ -24,7 +24,7 @@ def agent_in(state: State | None) -> RunningAgent:
         SimpleNamespace(
             id="main",
             queue=None if state is None else queue,
-            supply=SimpleNamespace(trouble="provider = none"),
+            providers=SimpleNamespace(trouble="provider = none"),
             settings=SimpleNamespace(cache=SimpleNamespace(enabled=True)),
         ),
     )
