@@ -16,6 +16,7 @@ from tests.client.golden.samples import CODES, samples
 from tests.client.golden.write import DIRECTORY, ID, lines
 
 FILES = sorted(DIRECTORY.glob("*.jsonl"))
+assert FILES
 
 
 def _read(file: Path) -> list[dict[str, Any]]:

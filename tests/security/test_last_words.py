@@ -2,10 +2,8 @@
 
 import json
 import resource
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import pytest
@@ -92,9 +90,7 @@ def test_a_bug_of_memd_ctl_quotes_nothing(
     def run(_: object) -> None:
         raise ValueError(SECRET.upper())
 
-    broken = ModuleType("broken")
-    broken.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, f"memd.ctl.commands.{argv[0]}", broken)
+    monkeypatch.setattr(f"memd.ctl.commands.{argv[0]}.run_{argv[0]}", run)
     assert main(argv) == status
     told = capfd.readouterr()
     assert told.out == ""
