@@ -15,6 +15,7 @@ from memd.runtime.threads import Threads
 from memd.sources.safe_open import ProcessExhausted
 from memd.text.memory_paths import ExtraDirectory, Root, Workspace
 from memd.watch.watch_plan import identities_of
+from tests.bounds import shipped
 from tests.wait import until_async
 
 NOTE = Path("/w/memory/a.md")
@@ -331,7 +332,8 @@ def test_a_clock_that_was_ahead_hides_nothing(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.md" for number in range(NEWEST + 10)]
     for number, file in enumerate(files):
         file.write_text("x")
-        ahead = 0 if number == 0 else 86400 * 10**9
+        ahead_ns = shipped("memd.indexing.recent_files._AHEAD_NS")
+        ahead = ahead_ns if number == 0 else ahead_ns + 1_000
         os.utime(file, ns=(now_ns, now_ns + ahead))
     glance = RecentFiles([ExtraDirectory(tmp_path)], lambda: now_ns)
     after_a_pass(glance, *files)

@@ -11,6 +11,7 @@ import pytest
 from memd.config.settings import AgentSettings, SessionSettings
 from memd.inspection.probe import RootsScan
 from memd.inspection.roots import disk_of, look_at_roots
+from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes
 
@@ -81,8 +82,9 @@ def test_a_symlink_tells_where_it_leads(tmp_path: Path) -> None:
 
 def test_files_from_the_future_are_told(tmp_path: Path) -> None:
     """Five minutes are no future: clocks differ."""
-    _note(tmp_path / "memory" / "soon.md", _NOW + 200)
-    _note(tmp_path / "memory" / "late.md", _NOW + 86_400)
+    ahead_s = shipped("memd.inspection.roots._AHEAD_S")
+    _note(tmp_path / "memory" / "soon.md", _NOW + ahead_s)
+    _note(tmp_path / "memory" / "late.md", _NOW + ahead_s + 1)
     scan = _look(tmp_path)
     assert (scan.future, scan.future_count) == (("memory/late.md",), 1)
 

@@ -17,6 +17,7 @@ from memd.sources.scan import MountPoint, Scan, SkipReason, scan
 from memd.sources.vanished import kept
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace, exclude_of
 from memd.text.transcript_files import Layout
+from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ROLLOUT, UUIDS
 
@@ -484,7 +485,10 @@ def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("listings", [1, 2, 4, 5, 7])
+LOOKS = shipped("memd.sources.scan._LOOKS")
+
+
+@pytest.mark.parametrize("listings", [1, 2, LOOKS - 1, LOOKS, LOOKS + 2])
 def test_a_session_whose_file_takes_another_name_at_each_listing(
     base: Path, monkeypatch: pytest.MonkeyPatch, listings: int
 ) -> None:
@@ -509,4 +513,4 @@ def test_a_session_whose_file_takes_another_name_at_each_listing(
     seen = _look(_root(base, "claude-code"))
     deleted = f"sessions/claude-code/{UUIDS[1]}.jsonl"
     assert _gone([CLAUDE, deleted], seen) == {deleted}
-    assert (CLAUDE in seen.found) == (listings < 5)
+    assert (CLAUDE in seen.found) == (listings < LOOKS)

@@ -11,6 +11,7 @@ from memd.ctl.commands.explain import text
 from memd.ctl.output.humanize import width
 from memd.ctl.output.terminal import uncoloured
 from memd_client.messages import ExplainedHit, Explanation, Found
+from tests.bounds import shipped
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
 from tests.ctl.conftest import Run
@@ -114,10 +115,11 @@ def test_a_terminal_gets_lines_that_fit() -> None:
 
 def test_of_many_that_were_cut_the_first_are_shown() -> None:
     """The others are counted, and come with --all."""
-    many = [_candidate(number, cut="min_score") for number in range(1, 13)]
+    most = shipped("memd.ctl.commands.explain._MOST")
+    many = [_candidate(number, cut="min_score") for number in range(1, most + 8)]
     explanation = msgspec.structs.replace(_EXPLAINED, candidates=many)
-    assert "\n 5  0" in text(explanation, uncoloured)
-    assert "\n 6  0" not in text(explanation, uncoloured)
+    assert f"\n{most:2}  0" in text(explanation, uncoloured)
+    assert f"\n{most + 1:2}  0" not in text(explanation, uncoloured)
     assert text(explanation, uncoloured).endswith("\n7 candidates more with --all")
     assert "\n12  0" in text(explanation, uncoloured, whole=True)
     assert "--all" not in text(explanation, uncoloured, whole=True)

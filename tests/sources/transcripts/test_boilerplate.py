@@ -294,3 +294,15 @@ def test_what_is_longer_than_boilerplate_ever_is_was_said(beyond: int) -> None:
     longest = shipped("memd.sources.transcripts.boilerplate._LONGEST_END") + beyond
     end = "reply HEARTBEAT_OK.\nCurrent time: ".ljust(longest, "t")
     assert boilerplate.openclaw(f"Look, and {end}", "user") == ("" if not beyond else f"Look, and {end}")
+
+
+def test_a_long_fence_ends_with_one_as_long() -> None:
+    """One that is longer than any ends with the longest that is told apart."""
+    longest = shipped("memd.sources.transcripts.boilerplate._LONGEST_FENCE")
+    for length, end, stays in (
+        (longest, longest, True),
+        (longest, longest - 1, False),
+        (longest + 2, longest, True),
+    ):
+        text = f"{'`' * length}\n{REMINDER}\n{'`' * end}\nwhy?"
+        assert (boilerplate.claude_code(text, "user") == text) is stays

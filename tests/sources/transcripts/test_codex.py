@@ -6,6 +6,7 @@ import pytest
 
 from memd.sources.transcripts.codex import FORMAT
 from memd.sources.transcripts.format import Dropped, Learnt, Said, Unread
+from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
 
 
@@ -114,3 +115,12 @@ def test_the_session_is_told_once(meta: dict[str, Any], subagent: bool | None) -
     head = line("session_meta", id="t", cwd="/repo", timestamp="2026-08-10T20:00:00Z", **meta)
     other = line("session_meta", id="parent", cwd="/other")
     assert events(FORMAT, head, other) == [Learnt("t", "/repo", 1786392000.0, subagent)]
+
+
+def test_a_turn_that_was_shown_is_known_again_for_some_turns() -> None:
+    """Of as many as may be under way at once; what was shown long before is said once more."""
+    most = shipped("memd.sources.transcripts.codex._MOST_SHOWN")
+    for between, times in ((most - 1, 1), (most, 2)):
+        others = [shown("assistant", f"{number}") for number in range(between)]
+        found = turns(FORMAT, shown("user", "yes"), *others, sent("user", "yes"))
+        assert found.count(("user", "yes")) == times

@@ -1,11 +1,13 @@
 """Lines of OpenClaw and pi."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from memd.sources.transcripts.format import Branched, Learnt, Passed, Said, Unread
 from memd.sources.transcripts.openclaw import FORMAT
+from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
 
 
@@ -118,3 +120,28 @@ def test_what_the_gateway_puts_in_takes_nothing_back() -> None:
     assert turns(FORMAT, *lines, line("c", "a", "assistant", "C")) == [said[0], said[2]]
     for parent in ("b", "m"):
         assert Branched(parent) not in events(FORMAT, *lines, line("c", parent, "assistant", "C"))
+
+
+def test_a_reply_is_known_again_among_the_last_ones() -> None:
+    """However often the agent spoke meanwhile it is one of so many."""
+    most = shipped("memd.sources.transcripts.openclaw._REPLIES_KEPT")
+    for between, times in ((most - 1, 1), (most, 2)):
+        names = [f"r{number}" for number in range(between + 1)]
+        replies = [
+            line(name, before, "assistant", "Hello." if number == 0 else f"And {number}.")
+            for number, (before, name) in enumerate(pairwise(["a", *names]))
+        ]
+        mirror = line("m", names[-1], "assistant", "Hello.", provider="openclaw", model="delivery-mirror")
+        said = turns(FORMAT, line("a", None, "user", "hi"), *replies, mirror)
+        assert said.count(("assistant", "Hello.")) == times
+
+
+def test_the_last_records_that_were_put_in_may_be_gone_on_from() -> None:
+    """So many of them; an earlier one is a rewind."""
+    most = shipped("memd.sources.transcripts.openclaw._BESIDE_KEPT")
+    mirror = {"provider": "openclaw", "model": "delivery-mirror"}
+    for count, rewound in ((most, False), (most + 1, True)):
+        put_in = [line(f"m{number}", "b", "assistant", f"M{number}", **mirror) for number in range(count)]
+        lines = [line("a", None, "user", "hi"), line("b", "a", "assistant", "", model="x"), *put_in]
+        gone_on = line("c", "m0", "assistant", "C")
+        assert (Branched("m0") in events(FORMAT, *lines, gone_on)) is rewound
