@@ -95,6 +95,7 @@ def test_what_cannot_be_looked_at_is_kept_and_told() -> None:
         ([1] * (2 * GROUP_FILES + 1), [GROUP_FILES, GROUP_FILES, 1]),
         ([GROUP_BYTES + 1, 1, 1], [1, 2]),
         ([1, GROUP_BYTES, 1], [1, 1, 1]),
+        ([GROUP_BYTES, GROUP_BYTES - 1, 1, 1], [1, 2, 1]),
         ([GROUP_BYTES // 2, GROUP_BYTES // 2, 1], [2, 1]),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.redact.normalise import folded
+from memd.redact.normalise import decoded, folded
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,13 @@ def test_every_sign_knows_its_place(text: str) -> None:
     places = [plain.place(at) for at in range(len(plain.text))]
     assert places == sorted(set(places))
     assert [folded(text[place]).text for place in places] == list(plain.text)
+
+
+def test_escapes_in_escapes_are_taken_out_so_often() -> None:
+    """A sign that is escaped once more stays escaped once."""
+    levels = shipped("memd.redact.normalise._LEVELS")
+    for depth in range(1, levels + 2):
+        text = "key%" + "25" * (depth - 1) + "3D1"
+        found = [plain.text for _, plain in decoded(text)]
+        assert len(found) == min(depth, levels)
+        assert (found[-1] == "key=1") is (depth <= levels)

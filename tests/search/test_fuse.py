@@ -17,6 +17,7 @@ from memd.search.fuse import (
     closeness,
     fuse,
     relevance,
+    shares,
 )
 
 CALIBRATION = Calibration(0.0, 0.5)
@@ -220,3 +221,10 @@ def test_the_first_of_all_are_told_without_their_scores(
     assert fuse(candidates, FusionWeights(), CALIBRATION, least=least) == [
         one for one in scored if one.score >= least
     ]
+
+
+def test_a_closeness_that_is_missing_is_the_middle_one_and_not_the_mean() -> None:
+    """One text that is very close to a question moves none that waits for its vector."""
+    for cosines, middle in (((0.1, 0.2, 0.9), 0.2), ((0.1, 0.2, 0.4, 0.9), 0.3)):
+        found = [candidate(number, cosine, 1.0) for number, cosine in enumerate(cosines)]
+        assert shares([*found, candidate(9, None, 1.0)], FusionWeights())[2] == pytest.approx(middle)
