@@ -10,9 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.backends.qmd.errors import QmdFailed, plain
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
-from memd.backends.qmd.process import run
+from memd.backends.qmd.process import QmdFailed, plain, run
 from memd.config.settings import AgentSettings
 from memd.inspection.probe import Engine, Model, Program
 

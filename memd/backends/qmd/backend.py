@@ -19,8 +19,7 @@ from memd.backends.builtin import Builtin
 from memd.backends.qmd import commands, parse
 from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.commands import Mode, Version
-from memd.backends.qmd.errors import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
-from memd.backends.qmd.export import Export
+from memd.backends.qmd.export import Export, PageReader
 from memd.backends.qmd.hits import (
     deduplicated,
     hit_of,
@@ -32,8 +31,8 @@ from memd.backends.qmd.hits import (
     sources_alternating,
 )
 from memd.backends.qmd.installation import QmdPlaces, find_program, prepare, qmd_environ
-from memd.backends.qmd.page import PageReader
 from memd.backends.qmd.parse import QmdEntry
+from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.model import DegradedPart, FoundHit

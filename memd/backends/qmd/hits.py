@@ -6,8 +6,8 @@ from itertools import chain, zip_longest
 from pathlib import Path, PurePosixPath
 
 from memd.backends.qmd.collections import WantedCollection
-from memd.backends.qmd.manifest import ManifestEntry as Exported
-from memd.backends.qmd.page import IndexedPage
+from memd.backends.qmd.export import IndexedPage
+from memd.backends.qmd.export import ManifestEntry as Exported
 from memd.backends.qmd.parse import QmdEntry
 from memd.model import FoundHit, Kind
 from memd.search.snippet import window

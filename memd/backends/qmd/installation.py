@@ -10,7 +10,7 @@ from typing import Self
 
 import msgspec
 
-from memd.backends.qmd.errors import QmdUnavailable
+from memd.backends.qmd.process import WORKING_DIRECTORY, QmdUnavailable
 
 REMEDY = "Install it with `npm install -g @tobilu/qmd`, or name it by its whole path in qmd.command."
 
@@ -50,8 +50,6 @@ _PASSED = (
     "QMD_LLAMA_GPU",
     "QMD_SQLITE_BUSY_TIMEOUT",
 )
-# Qmd looks for a configuration of the project in and above it, and runs what that tells.
-WORKING_DIRECTORY = "/"
 
 
 class QmdPlaces(msgspec.Struct, frozen=True):

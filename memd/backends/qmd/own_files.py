@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.process import QmdFailed
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

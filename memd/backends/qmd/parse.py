@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from memd.backends.qmd.commands import Version
-from memd.backends.qmd.errors import (
+from memd.backends.qmd.process import (
     AlreadyExists,
     CollectionMissing,
     Locked,
+    ProcessEnded,
     QmdBroken,
     QmdFailed,
     UnknownOption,
     last_words,
     plain,
 )
-from memd.backends.qmd.process import ProcessEnded
 
 _MOST_TRIES = 200  # brackets of a noisy output at which an answer may begin
 _NOTHING = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.backends.qmd import parse, process
-from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.process import QmdFailed
 from memd.runtime.tasks import is_cancelled
 from memd.runtime.timing import QUEUED, spent
 

@@ -21,7 +21,10 @@ from memd.backends.qmd.collections import (
     wanted,
 )
 from memd.backends.qmd.commands import Mode
-from memd.backends.qmd.errors import (
+from memd.backends.qmd.export import CURATED, NOTES, Export
+from memd.backends.qmd.installation import QmdPlaces
+from memd.backends.qmd.parse import QmdListing
+from memd.backends.qmd.process import (
     AlreadyExists,
     CollectionMissing,
     Locked,
@@ -29,9 +32,6 @@ from memd.backends.qmd.errors import (
     QmdFailed,
     QmdTimedOut,
 )
-from memd.backends.qmd.export import CURATED, NOTES, Export
-from memd.backends.qmd.installation import QmdPlaces
-from memd.backends.qmd.parse import QmdListing
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.schedule import CleanupHistory, EmbeddingHistory, ScheduleSettings, UpdateHistory
 from memd.config.settings import QmdSettings as Settings

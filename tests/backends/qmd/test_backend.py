@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.backend import BackendQuestion
-from memd.backends.qmd.errors import QmdFailed, QmdUnavailable
+from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
 from memd.runtime.timing import TimeTrace

@@ -2,18 +2,174 @@ import asyncio
 import json
 import os
 import time
+from datetime import UTC
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.backends.qmd import own_files
-from memd.backends.qmd.errors import QmdFailed
-from memd.backends.qmd.export import Export
+from memd.backends.qmd.export import (
+    Export,
+    ExportSource,
+    IndexedPage,
+    Manifest,
+    ManifestEntry,
+    PageReader,
+    plan_export,
+    read_manifest,
+    safe_name,
+    transcript_page,
+)
 from memd.backends.qmd.installation import QmdPlaces
-from memd.backends.qmd.page import PageReader
+from memd.backends.qmd.process import QmdFailed
 from memd.config.settings import Redact, SessionSettings, UserRule
+from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
+from tests.bounds import shipped
+
+
+def source(name: str, state: str = "1", directory: str = "sessions/s") -> ExportSource:
+    return ExportSource(directory, name, state)
+
+
+def test_only_what_changed_is_written() -> None:
+    """What is the same stays, also after a restart; what is gone is deleted."""
+    before = Manifest(
+        {
+            "a": ManifestEntry("sessions/s/a.md", "1", 5),
+            "b": ManifestEntry("sessions/s/b.md", "1", 5),
+            "c": ManifestEntry("sessions/s/c.md", "1", 5),
+        },
+        "r",
+    )
+    sizes = {"sessions/s/a.md": 5, "sessions/s/b.md": 5, "sessions/s/c.md": 5}
+    work = plan_export(
+        read_manifest(msgspec.json.encode(before)),
+        {"a": source("a"), "b": source("b", "2")},
+        rules="r",
+        sizes=sizes,
+    )
+    assert set(work.keep) == {"a"}
+    assert work.write == {"b": ManifestEntry("sessions/s/b.md", "1", 5)}
+    assert set(work.delete) == {"c"}
+
+
+def test_what_somebody_took_away_or_changed_is_written_again() -> None:
+    """And everything, when the rules of redaction are others."""
+    before = Manifest(
+        {"a": ManifestEntry("sessions/s/a.md", "1", 5), "b": ManifestEntry("sessions/s/b.md", "1", 5)}, "r"
+    )
+    wanted = {"a": source("a"), "b": source("b")}
+    assert set(plan_export(before, wanted, rules="r", sizes={"sessions/s/b.md": 6}).write) == {"a", "b"}
+    sizes = {"sessions/s/a.md": 5, "sessions/s/b.md": 5}
+    assert set(plan_export(before, wanted, rules="r", sizes=sizes).write) == set()
+    assert set(plan_export(before, wanted, rules="other", sizes=sizes).write) == {"a", "b"}
+
+
+def test_a_file_of_somebody_else_keeps_its_name() -> None:
+    """Ours gets another; where capitals do not count, too."""
+    work = plan_export(Manifest(), {"a": source("a")}, rules="", sizes={"sessions/s/A.md": 3})
+    [entry] = work.write.values()
+    assert entry.file.casefold() != "sessions/s/a.md"
+    assert not work.delete
+
+
+def test_two_sources_never_share_a_file() -> None:
+    """However alike their names are."""
+    wanted = {"1": source("x/y"), "2": source("x:y"), "3": source("X-Y"), "4": source("x-y"), "5": source("")}
+    files = [
+        entry.file.casefold() for entry in plan_export(Manifest(), wanted, rules="", sizes={}).write.values()
+    ]
+    assert len(set(files)) == 5
+    assert all(file.startswith("sessions/s/") and file.count("/") == 2 for file in files)
+
+
+def test_a_source_that_moves_is_deleted_where_it_was() -> None:
+    """A note that became a curated one, for instance."""
+    before = Manifest({"a": ManifestEntry("notes/a.md", "1", 5)}, "")
+    work = plan_export(before, {"a": source("a", directory="curated")}, rules="", sizes={"notes/a.md": 5})
+    assert work.write["a"].file == "curated/a.md"
+    assert work.delete["a"].file == "notes/a.md"
+
+
+def test_a_manifest_that_makes_no_sense_names_no_file() -> None:
+    """Nothing is deleted on its account: not above the directory, not memd's own."""
+    assert read_manifest(b"") == read_manifest(b"{") == read_manifest(b"[]") == Manifest()
+    assert read_manifest(b'{"files": {}, "version": 99}') == Manifest()
+    evil = Manifest(
+        {
+            str(n): ManifestEntry(file)
+            for n, file in enumerate(["../x.md", "/etc/x", "a/.memd", "x", "a//b", "a/\0"])
+        }
+    )
+    assert read_manifest(msgspec.json.encode(evil)).files == {}
+
+
+def test_a_safe_name_is_part_of_a_path_everywhere() -> None:
+    """Letters of any script stay."""
+    assert safe_name("../a b:c") == "a-b-c"
+    assert safe_name("会议") == "会议"
+    assert safe_name("...") == "unnamed"
+    most = shipped("memd.backends.qmd.export._MOST_CHARS")
+    assert [len(safe_name("x" * count)) for count in (most, most + 1, 900)] == [most] * 3
+
+
+async def test_a_note_is_read_as_its_agent_may_read_it(tmp_path: Path) -> None:
+    """As it is on the disk now, without what is secret; what is gone, linked or no note is nothing."""
+    redact = Redact(mode="all", extra=(UserRule(name="word", pattern="swordfish"),))
+    async with indexing(tmp_path, "qmd", redact=redact) as bench:
+        reading = PageReader(bench.index, bench.rules, Threads(1, "reading"))
+        note = bench.write("memory/a.md", "one\r\nswordfish\n")
+        assert await reading.page("memory/a.md", Kind.NOTE) == IndexedPage(("one", "[REDACTED:word]"))
+        note.unlink()
+        assert await reading.page("memory/a.md", Kind.NOTE) is None
+        note.symlink_to("/etc/passwd")
+        assert await reading.page("memory/a.md", Kind.NOTE) is None
+        assert await reading.page("../secret.md", Kind.NOTE) is None
+
+
+async def test_a_transcript_that_is_not_indexed_has_no_turns(tmp_path: Path) -> None:
+    """Its page says so, and holds nothing of the disk."""
+    async with indexing(tmp_path, "qmd") as bench:
+        reading = PageReader(bench.index, bench.rules, Threads(1, "reading"))
+        page = await reading.page("sessions/x/a.jsonl", Kind.SESSION)
+        assert page is not None
+        assert page.lines[0] == "# Session a"
+        assert "(empty)" in page.lines
+
+
+def test_each_line_knows_the_line_of_the_transcript() -> None:
+    """A turn of several lines stands on one of the transcript."""
+    turns = [
+        Turn("1", "user", 0.0, 2, 2, "where is\nthe safe?"),
+        Turn("2", "assistant", None, 5, 6, "in the kitchen"),
+    ]
+    made = transcript_page("abc", turns, UTC)
+    assert made.lines == (
+        "# Session abc",
+        "",
+        "1970-01-01 00:00 User: where is",
+        "the safe?",
+        "",
+        "Assistant: in the kitchen",
+        "",
+    )
+    assert made.numbers == (2, 2, 2, 2, 2, 5, 5)
+    assert made.number(6) == 5
+    assert made.text().endswith("kitchen\n\n")
+
+
+def test_a_session_without_turns_is_a_page() -> None:
+    """It says so."""
+    assert "(empty)" in transcript_page("abc", [], None).lines
+
+
+def test_lines_of_a_note_are_their_own() -> None:
+    """No numbers are kept for them."""
+    assert IndexedPage(("a", "b")).number(2) == 2
+
 
 SOURCES = ("memory", "sessions")
 

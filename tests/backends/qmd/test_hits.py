@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from memd.backends.qmd.collections import NOTES, WantedCollection
+from memd.backends.qmd.export import IndexedPage
+from memd.backends.qmd.export import ManifestEntry as Exported
 from memd.backends.qmd.hits import (
     deduplicated,
     locate,
@@ -13,8 +15,6 @@ from memd.backends.qmd.hits import (
     similar_path_finder,
     sources_alternating,
 )
-from memd.backends.qmd.manifest import ManifestEntry as Exported
-from memd.backends.qmd.page import IndexedPage
 from memd.backends.qmd.parse import QmdEntry
 from memd.model import FoundHit, Kind, Stamp
 from memd.store.files import KnownFile

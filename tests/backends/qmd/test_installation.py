@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.backends.qmd.errors import QmdUnavailable
 from memd.backends.qmd.installation import QmdPlaces, find_program, prepare, qmd_environ
+from memd.backends.qmd.process import QmdUnavailable
 
 
 def test_no_key_reaches_qmd() -> None:

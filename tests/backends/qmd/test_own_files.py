@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from memd.backends.qmd import own_files
-from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.process import QmdFailed
 
 
 def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import example, given
 
 from memd.backends.qmd import parse
-from memd.backends.qmd.errors import (
+from memd.backends.qmd.parse import NoAnswer, QmdEntry, QmdListing, collections, entries
+from memd.backends.qmd.process import (
     AlreadyExists,
     CollectionMissing,
     Locked,
+    ProcessEnded,
     QmdBroken,
     QmdFailed,
     UnknownOption,
 )
-from memd.backends.qmd.parse import NoAnswer, QmdEntry, QmdListing, collections, entries
-from memd.backends.qmd.process import ProcessEnded
 from tests.awkward.programs import PRINTED
 from tests.bounds import shipped
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from memd.backends.qmd import commands
-from memd.backends.qmd.errors import QmdFailed
+from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.runner import SEARCHES, Runner
 from tests.fakes.qmd_standin import Standin, delayed, hangs, says
 from tests.wait import until_async
