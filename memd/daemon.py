@@ -32,14 +32,12 @@ from memd.runtime.log_file import LogFile
 from memd.runtime.msgspec_warmup import learn_types
 from memd.runtime.signals import SignalAction, Signals
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.server import listener
-from memd.server.acceptor import most_agents
+from memd.server import listening_socket
+from memd.server.acceptor import answering, most_agents
 from memd.server.handlers import Handlers
-from memd.server.listening import answering
 from memd.server.lock import sole_daemon
 from memd.server.requests.control import DaemonControl
-from memd.server.status.manager import tell_manager
-from memd.server.status.process import ProcessFacts
+from memd.server.requests.status import ProcessFacts, tell_manager
 from memd.store.embedding_cache import EmbeddingStore
 from memd.version import VERSION
 
@@ -100,7 +98,7 @@ async def serve(
     learn_types()
     asyncio.get_running_loop().set_exception_handler(process.callback_failed)
     notifier = sd_notify.Notifier(environ)
-    given = listener.given(environ, places.socket)
+    given = listening_socket.given(environ, places.socket)
     # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
     signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())

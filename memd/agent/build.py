@@ -11,7 +11,8 @@ import structlog
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
-from memd.backends.choice import choose_backend
+from memd.backends.fallback import Fallback, FallbackTimeouts
+from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
@@ -103,7 +104,7 @@ async def _built_on(
         agent_id,
         settings,
         index=index,
-        backend=choose_backend(indexed, environment, Builtin(indexed, searcher, providers)),
+        backend=_chosen_backend(indexed, environment, Builtin(indexed, searcher, providers)),
         sync=sync,
         pending=pending,
         roots=roots,
@@ -176,3 +177,22 @@ async def _follow_files(agent: RunningAgent) -> None:
 
 async def _scan_periodically(agent: RunningAgent) -> None:
     await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
+
+
+def _chosen_backend(
+    agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin
+) -> Builtin | Fallback:
+    """The backend that the settings name, with the built-in one behind it.
+
+    The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
+    ready. Its vectors are not: nobody shall pay twice, so they rest for as long as the other backend answers.
+    """
+    if agent.settings.backend == "builtin":
+        return builtin
+    agent.sync.rest_vectors()
+
+    async def create() -> QmdBackend:
+        return await QmdBackend.create(agent, environment, builtin)
+
+    timeouts = FallbackTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)
+    return Fallback(agent.id, "qmd", create, builtin, timeouts, vectors=agent.sync)

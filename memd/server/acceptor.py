@@ -1,16 +1,26 @@
-"""Takes in those who connect, as many as there are descriptors for beside the daemon's own work."""
+"""Accepts clients at the socket of the daemon, as many as there are descriptors for beside the daemon's own work."""
 
 import asyncio
+import contextlib
+import os
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from pathlib import Path
 
 import msgspec
 import structlog
 
+from memd.agent.agents import Agents
+from memd.runtime.process import open_files
+from memd.runtime.ticks import until_next_tick_s
+from memd.server import listening_socket
 from memd.server.connection import Connection
+from memd.server.handlers import Handlers
+from memd.version import VERSION
 
 log = structlog.get_logger()
 
+LOOK_S = 1.0  # between two looks whether the socket has its file
 OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter has open
 # Its index, one that is built beside, files and directories being read, watches, another engine.
 OF_AN_AGENT = 40
@@ -157,3 +167,45 @@ class Acceptor:
             log.warning(
                 "server.full", connections=len(self._connections) + len(self._beginning), reason=reason
             )
+
+
+@contextlib.asynccontextmanager
+async def answering(
+    path: Path, given: socket.socket | None, handlers: Handlers, agents: Agents, tasks: asyncio.TaskGroup
+) -> AsyncIterator[None]:
+    """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
+    connections: set[Connection] = set()
+    listening = listening_socket.ListeningSocket(path, given)
+    acceptor = Acceptor(
+        listening.socket,
+        lambda: Connection(handlers.of_client(), os.getuid(), VERSION, connections),
+        connections,
+        lambda: most_connections(open_files(), len(agents.all())),
+    )
+    keeping = tasks.create_task(keep_listening(listening, acceptor))
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await acceptor.close()
+        listening.remove()
+        for connection in list(connections):
+            connection.close()
+
+
+async def keep_listening(listening: listening_socket.ListeningSocket, acceptor: Acceptor) -> None:
+    """Bind the socket again whose file was deleted: clients would take the daemon for one that does not run."""
+    said: str | None = None
+    while True:
+        await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), LOOK_S))
+        if not listening.is_gone():
+            continue
+        try:
+            acceptor.listen_on(listening.bind_again())
+        except listening_socket.SocketUnusable as failure:
+            if str(failure) != said:
+                log.error("server.socket_gone", reason=str(failure))
+            said = str(failure)
+        else:
+            said = None
+            log.warning("server.socket_bound_again", reason="its file was deleted")

@@ -1,13 +1,15 @@
 """One client: frames in, frames out, in any order, with bounds on everything."""
 
 import asyncio
+import select
+import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
 
 import msgspec
 import structlog
 
-from memd.server import listener
 from memd_client import codec, frames
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
 from memd_client.peer_credentials import peer_uid
@@ -100,7 +102,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more; it may still wait for replies."""
         self._ended = True
-        return bool(self._requests) and not listener.has_hung_up(self._transport.get_extra_info("socket"))
+        return bool(self._requests) and not has_hung_up(self._transport.get_extra_info("socket"))
 
     def pause_writing(self) -> None:
         """The client does not read: it gets no more to read, and not for ever."""
@@ -249,3 +251,12 @@ class Connection(asyncio.Protocol):
         self._transport.close()
         if self._unread is None and self.unsent_bytes:
             self._unread = asyncio.get_running_loop().call_later(self._bounds.unread_s, self._give_up)
+
+
+def has_hung_up(connection: socket.socket) -> bool:
+    """Whether the peer has closed its end; False where it only says no more, or the system tells no difference."""
+    if sys.platform != "linux":
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), 0)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))

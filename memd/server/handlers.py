@@ -11,17 +11,12 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.request_times import RequestTimes
-from memd.server.requests.caller import BadRequest, Caller, DeniedSession
-from memd.server.requests.control import DaemonControl, control_daemon
-from memd.server.requests.embed import embed
-from memd.server.requests.explain import explain
+from memd.server.requests.control import DaemonControl, control_daemon, embed, reindex
 from memd.server.requests.get import get
-from memd.server.requests.reindex import reindex
-from memd.server.requests.search import ConnectedClient, search
-from memd.server.requests.status import status
-from memd.server.requests.sync import sync
-from memd.server.requests.warm import WarmedSessions
-from memd.server.status.process import ProcessFacts
+from memd.server.requests.search import ConnectedClient, explain, search
+from memd.server.requests.status import ProcessFacts, status
+from memd.server.requests.sync import WarmedSessions, sync
+from memd.server.scope import BadRequest, Caller, DeniedSession
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd_client import messages as wire
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import structlog
 
-from memd.server.acceptor import Acceptor
-from memd.server.listener import Listening
-from memd.server.listening import LOOK_S, keep_listening
+from memd.server.acceptor import LOOK_S, Acceptor, keep_listening
+from memd.server.listening_socket import ListeningSocket
 from memd_client import Client, RequestFailed
 from tests.clock import for_s, hastily
 from tests.daemon.chats import begun, directory, holding, say, settings
@@ -150,10 +149,10 @@ def test_a_socket_that_cannot_be_bound_just_now_is_bound_a_moment_later(
         return make(*args, **kwargs)
 
     async def main() -> bool:
-        listening = Listening(home / "s", None)
+        listening = ListeningSocket(home / "s", None)
         acceptor = Acceptor(listening.socket, lambda: pytest.fail("nobody connects"), set(), lambda: 8)
         (home / "s").unlink()
-        monkeypatch.setattr("memd.server.listener.sock_diag.is_listened_on", lambda _: False)
+        monkeypatch.setattr("memd.server.listening_socket.sock_diag.is_listened_on", lambda _: False)
         monkeypatch.setattr("socket.socket", refused_at_first)
         await for_s(10 * LOOK_S, keep_listening(listening, acceptor))
         await acceptor.close()

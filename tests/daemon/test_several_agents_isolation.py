@@ -25,7 +25,7 @@ from memd.providers.choose import ProviderChoice
 from memd.runtime.threads import Threads
 from memd.server.handlers import Handlers
 from memd.server.requests.control import DaemonControl
-from memd.server.status.process import ProcessFacts
+from memd.server.requests.status import ProcessFacts
 from memd.store.embedding_cache import EmbeddingStore
 from memd_client import messages as wire
 from tests.fakes import HashingProvider

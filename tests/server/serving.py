@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from memd.server import listener
+from memd.server import listening_socket
 from memd.server.acceptor import Acceptor, AdmissionPolicy
 from memd.server.connection import Connection, ConnectionLimits, Handle
 
@@ -33,7 +33,7 @@ def serving(
 
     async def serve() -> None:
         acceptor = Acceptor(
-            listener.bind(path),
+            listening_socket.bind(path),
             lambda: Connection(handle, owner, "1.2.3", connections, limits),
             connections,
             lambda: most,

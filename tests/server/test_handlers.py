@@ -33,7 +33,7 @@ from memd.server.handlers import CHANGES, RELOADS, Handlers
 from memd.server.request_times import RequestTimes
 from memd.server.requests.control import DaemonControl
 from memd.server.requests.search import AT_WORK, ConnectedClient
-from memd.server.status.process import ProcessFacts
+from memd.server.requests.status import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
 from memd_client import messages as wire
 from tests.bounds import shipped
@@ -495,7 +495,7 @@ async def test_sessions_that_were_warmed_are_remembered_up_to_a_number(
 
     monkeypatch.setattr(IndexService, "request", counted)
     monkeypatch.setattr(IndexService, "settled", settled)
-    most = shipped("memd.server.requests.warm.WARM_KEYS")
+    most = shipped("memd.server.requests.sync.WARM_KEYS")
     for number in range(most + 1):
         await bench.handlers.handle(wire.Warm(session_key=f"agent:main:telegram:group:{number}"))
     assert looks == most + 1

@@ -1,12 +1,17 @@
-"""Answers `reload` and `stop`, which concern the whole daemon."""
+"""Answers what only the owner may ask for: `reload`, `stop`, `reindex` and `embed`."""
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import assert_never
 
 import msgspec
 
+from memd.agent.agents import RunningAgent
 from memd.config.load import ConfigError
-from memd.server.requests.caller import Caller, DeniedSession
+from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.server.requests.agent_status import embedding
+from memd.server.scope import BadRequest, Caller, DeniedSession
 from memd_client import messages as wire
 
 
@@ -42,3 +47,82 @@ async def control_daemon(
     except ConfigError as error:
         return wire.Reloaded(config=config, error=str(error))
     return wire.Reloaded(config=config, changed=list(changed))
+
+
+async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:
+    """Begin the rebuilds, without waiting for them; a dry run only counts."""
+    agents = await caller.agents_to_change(request.agent, "only its owner may have memory indexed anew")
+    names = [agent.id for agent in agents]
+    if not request.dry_run:
+        for agent in agents:
+            agent.sync.rebuild("a reindex was asked for", force=request.force)
+        return wire.ReindexReport(agents=names)
+    costs = [await agent.sync.cost(force=request.force) for agent in agents]
+    return wire.ReindexReport(
+        agents=names,
+        dry_run=True,
+        files=sum(cost.files for cost in costs),
+        chunks=sum(cost.chunks for cost in costs),
+        cached=sum(cost.cached for cost in costs),
+        to_embed=sum(cost.to_embed for cost in costs),
+        tokens=sum(cost.tokens for cost in costs),
+        asks=[
+            agent.id
+            for agent, cost in zip(agents, costs, strict=True)
+            if agent.queue is not None and agent.queue.asks_before(cost.to_embed)
+        ],
+    )
+
+
+async def embed(request: wire.Embed, caller: Caller) -> wire.EmbedReport:
+    """Do to the embedding of some agents what their owner asks for.
+
+    Raises:
+        BadRequest: there is nothing to do that to.
+        DeniedSession, UnknownAgent, AgentUnavailable.
+    """
+    agents = await caller.agents_to_change(request.agent, "only its owner may say how memory is embedded")
+    queues = _queues(agents, request.action)
+    match request.action:
+        case "pause":
+            # Not only that of the model that is wanted: what is written meanwhile would go out to the one before.
+            await _all(queue.pause(agent.id) for agent in agents for queue in agent.queues)
+        case "resume":
+            for agent in agents:
+                agent.providers.ask_again()  # also one that has no queue, since it never answered
+            await _all(queue.resume(agent.id) for agent in agents for queue in agent.queues)
+        case "confirm":
+            await _all(queue.confirm(agent_id) for agent_id, queue in queues.items())
+        case "batch_on":
+            batches = {id(one): one for queue in queues.values() if (one := queue.bulk.batches) is not None}
+            if not batches:
+                raise BadRequest("there are no batch jobs: the provider has none")
+            await _all(one.turn_on() for one in batches.values())
+        case _:
+            assert_never(request.action)
+    return wire.EmbedReport(agents={agent.id: embedding(agent) for agent in agents})
+
+
+def _queues(agents: Sequence[RunningAgent], action: wire.EmbedAction) -> dict[str, EmbeddingQueue]:
+    """The queue of each agent that has one.
+
+    Raises:
+        BadRequest: none has, so that there is nothing to act on.
+    """
+    if not any(agent.providers.embeds for agent in agents):
+        raise BadRequest("nothing is embedded: there is no embedding provider")
+    queues = {agent.id: agent.queue for agent in agents if agent.queue is not None}
+    if not queues and action != "resume":
+        raise BadRequest("nothing is embedded yet: the embedding provider has not answered")
+    return queues
+
+
+async def _all(changes: Iterable[Awaitable[None]]) -> None:
+    """Make all changes; one that will not survive a restart keeps no other from being made.
+
+    Raises:
+        MemdError: the first failure.
+    """
+    for failure in await asyncio.gather(*changes, return_exceptions=True):
+        if failure is not None:
+            raise failure

@@ -2,7 +2,7 @@
 
 from memd.backends.backend import MAX_CHARS
 from memd.server.request_times import RequestTimes
-from memd.server.requests.caller import BadRequest, Caller
+from memd.server.scope import BadRequest, Caller
 from memd_client import messages as wire
 
 MAX_LINES = 120

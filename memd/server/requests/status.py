@@ -1,20 +1,91 @@
-"""Answers `status`."""
+"""Answers `status`, and keeps the service manager informed of the same."""
 
 import asyncio
+import os
+import time
+from pathlib import Path
 
 import msgspec
 import structlog
 
 from memd.agent.agents import Agents, AgentUnavailable, RunningAgent
+from memd.config.reload import Configuration
+from memd.config.reload_policy import digest
 from memd.errors import MemdError
+from memd.maintenance.loop import BackgroundTasks
+from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
+from memd.runtime.sd_notify import Notifier
+from memd.runtime.ticks import until_next_tick_s
 from memd.server.request_times import RequestTimes
-from memd.server.requests.caller import Caller, DeniedSession
-from memd.server.status.agent import agent_status, left_out_status
-from memd.server.status.process import ProcessFacts
+from memd.server.requests.agent_status import agent_status, health, left_out_status
+from memd.server.scope import Caller, DeniedSession
+from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreClosed
 from memd_client import messages as wire
 
 log = structlog.get_logger()
+
+
+class ProcessFacts:
+    """What is true of the process, whatever the agents do."""
+
+    def __init__(
+        self,
+        version: str,
+        socket: Path,
+        configuration: Configuration,
+        *,
+        cache: EmbeddingStore | None = None,
+        memory: MemoryLimit | None = None,
+        background: BackgroundTasks | None = None,
+    ) -> None:
+        self.version = version
+        self.cache = cache
+        self._socket = socket
+        self._configuration = configuration
+        self._memory = memory
+        self._background = background
+        self._started = time.monotonic()
+
+    @property
+    def config(self) -> str | None:
+        """The configuration file in use; None: built-in defaults."""
+        file = self._configuration.in_force.file
+        return None if file is None else str(file)
+
+    @property
+    def _cache_trouble(self) -> str | None:
+        trouble = None if self.cache is None else self.cache.trouble
+        return trouble or (None if self._background is None else self._background.reason)
+
+    def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
+        """The reply to a Status request."""
+        return wire.StatusReport(
+            version=self.version,
+            protocol=wire.PROTOCOL,
+            pid=os.getpid(),
+            uptime_s=round(time.monotonic() - self._started, 1),
+            socket=str(self._socket),
+            config=self.config,
+            agents=agents,
+            config_error=self._configuration.error,
+            config_waiting=list(self._configuration.waiting),
+            config_digest=digest(self._configuration.in_force),
+            cache=health(self._cache_trouble),
+            damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
+            memory=None if self._memory is None else _memory(self._memory.standing()),
+        )
+
+
+def _memory(standing: MemoryStatus | None) -> wire.Memory | None:
+    if standing is None:
+        return None
+    return wire.Memory(
+        daemon_mb=round(standing.daemon / MB, 1),
+        worker_mb=round(standing.workers / MB, 1),
+        limit_mb=standing.limit // MB,
+        trouble=standing.trouble,
+    )
 
 
 async def status(
@@ -107,3 +178,24 @@ def _hide_details(status: wire.AgentStatus) -> wire.AgentStatus:
         if fallback is None
         else msgspec.structs.replace(fallback, reason="its owner can see why"),
     )
+
+
+async def tell_manager(notifier: Notifier, agents: Agents, watchdog_s: float | None) -> None:
+    """Tell the service manager, where there is one, what goes on, and that the loop runs."""
+    if not notifier.is_heard:
+        return
+    said = ""
+    while True:
+        indexing = [
+            f"{agent.id} {agent.sync.progress[0]}/{agent.sync.progress[1]}"
+            for agent in agents.all().values()
+            if agent.sync.progress
+        ]
+        status = f"indexing {', '.join(indexing)}" if indexing else "ready"
+        if status != said:
+            notifier.status(status)
+            said = status
+        if watchdog_s is not None:
+            notifier.watchdog()
+        beat_s = min(watchdog_s or 2.0, 2.0)
+        await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), beat_s))

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.backends.truncate import STUMP_CHARS, citation, clamp, footer, is_cited
 from memd.model import FoundHit
+from memd.server.requests.search import STUMP_CHARS, citation, clamp, footer, is_cited
 
 
 def hit(snippet: str, path: str = "memory/a.md", start_line: int = 3) -> FoundHit:

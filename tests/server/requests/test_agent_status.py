@@ -6,7 +6,7 @@ import pytest
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
-from memd.server.status.embedding import embedding
+from memd.server.requests.agent_status import embedding
 from memd_client.messages import Embedding
 
 

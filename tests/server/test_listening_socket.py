@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.server import listener
-from memd.server.listener import Listening, SocketUnusable
+from memd.server import listening_socket
+from memd.server.connection import has_hung_up
+from memd.server.listening_socket import ListeningSocket, SocketUnusable
 from tests.otheruser import as_other_user, shared_directory
 from tests.server.given import as_manager, listening
 from tests.wait import until
@@ -61,7 +62,7 @@ def test_whoever_sees_the_socket_can_connect(address: Path) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    listening = listener.bind(address)
+    listening = listening_socket.bind(address)
     watcher.join(20)
     listening.close()
     assert answered.is_set()
@@ -72,7 +73,7 @@ def test_the_socket_is_private_and_alone(address: Path) -> None:
     """It has mode 0600, whatever the umask, and no other name is left beside it."""
     mask = os.umask(0)
     try:
-        ours = Listening(address, None)
+        ours = ListeningSocket(address, None)
     finally:
         os.umask(mask)
     assert stat.S_IMODE(address.stat().st_mode) == 0o600
@@ -86,7 +87,7 @@ def test_the_socket_is_private_and_alone(address: Path) -> None:
 @pytest.mark.parametrize("make", ["socket", "file", "directory", "link"])
 def test_what_another_has_put_in_the_place_of_the_socket_stays(address: Path, make: str) -> None:
     """When the daemon ends; and meanwhile nothing is bound in its place."""
-    ours = Listening(address, None)
+    ours = ListeningSocket(address, None)
     address.unlink()
     other = socket.socket(socket.AF_UNIX)
     match make:
@@ -109,7 +110,7 @@ def test_a_socket_whose_file_was_deleted_is_bound_again(address: Path) -> None:
     """In the same place, of which the directory may be gone, too."""
     where = address.parent / "run" / "s"
     where.parent.mkdir()
-    ours = Listening(where, None)
+    ours = ListeningSocket(where, None)
     for _ in range(2):
         assert not ours.is_gone()
         where.unlink()
@@ -127,7 +128,7 @@ def test_a_given_socket_is_neither_removed_nor_bound_again(address: Path) -> Non
     """Its file is the manager's."""
     with socket.socket(socket.AF_UNIX) as given:
         given.bind(str(address))
-        listening = Listening(address, given)
+        listening = ListeningSocket(address, given)
         listening.remove()
         assert names(address.parent) == [address.name]
         address.unlink()
@@ -138,7 +139,7 @@ def test_a_stale_socket_is_taken_over(address: Path) -> None:
     """The socket that a killed daemon left is no obstacle."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
         stale.bind(str(address))
-    with listener.bind(address), connected(address):
+    with listening_socket.bind(address), connected(address):
         pass
 
 
@@ -158,7 +159,7 @@ def test_what_is_no_socket_is_left_alone(address: Path, make: str) -> None:
     with pytest.raises(
         SocketUnusable, match=rf"{address}: something that is not a socket.*MEMD_SOCKET"
     ) as refused:
-        listener.bind(address)
+        listening_socket.bind(address)
     assert refused.value.exit_code == 78
     assert os.path.samestat(before, address.lstat())
     assert names(address.parent) == [address.name]
@@ -169,7 +170,7 @@ def test_a_path_that_cannot_be_is_told(address: Path, below: str) -> None:
     """A missing directory, a file in place of one, or a name that is too long: the message names the path."""
     (address.parent / "file").write_text("")
     with pytest.raises(SocketUnusable, match="MEMD_SOCKET"):
-        listener.bind(address.parent / below)
+        listening_socket.bind(address.parent / below)
 
 
 @pytest.mark.parametrize("step", ["socket.socket", "os.fchmod", "os.open", "pathlib.Path.rename"])
@@ -186,9 +187,9 @@ def test_a_step_that_the_system_refuses_is_told_and_leaves_nothing(
     with monkeypatch.context() as moment:
         moment.setattr(step, refused)
         with pytest.raises(SocketUnusable, match="Too many open files"):
-            listener.bind(address)
+            listening_socket.bind(address)
     assert names(address.parent) == []
-    with listener.bind(address), connected(address):
+    with listening_socket.bind(address), connected(address):
         pass
 
 
@@ -199,7 +200,10 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
     """Whoever guessed the name under which the socket is made gains nothing: theirs stays, and another one is taken."""
     drawn = iter(["000000", "000000", "111111"])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(drawn))
-    trap, precious = address.parent / f"{listener.prefix_of(address)}000000", address.parent / "precious"
+    trap, precious = (
+        address.parent / f"{listening_socket.prefix_of(address)}000000",
+        address.parent / "precious",
+    )
     precious.write_text("keep me")
     precious.chmod(0o644)
     match make:
@@ -210,7 +214,7 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
         case _:
             trap.symlink_to(precious)
     before = trap.lstat()
-    with listener.bind(address), connected(address):
+    with listening_socket.bind(address), connected(address):
         assert sorted(names(address.parent)) == sorted([trap.name, "precious", address.name])
     assert os.path.samestat(before, trap.lstat())
     assert (precious.read_text(), precious.stat().st_mode & 0o777) == ("keep me", 0o644)
@@ -219,16 +223,16 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
 def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not try for ever."""
     monkeypatch.setattr("secrets.token_hex", lambda _: "000000")
-    taken = address.parent / f"{listener.prefix_of(address)}000000"
+    taken = address.parent / f"{listening_socket.prefix_of(address)}000000"
     taken.mkdir()
     with pytest.raises(SocketUnusable, match="in use"):
-        listener.bind(address)
+        listening_socket.bind(address)
     assert names(address.parent) == [taken.name]
 
 
 def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_away(address: Path) -> None:
     """Its socket under another name goes; those of other daemons, and whatever is no socket, stay."""
-    sign = listener.prefix_of(address)
+    sign = listening_socket.prefix_of(address)
     stay = {".123456", f"{sign}12345", f"{sign}1234567", f"{sign}abcdeg", f"{sign}aaaaaa", f"{sign}bbbbbb"}
     for name in stay | {f"{sign}012abc"}:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
@@ -236,14 +240,14 @@ def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_aw
     os.chown(address.with_name(f"{sign}bbbbbb"), 12_345, -1)  # another user's
     address.with_name(f"{sign}aaaaaa").unlink()
     address.with_name(f"{sign}aaaaaa").write_text("precious")
-    listener.bind(address).close()
+    listening_socket.bind(address).close()
     assert set(names(address.parent)) == stay | {address.name}
 
 
 def bind_here(path: str) -> str:
     """What comes of listening at a path: the mode of the socket, or the error."""
     try:
-        listener.bind(Path(path)).close()
+        listening_socket.bind(Path(path)).close()
     except SocketUnusable as error:
         return str(error)
     return oct(Path(path).stat().st_mode)
@@ -257,28 +261,31 @@ def test_a_socket_that_another_user_has_left_in_the_place_is_told() -> None:
         directory.chmod(0o1777)
         with socket.socket(socket.AF_UNIX) as theirs:
             theirs.bind(str(directory / "s"))
-        told = as_other_user("tests.server.test_listener", "bind_here", str(directory / "s"))
+        told = as_other_user("tests.server.test_listening_socket", "bind_here", str(directory / "s"))
         assert (
             told
             == f"cannot listen on {directory}/s: Operation not permitted. Set MEMD_SOCKET to another path."
         )
         assert names(directory) == ["s"]
-        assert as_other_user("tests.server.test_listener", "bind_here", str(directory / "t")) == "0o140600"
+        assert (
+            as_other_user("tests.server.test_listening_socket", "bind_here", str(directory / "t"))
+            == "0o140600"
+        )
 
 
 def test_hanging_up_is_more_than_saying_no_more(address: Path) -> None:
     """A peer that ends its half of the connection may still listen; one that closed it does not."""
-    with listener.bind(address) as listening:
+    with listening_socket.bind(address) as listening:
         client = connected(address)
         listening.setblocking(True)
         accepted, _ = listening.accept()
         with accepted:
-            assert not listener.has_hung_up(accepted)
+            assert not has_hung_up(accepted)
             client.shutdown(socket.SHUT_WR)
             assert accepted.recv(1) == b""
-            assert not listener.has_hung_up(accepted)
+            assert not has_hung_up(accepted)
             client.close()
-            assert listener.has_hung_up(accepted)
+            assert has_hung_up(accepted)
 
 
 _SERVING = """
@@ -310,9 +317,11 @@ def test_another_user_is_refused_even_where_the_modes_let_them_in() -> None:
             assert server.stdout is not None
             assert server.stdout.readline() == b"serving\n"
             # Knocking without a word: the daemon's own user would be waited for.
-            assert as_other_user("tests.server.test_listener", "knock", str(path)) == ""
+            assert as_other_user("tests.server.test_listening_socket", "knock", str(path)) == ""
             path.chmod(0o600)
-            assert as_other_user("tests.server.test_listener", "knock", str(path)) == "PermissionError"
+            assert (
+                as_other_user("tests.server.test_listening_socket", "knock", str(path)) == "PermissionError"
+            )
             server.terminate()
     until(lambda: server.poll() is not None)
 
@@ -321,9 +330,9 @@ _TAKING = """
 import os, sys
 from pathlib import Path
 from memd.errors import FatalError
-from memd.server import listener
+from memd.server import listening_socket
 try:
-    taken = listener.given(os.environ, Path(sys.argv[1]))
+    taken = listening_socket.given(os.environ, Path(sys.argv[1]))
 except FatalError as error:
     sys.exit(f"{error.exit_code} {error}")
 print([name for name in os.environ if name.startswith("LISTEN_")])
@@ -406,12 +415,12 @@ def test_a_socket_that_a_manager_holds_open_is_not_taken_over(address: Path) -> 
     """Whoever listens at a path under its own name is no daemon that was killed; nobody is woken to find that out."""
     with listening(address) as manager:
         with pytest.raises(SocketUnusable, match="another process listens there"):
-            listener.bind(address)
+            listening_socket.bind(address)
         manager.setblocking(False)
         with pytest.raises(BlockingIOError):
             manager.accept()
         assert names(address.parent) == [address.name]
-    with listener.bind(address):  # the manager has let it go
+    with listening_socket.bind(address):  # the manager has let it go
         pass
 
 
@@ -426,5 +435,5 @@ def test_whatever_path_an_address_can_hold_can_be_listened_at(name: str, length:
         directory.mkdir()
         path = directory / name
         assert len(os.fsencode(path)) == length
-        with listener.bind(path), connected(path):
+        with listening_socket.bind(path), connected(path):
             assert names(directory) == [name]

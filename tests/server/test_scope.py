@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.backends.scope import Denied, Granted, access
 from memd.config.settings import PathMatch, Scope, ScopeRule
 from memd.model import Kind, Source
+from memd.server.scope import Denied, Granted, decide_access
 from memd_client.session_key import parse
 
 DEFAULT = Scope()
@@ -22,7 +22,7 @@ def asked(
 ) -> frozenset[Kind] | None:
     """What may be seen, or None where all is denied."""
     parsed = None if key is None else parse(key)
-    decided = access(scope, parsed, agent=agent, source=source, sources=sources)
+    decided = decide_access(scope, parsed, agent=agent, source=source, sources=sources)
     return decided.kinds if isinstance(decided, Granted) else None
 
 
@@ -134,7 +134,7 @@ def test_the_source_narrows_what_is_seen() -> None:
 
 def test_the_reason_names_channel_and_chat_type_only() -> None:
     """What is logged of a denial tells where it came from, and nothing of what was asked."""
-    decided = access(
+    decided = decide_access(
         DEFAULT, parse("agent:main:telegram:group:-100"), agent="main", source=None, sources=("memory",)
     )
     assert decided == Denied("channel telegram, chat type group")

@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import secrets
-import select
 import socket
 import stat
 import sys
@@ -193,7 +192,7 @@ def _clear_up(path: Path) -> None:
                     path.with_name(entry.name).unlink()
 
 
-class Listening:
+class ListeningSocket:
     """The socket that the daemon listens on: its own at a path, or one that a service manager has opened."""
 
     def __init__(self, path: Path, given: socket.socket | None) -> None:
@@ -240,12 +239,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
         status = path.lstat()
         return status.st_dev, status.st_ino
     return None
-
-
-def has_hung_up(connection: socket.socket) -> bool:
-    """Whether the peer has closed its end; False where it only says no more, or the system tells no difference."""
-    if sys.platform != "linux":
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), 0)
-    return any(event & select.POLLHUP for _, event in poll.poll(0))
