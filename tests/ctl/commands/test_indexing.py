@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.ctl.commands import indexing
-from memd.ctl.commands.indexing import reindex_text, sync_text_of
+from memd.ctl.commands.indexing import embed_text, reindex_text, sync_text_of
 from memd.ctl.output.terminal import Screen, Stage
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
@@ -31,6 +31,7 @@ from memd_client.messages import (
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent, answering, status
 from tests.ctl.conftest import Run
+from tests.ctl.pages import check_page
 from tests.wait import until
 
 _WAITING = SyncReport(files=1, chunks=2, vectors="waiting", waiting_chunks=2, reason="embedding is under way")
@@ -125,25 +126,38 @@ def test_a_pass_that_reads_gives_a_bar(agents: list[AgentStatus], expected: Stag
     assert indexing.text_stage(status(*agents)) == expected
 
 
+_REPORT = EmbedReport(agents={"work": Embedding(), "main": Embedding(state="paused", reason="one\nline")})
 _DONE = SyncReport(files=214, chunks=1830, changed=3, removed=1, took_s=0.42)
 _VECTORS_WAIT = msgspec.structs.replace(
     _DONE, vectors="waiting", waiting_chunks=5, reason="the provider is down"
 )
 
 
-@pytest.mark.parametrize(
-    ("report", "said"),
-    [
-        (_DONE, "Vectors are complete."),
-        (_VECTORS_WAIT, "Vectors: 5 chunks waiting: the provider is down."),
-        (msgspec.structs.replace(_DONE, reason="provider = none"), "No vectors: provider = none."),
-        (msgspec.structs.replace(_VECTORS_WAIT, reason=None, waiting_chunks=1), "Vectors: 1 chunk waiting."),
-    ],
-)
-def test_the_outcome_tells_what_is_searchable(report: SyncReport, said: str) -> None:
-    """And why vectors wait, where they do."""
-    assert sync_text_of(report) == (
-        f"214 files, 1,830 chunks searchable (3 indexed again, 1 removed, 0.42 s).\n{said}"
+def test_the_reports_are_pages() -> None:
+    """What is searchable and why vectors wait; what a rebuild does, and in chunks and tokens what it would cost."""
+    synced = (
+        _DONE,
+        _VECTORS_WAIT,
+        msgspec.structs.replace(_DONE, reason="provider = none"),
+        msgspec.structs.replace(_VECTORS_WAIT, reason=None, waiting_chunks=1),
+    )
+    dry = ReindexReport(agents=["main"], dry_run=True, files=2, chunks=9, cached=8, to_embed=1, tokens=380)
+    costs = (
+        dry,
+        msgspec.structs.replace(dry, agents=["a", "b"], chunks=1, cached=1, to_embed=0, tokens=0),
+        msgspec.structs.replace(dry, cached=0, to_embed=30_000, tokens=12_000_000, asks=["main"]),
+    )
+    begun = ReindexReport(agents=["main"])
+    check_page(
+        "indexing",
+        "\n\n".join(
+            [
+                *map(sync_text_of, synced),
+                *(reindex_text(report, force=False) for report in (begun, *costs)),
+                reindex_text(begun, force=True),
+                embed_text(_REPORT),
+            ]
+        ),
     )
 
 
@@ -160,10 +174,7 @@ def test_text_is_waited_for_and_then_vectors(run: Run, address: Path) -> None:
     ):
         code, out, err = run("sync", "--agent", "main", "--force")
     assert (code, err) == (0, "")
-    assert (
-        out
-        == "214 files, 1,830 chunks searchable (4 indexed again, 1 removed, 0.42 s).\nVectors are complete.\n"
-    )
+    assert "(4 indexed again, 1 removed, 0.42 s)" in out
     assert asked == [Status(agent="main")]
     assert for_text == [Sync(agent="main", force=True, vectors=False)]
     assert for_vectors == [Sync(agent="main")]
@@ -199,50 +210,13 @@ def test_a_sync_that_takes_too_long_is_busy(run: Run, address: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("report", "said"),
-    [
-        (
-            ReindexReport(agents=["main"], dry_run=True, files=2, chunks=9, cached=8, to_embed=1, tokens=380),
-            "main: 2 files, 9 chunks; 8 vectors of them are kept, 1 chunk would be embedded, about 380 tokens.",
-        ),
-        (
-            ReindexReport(agents=["a", "b"], dry_run=True, files=1, chunks=1, cached=1),
-            "a, b: 1 file, 1 chunk; 1 vector of them is kept, nothing would be embedded.",
-        ),
-        (
-            ReindexReport(
-                agents=["a"],
-                dry_run=True,
-                files=1,
-                chunks=30_000,
-                to_embed=30_000,
-                tokens=12_000_000,
-                asks=["a"],
-            ),
-            (
-                "a: 1 file, 30,000 chunks; 0 vectors of them are kept, 30,000 chunks would be embedded, about 12,000,000"
-                " tokens.\nThat is more than remote.confirm_above_chunks: the rebuild of a would wait for"
-                " `memd-ctl embed confirm`, and the old index answer meanwhile."
-            ),
-        ),
-    ],
-)
-def test_a_dry_run_tells_the_cost(report: ReindexReport, said: str) -> None:
-    """In chunks and tokens to embed."""
-    assert reindex_text(report, force=False) == said
-
-
 def test_a_rebuild_is_only_begun(run: Run, address: Path) -> None:
     """It may take long, and nobody has to wait for it."""
     heard: list[Request] = []
     with serving(address, answering(ReindexReport(agents=["main"]), heard=heard)):
         code, out, _ = run("reindex", "--force", "--agent", "main")
     assert (code, heard) == (0, [Reindex(agent="main", force=True)])
-    assert out == (
-        "Rebuilding main: every file is read and every chunk embedded again; the old index answers meanwhile.\n"
-        "memd-ctl status shows when it is done.\n"
-    )
+    assert out == f"{reindex_text(ReindexReport(agents=['main']), force=True)}\n"
 
 
 def test_json_gives_the_report(run: Run, address: Path) -> None:
@@ -251,9 +225,6 @@ def test_json_gives_the_report(run: Run, address: Path) -> None:
     with serving(address, answering(report)):
         data = json.loads(run("reindex", "--dry-run", "--json").out)["data"]
     assert (data["dry_run"], data["to_embed"], data["tokens"]) == (True, 1, 380)
-
-
-_REPORT = EmbedReport(agents={"work": Embedding(), "main": Embedding(state="paused", reason="one\nline")})
 
 
 @pytest.mark.parametrize(
@@ -271,7 +242,7 @@ def test_it_says_what_was_typed(run: Run, address: Path, typed: list[str], asked
     with serving(address, answering(_REPORT, heard=heard)):
         code, out, _ = run("embed", *typed)
     assert (code, heard) == (0, [asked])
-    assert out == "main: paused: one; line\nwork: working\n"
+    assert out == f"{embed_text(_REPORT)}\n"
 
 
 def test_json_gives_the_state_of_embedding(run: Run, address: Path) -> None:

@@ -3,15 +3,17 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memd.ctl import arguments
 from memd.ctl.commands.search import question_of
 from memd.ctl.failures import UsageError
-from memd_client.messages import Failure, Found, Get, Note, Request, Search
+from memd_client.messages import Degraded, Failure, Found, Get, Note, Request, Search
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
 from tests.ctl.conftest import Run
+from tests.ctl.pages import check_page
 
 
 def test_all_options_reach_the_question() -> None:
@@ -47,14 +49,23 @@ def test_nothing_is_no_question(words: list[str]) -> None:
         question_of(arguments.parse(["search", *words]))
 
 
-def test_hits_are_printed(run: Run, address: Path) -> None:
-    """On stdout alone, where nothing is amiss."""
-    with serving(address, answering(FOUND)):
-        assert run("search", "how many retries?") == (
-            0,
-            "memory/2026-02-09.md:3-5  0.715\n    # Retries\n\n    three, with jitter\n",
-            "",
-        )
+def test_hits_and_remarks_are_pages(run: Run, address: Path) -> None:
+    """Hits on stdout alone; no hits are no error, and a session that may not search is told so."""
+    degraded = [Degraded(part="query_embedding", reason="the provider is down.")]
+    answers = (
+        FOUND,
+        Found(),
+        Found(scope_denied=True),
+        msgspec.structs.replace(FOUND, stale=True, degraded=degraded),
+        msgspec.structs.replace(FOUND, fallback=True, fallback_from="qmd", fallback_reason="it hangs"),
+    )
+    pages = []
+    for found in answers:
+        with serving(address, answering(found)):
+            code, out, err = run("search", "how many retries?")
+        assert code == 0
+        pages.append(f"stdout:\n{out}stderr:\n{err}")
+    check_page("search", "\n".join(pages))
 
 
 def test_all_options_reach_the_daemon(run: Run, address: Path) -> None:
@@ -86,20 +97,6 @@ def test_all_options_reach_the_daemon(run: Run, address: Path) -> None:
             max_chars=0,  # whoever asks for thirty hits in a terminal is to see them
         )
     ]
-
-
-def test_no_hits_are_no_error(run: Run, address: Path) -> None:
-    """A remark for people, nothing for a pipe."""
-    with serving(address, answering(Found())):
-        assert run("search", "q") == (0, "", "No hits.\n")
-
-
-def test_a_denied_session_is_told_so(run: Run, address: Path) -> None:
-    """It is not to be taken for an empty memory."""
-    with serving(address, answering(Found(scope_denied=True))):
-        code, out, err = run("search", "q")
-    assert (code, out) == (0, "")
-    assert "may not search" in err
 
 
 def test_json_gives_the_whole_answer(run: Run, address: Path) -> None:
