@@ -1,4 +1,4 @@
-"""memd-ctl, of which Ctrl-C makes no traceback either while it is being loaded."""
+"""The entry point of memd-ctl: Ctrl-C ends it without a traceback, also while it loads."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What memd-ctl understands."""
+"""The commands and options of memd-ctl."""
 
 import argparse
 import math
@@ -62,7 +62,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options of a command line; each option has its default where it was not given.
 
     Raises:
-        UsageError: it makes no sense.
+        UsageError: it is invalid.
     """
     # An option may stand before the command or after it, so neither place may have a default of its own.
     given = argparse.Namespace(

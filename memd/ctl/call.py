@@ -14,7 +14,7 @@ from memd_client.blocking import Client
 
 
 class Places(msgspec.Struct, frozen=True):
-    """What flags and environment say; all paths are absolute."""
+    """The paths that flags and environment name; all are absolute."""
 
     home: Path
     config: (
@@ -72,7 +72,7 @@ _TIMEOUT_S = 10.0
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What a command is given."""
+    """The options of a command, its paths, its screen and its environment."""
 
     options: argparse.Namespace
     places: Places

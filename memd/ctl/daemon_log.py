@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 import msgspec
 
 from memd.ctl.output.humanize import visible
-from memd.ctl.output.terminal import Look, Paint
+from memd.ctl.output.terminal import Paint, Style
 from memd.runtime.log_file import KEPT, rotated
 
-_LOOKS: dict[str, Look] = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
-_APART = frozenset({"timestamp", "level", "event", "exception"})
+_STYLES: dict[str, Style] = {"debug": "dim", "warning": "yellow", "error": "red", "critical": "red"}
+_HEAD_FIELDS = frozenset({"timestamp", "level", "event", "exception"})
 
 
 def readable(line: str, paint: Paint) -> str:
@@ -23,11 +23,11 @@ def readable(line: str, paint: Paint) -> str:
     if event is None:
         return visible(line)
     level = visible(str(event.get("level", "")))
-    values = " ".join(f"{name}={_value(value)}" for name, value in event.items() if name not in _APART)
+    values = " ".join(f"{name}={_value(value)}" for name, value in event.items() if name not in _HEAD_FIELDS)
     head = " ".join(
         (
             paint(visible(_time(event.get("timestamp"))), "dim"),
-            paint(level.ljust(7), _LOOKS[level]) if level in _LOOKS else level.ljust(7),
+            paint(level.ljust(7), _STYLES[level]) if level in _STYLES else level.ljust(7),
             paint(visible(str(event["event"])), "bold"),
         )
     )

@@ -15,7 +15,7 @@ import msgspec
 from memd.ctl.atomic_write import make_private
 from memd.ctl.call import Places
 from memd.ctl.daemon_log import last_lines, readable
-from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, explained
+from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, failure_for
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import uncoloured
 from memd_client import paths
@@ -92,9 +92,9 @@ def _read(lock: Path) -> str:
 
 _STEP_S = 0.02
 _ASK_S = 2.0
-_ENDS_S = 5.0
-_TOLD_LINES = 10
-_TOLD_CHARS = 300  # of a line
+_TERMINATE_S = 5.0
+_TAIL_LINES = 10
+_TAIL_CHARS = 300  # of a line
 _LOSER_WAITS_S = 5.0
 # They belong to the service that memd-ctl was called from: a daemon would tell that manager it is ready.
 _NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
@@ -177,12 +177,12 @@ def await_answer(started: Started, places: Places, timeout_s: float) -> StatusRe
         if exit_code == BUSY and lost_at is None:
             lost_at = time.monotonic()
         elif exit_code not in {None, BUSY}:
-            raise _ended(started, exit_code)
+            raise _exit_failure(started, exit_code)
         now = time.monotonic()
         if lost_at is not None and now - lost_at > _LOSER_WAITS_S and find_holder(places.lock) is None:
-            raise _ended(started, BUSY)
+            raise _exit_failure(started, BUSY)
         if now > deadline:
-            raise _silent(started, places, timeout_s)
+            raise _timeout_failure(started, places, timeout_s)
         time.sleep(_STEP_S)
 
 
@@ -208,12 +208,12 @@ def remark_if_not_running(places: Places, hint: str) -> str | None:
     except (DaemonNotRunning, ConnectionLost, TimedOut):
         return f"No memd daemon answers at {visible(str(places.socket))} yet; {hint}"
     except MemdClientError as error:
-        told = explained(error)
+        told = failure_for(error)
         return f"The daemon that runs cannot be asked: {told.message}{f' {told.hint}' if told.hint else ''}"
     return None
 
 
-def end(process: "subprocess.Popen[bytes]", timeout_s: float = _ENDS_S) -> None:
+def end(process: "subprocess.Popen[bytes]", timeout_s: float = _TERMINATE_S) -> None:
     """End a daemon that was started here, with all it started, and wait for it."""
     with suppress(ProcessLookupError):
         process.terminate()
@@ -283,16 +283,16 @@ def is_gone(pid: int) -> bool:
     return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
 
-def _ended(started: Started, exit_code: int | None) -> Failed:
+def _exit_failure(started: Started, exit_code: int | None) -> Failed:
     return Failed(
         "bad_config" if exit_code == BAD_CONFIG else "not_started",
-        f"memd ended with exit status {exit_code} before it answered.{_last_words(started)}",
+        f"memd ended with exit status {exit_code} before it answered.{_log_tail(started)}",
         f"Its log: {started.log}",
         exit_code=exit_code if exit_code in {BAD_CONFIG, BUSY} else ERROR,
     )
 
 
-def _silent(started: Started, places: Places, timeout_s: float) -> Failed:
+def _timeout_failure(started: Started, places: Places, timeout_s: float) -> Failed:
     holder = find_holder(places.lock)
     if holder is not None and holder != started.process.pid:
         return Failed(
@@ -304,14 +304,14 @@ def _silent(started: Started, places: Places, timeout_s: float) -> Failed:
     return Failed(
         "timed_out",
         f"memd was started (pid {started.process.pid}), but did not answer within {timeout_s:g} s."
-        f"{_last_words(started)}",
+        f"{_log_tail(started)}",
         f"It may still come up: memd-ctl status. Its log: {started.log}",
         exit_code=BUSY,
     )
 
 
-def _last_words(started: Started) -> str:
+def _log_tail(started: Started) -> str:
     """The end of what it wrote: of a traceback, the last lines say what is wrong."""
-    lines = last_lines(started.log, _TOLD_LINES, since=started.log_at)
-    told = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TOLD_LINES:]
-    return "".join(f"\n  {line[:_TOLD_CHARS]}{'...' if len(line) > _TOLD_CHARS else ''}" for line in told)
+    lines = last_lines(started.log, _TAIL_LINES, since=started.log_at)
+    told = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TAIL_LINES:]
+    return "".join(f"\n  {line[:_TAIL_CHARS]}{'...' if len(line) > _TAIL_CHARS else ''}" for line in told)

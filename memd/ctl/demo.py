@@ -77,7 +77,7 @@ def write_notes(directory: Path, today: date) -> int:
 
 _ANSWERS_S = 60.0
 _STOPS_S = 5.0
-# A group may ask, for that is shown as well.
+# Groups may ask: the demo shows what they see.
 _CONFIG = """\
 [agents.main]
 workspace = "workspace"
@@ -89,7 +89,7 @@ _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | N
 
 
 class DemoDirectory(msgspec.Struct, frozen=True):
-    """What stands in the directory."""
+    """The paths in the temporary directory."""
 
     workspace: Path
     places: Places
@@ -108,14 +108,14 @@ def demo_directory(home: Path, *, keep: bool) -> Iterator[DemoDirectory]:
             yield DemoDirectory(workspace, places)
         finally:
             with _undisturbed():
-                # Interrupted in the moment in which it was started, a daemon is nobody's child to end.
+                # After an interrupt right at the start, no `temporary_daemon` knows of the process.
                 stop(places.lock, _STOPS_S)
                 shutil.rmtree(places.state if keep else directory, ignore_errors=True)
 
 
 @contextmanager
 def temporary_daemon(places: Places, environ: Mapping[str, str]) -> Iterator[None]:
-    """A daemon that answers; it is gone afterwards, whatever happens.
+    """Run a daemon that answers, and end it afterwards, also after an error.
 
     Raises:
         Failed: it does not come up.
@@ -148,7 +148,7 @@ def _ending_on_signals() -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Impatience must not leave half of it behind: what cleans up takes a moment."""
+    """Ignore signals during the cleanup, so that a second Ctrl-C leaves nothing behind."""
     with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
 

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, with its exit status."""
+"""The failures of memd-ctl, and their exit statuses."""
 
 from memd.errors import FatalError, MemdError
 from memd_client.errors import (
@@ -18,7 +18,7 @@ BUSY = 75  # EX_TEMPFAIL
 BAD_CONFIG = 78  # EX_CONFIG
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 
-# What the daemon's own codes mean to a caller: mend the request, wait, or look into the log.
+# The exit statuses of the daemon's own error codes.
 _REQUESTS = {
     "bad_request": USAGE,
     "too_large": USAGE,
@@ -27,7 +27,7 @@ _REQUESTS = {
     "timed_out": BUSY,
     "unavailable": BUSY,
 }
-# Where the client knows none, since it does not know what else is installed.
+# For errors without a hint of their own: the client does not know how the daemon was started.
 _RESTART = "`memd-ctl service restart`, or `memd-ctl down` and `memd-ctl up`"
 _HINTS = {
     "connection_lost": "`memd-ctl status` tells whether memd still runs, `memd-ctl logs -n 20` what happened to it.",
@@ -54,14 +54,14 @@ class Failed(MemdError):
 
 
 class UsageError(Failed):
-    """What was typed makes no sense."""
+    """The command line is invalid."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__("usage", message, hint, exit_code=USAGE)
 
 
-def explained(error: MemdError | MemdClientError) -> Failed:
-    """The failure that an error means for the command that met it."""
+def failure_for(error: MemdError | MemdClientError) -> Failed:
+    """Convert an error to the failure that a command reports."""
     match error:
         case Failed():
             return error

@@ -1,4 +1,4 @@
-"""From a command line to an exit status."""
+"""Runs one command line, and turns its outcome or error into an exit status."""
 
 import importlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd.ctl import arguments
 from memd.ctl.call import Call, places
-from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, explained
+from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, failure_for
 from memd.ctl.output.terminal import Outcome, Screen, process_screen
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _answer(typed, screen)
     except BrokenPipeError:
-        # Whoever read has seen enough, as `head` does.
+        # The reader of the pipe has ended, as `head` does.
         screen.give_up()
         return 0
     except KeyboardInterrupt:
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as bug:  # noqa: BLE001  the top: Python would print what it quotes, into the log of an agent
         safe_traceback.print_account("memd-ctl", bug)
         status = ERROR
-    # An agent's program may take another status for a veto.
+    # An agent's program may treat any other status of a hook as a veto.
     return 0 if arguments.is_hook(typed) else status
 
 
@@ -59,7 +59,7 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
         )
         return screen.finish(find_command(options.command)(Call(options, here, screen, os.environ)))
     except (MemdError, MemdClientError) as error:
-        return screen.fail(explained(error))
+        return screen.fail(failure_for(error))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -79,7 +79,7 @@ def _home() -> Path:
     """The home directory of this user.
 
     Raises:
-        Failed: nobody knows one, and `~` is no directory to write to.
+        Failed: it is not known, and `~` is no directory to write to.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises where there is none
     if not home.is_absolute():

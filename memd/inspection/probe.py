@@ -43,7 +43,7 @@ class Model(Fact, frozen=True):
     embed_ms: float = 0.0  # of one sentence
 
 
-class Root(msgspec.Struct, frozen=True, kw_only=True):
+class InspectedRoot(msgspec.Struct, frozen=True, kw_only=True):
     """One path that an agent is configured to index."""
 
     path: str  # as configured, made absolute
@@ -73,10 +73,10 @@ class RootsScan(Fact, frozen=True):
     """Everything below the roots of an agent, as the daemon would scan it."""
 
     agent: str
-    roots: tuple[Root, ...] = ()
+    roots: tuple[InspectedRoot, ...] = ()
     presets: tuple[PresetNotes, ...] = ()
     notes: int = 0
-    transcript_roots: tuple[Root, ...] = ()  # where transcripts are, or will be
+    transcript_roots: tuple[InspectedRoot, ...] = ()  # where transcripts are, or will be
     transcripts: int = 0
     unread: tuple[str, ...] = ()  # databases of transcripts that are not read
     # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.
@@ -143,13 +143,13 @@ class Program(Fact, frozen=True):
     fault: str | None = None  # why it is not found, or does not run
 
 
-_DIES_S = 0.5  # not even SIGKILL ends what waits for a dead disk: such a child is left behind
+_KILL_WAIT_S = 0.5  # not even SIGKILL ends what waits for a dead disk: such a child is left behind
 
 F = TypeVar("F")
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """What a probe found, and why it found no more."""
+    """The facts that a probe found, and why it ended early."""
 
     facts: tuple[object, ...] = ()
     trouble: str | None = None  # the predicate of a sentence; None: the look came to its end
@@ -212,14 +212,14 @@ class Probe:
 def _run_child(look: Callable[[], Iterable[object]], sending: Connection) -> NoReturn:
     status = 1
     try:
-        # What a library prints as it dies is no part of the parent's output.
+        # Keep what a crashing library prints out of the output of the parent.
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nowhere, stream)
         sending.send(_End(_send_facts(look, sending)))
         status = 0
     finally:
-        # Nothing of the parent is to be run or flushed twice.
+        # Exit without the handlers and buffers of the parent, which would run and flush twice.
         os._exit(status)
 
 
@@ -245,7 +245,7 @@ def _cause_of_death(pid: int) -> str:
 
 def _kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + _DIES_S
+    deadline = time.monotonic() + _KILL_WAIT_S
     with suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -24,7 +24,7 @@ def look_at_sqlite() -> Engine:
 
 
 def look_at_model() -> Model:
-    """What the bundled model makes of a few sentences."""
+    """Embed a few sentences with the bundled model, and measure the vectors."""
     from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - it may crash
 
     prepare_environment(os.environ)

@@ -9,12 +9,11 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.inspection.probe import Disk, PresetNotes, Root, RootsScan
+from memd.inspection.probe import Disk, InspectedRoot, PresetNotes, RootsScan
 from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import SkipReason, scan
-from memd.text.memory_paths import ExtraDirectory, SessionPaths, is_session, only_file
-from memd.text.memory_paths import Root as Place
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import survey
 
@@ -69,11 +68,11 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
     )
 
 
-def _root(path: Path, *, is_workspace: bool) -> Root:
+def _root(path: Path, *, is_workspace: bool) -> InspectedRoot:
     place = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - a symlink is followed below
     resolved = os.path.realpath(place)
     mount = _mount_of(Path(resolved))
-    return Root(
+    return InspectedRoot(
         path=str(place),
         resolved=resolved,
         is_workspace=is_workspace,
@@ -82,7 +81,7 @@ def _root(path: Path, *, is_workspace: bool) -> Root:
     )
 
 
-def _presets(parts: Iterable[Place], settings: AgentSettings, state: Path) -> tuple[PresetNotes, ...]:
+def _presets(parts: Iterable[Root], settings: AgentSettings, state: Path) -> tuple[PresetNotes, ...]:
     """The notes of other programs among all that is searched."""
     own = set(roots_of(msgspec.structs.replace(settings, memory_presets=()), state=state))
     return tuple(

@@ -4,7 +4,7 @@ import pytest
 
 from memd.config.load import ConfigError
 from memd.ctl.atomic_write import NotWritten
-from memd.ctl.failures import Failed, UsageError, explained
+from memd.ctl.failures import Failed, UsageError, failure_for
 from memd.errors import FatalError, MemdError
 from memd_client.errors import (
     ConnectionLost,
@@ -40,7 +40,7 @@ from memd_client.errors import (
 )
 def test_an_error_means_an_exit_status(error: MemdError | MemdClientError, kind: str, code: int) -> None:
     """Programs go by the kind, shells by the status."""
-    failed = explained(error)
+    failed = failure_for(error)
     assert (failed.kind, failed.exit_code) == (kind, code)
 
 
@@ -54,18 +54,18 @@ def test_an_error_means_an_exit_status(error: MemdError | MemdClientError, kind:
 )
 def test_another_version_is_told_by_the_side_that_is_behind(error: MemdClientError, hint: str) -> None:
     """A daemon that was upgraded underneath runs its old code until it is started again."""
-    assert hint in (explained(error).hint or "")
+    assert hint in (failure_for(error).hint or "")
 
 
 def test_a_failure_explains_itself() -> None:
     """What a command raised on purpose is not wrapped again."""
     failed = Failed("not_found", "gone", "look elsewhere", exit_code=3)
-    assert explained(failed) is failed
+    assert failure_for(failed) is failed
 
 
 def test_the_hint_of_the_client_comes_through_apart_from_the_message() -> None:
     """A program may show one without the other."""
-    failed = explained(DaemonNotRunning("/s"))
+    failed = failure_for(DaemonNotRunning("/s"))
     assert failed.message.startswith("No memd daemon can be reached at /s")
     assert failed.hint is not None
     assert failed.hint not in failed.message
@@ -73,5 +73,5 @@ def test_the_hint_of_the_client_comes_through_apart_from_the_message() -> None:
 
 def test_a_lost_connection_says_where_to_look() -> None:
     """The client knows only that it ended; a hint of its own comes first."""
-    assert "memd-ctl logs" in (explained(ConnectionLost("broke")).hint or "")
-    assert explained(ConnectionLost("broke", "wait")).hint == "wait"
+    assert "memd-ctl logs" in (failure_for(ConnectionLost("broke")).hint or "")
+    assert failure_for(ConnectionLost("broke", "wait")).hint == "wait"

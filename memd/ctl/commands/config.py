@@ -29,7 +29,7 @@ _MOST_CHARS = 32_768  # that chunking.max_chars may be
 
 
 def run_config(call: Call) -> Outcome:
-    """Do what the second word says."""
+    """Run the action of the command line."""
     match call.options.action:
         case "check":
             return _check(call)
@@ -57,7 +57,7 @@ def _check(call: Call) -> Outcome:
 
 
 def _remarks(config: Config, home: Path) -> Iterator[str]:
-    """What is allowed, and yet perhaps not meant."""
+    """Remarks on settings that are allowed and probably not intended."""
     for name, agent in sorted(config.agents.items()):
         workspace = shown(agent.workspace, home)
         if not os.path.lexists(agent.workspace):

@@ -148,7 +148,7 @@ def _look_at_programs(
 def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
     results, told = seen.results, seen.answer
     # Where the state directory is out of reach, that is reported there.
-    process = results["process"].first(daemon.Process) or daemon.Process()
+    process = results["process"].first(daemon.DaemonProcesses) or daemon.DaemonProcesses()
     place = results["place"]
     return [
         installation.check_versions(VERSION, client_version, context),

@@ -22,10 +22,10 @@ def run_down(call: Call) -> Outcome:
     service = installation.find_own_installation(call.environ, call.places)
     managed = installation.managed_state(service, call.environ)
     # First, and without connecting: that would have systemd start what is to be stopped.
-    if service is not None and managed is not None and _is_the_managers(call, managed):
-        return _have_stopped(call, service, managed)
+    if service is not None and managed is not None and _is_managed(call, managed):
+        return _stop_service(call, service, managed)
     began = time.monotonic()
-    stopped = _asked(call)
+    stopped = _request_stop(call)
     if stopped is None:
         return Outcome({"was_running": False, "pid": None}, "memd is not running.")
     pid, lock, seen = stopped
@@ -51,7 +51,7 @@ def run_down(call: Call) -> Outcome:
     return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.", notes)
 
 
-def _asked(call: Call) -> tuple[int, Path, int | None] | None:
+def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
     """Ask the daemon at the socket to end, else signal the one that holds the state directory.
 
     Returns:
@@ -91,14 +91,14 @@ def _asked(call: Call) -> tuple[int, Path, int | None] | None:
     return None
 
 
-def _is_the_managers(call: Call, managed: ManagedService) -> bool:
+def _is_managed(call: Call, managed: ManagedService) -> bool:
     """Whether the service manager runs the daemon of these places, or would as soon as a client connects."""
     holder = find_holder(call.places.lock)
     return (managed.pid is not None or managed.waits) and holder in {None, managed.pid}
 
 
-def _have_stopped(call: Call, service: installation.ServiceInstallation, managed: ManagedService) -> Outcome:
-    """Left to itself, the manager would start it again."""
+def _stop_service(call: Call, service: installation.ServiceInstallation, managed: ManagedService) -> Outcome:
+    """Have the service manager stop the daemon, which it would start again otherwise."""
     began = time.monotonic()
     installation.execute_plan(
         installation.ServicePlan(after=service.supervisor.stop(managed)), service, call.environ

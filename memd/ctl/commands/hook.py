@@ -31,22 +31,22 @@ _END_LINES = 120
 _YESTERDAY = -1
 
 
-class _Asker(TypedDict):
+class _Identity(TypedDict):
     agent: str | None
     session_key: str | None
 
 
 def run_hook(call: Call) -> Outcome:
-    """Do what the event asks for; install and uninstall answer like any other command."""
+    """Answer an event of an agent's program; install and uninstall work like any other command."""
     if call.options.event in {"install", "uninstall"}:
         from memd.ctl.integrations import clients  # noqa: PLC0415  a hook does not need it
 
         return clients.change_hooks(call)
     answer = None
-    with suppress(Exception):  # the agent's turn is worth more than memory: see above
+    with suppress(Exception):  # a hook must not fail the agent: see above
         answer = _answer(call, time.monotonic() + _TIMEOUT_S)
         if answer is not None and not call.options.json:
-            _say(answer)
+            _write_reply(answer)
     return Outcome(answer)
 
 
@@ -55,28 +55,26 @@ def _answer(call: Call, until: float) -> dict[str, Any] | None:
     told = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
     match call.options.event:
         case "session-start":
-            return _brought(
-                "SessionStart", told, hook_context.format_notes(list(_session_started(call, told, until)))
+            return _reply(
+                "SessionStart", told, hook_context.format_notes(list(_daily_notes(call, told, until)))
             )
         case "user-prompt" if (asked := hook_context.query_of(told.prompt)) is not None:
-            return _brought("UserPromptSubmit", told, hook_context.format_hits(_found(call, asked, until)))
+            return _reply("UserPromptSubmit", told, hook_context.format_hits(_search(call, asked, until)))
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:
-                memd.sync(wait=False, vectors=False, **_asker(call))
+                memd.sync(wait=False, vectors=False, **_identity(call))
             return None
         case _:
             return None
 
 
-def _session_started(
-    call: Call, told: hook_context.HookInput, until: float
-) -> Iterator[hook_context.DailyNote]:
+def _daily_notes(call: Call, told: hook_context.HookInput, until: float) -> Iterator[hook_context.DailyNote]:
     """Today's and yesterday's notes, once what was written to them is indexed."""
-    key = _asker(call)["session_key"]
+    key = _identity(call)["session_key"]
     # A session on the owner's own machine; the name keeps one session from standing for another.
-    session = key if key is not None else f"explicit:{_plain(told.session) or 'session'}"
+    session = key if key is not None else f"explicit:{_session_name(told.session) or 'session'}"
     with suppress(TimedOut), _client(call, min(until, time.monotonic() + _WARM_S)) as memd:
-        memd.warm(session, agent=_asker(call)["agent"])
+        memd.warm(session, agent=_identity(call)["agent"])
     with suppress(TimedOut):
         for day in (0, _YESTERDAY):
             yield _note(call, f"memory/{_date(time.localtime(), day)}.md", until)
@@ -85,7 +83,7 @@ def _session_started(
 def _note(call: Call, path: str, until: float) -> hook_context.DailyNote:
     """The note, or of a long one its last lines."""
     with _client(call, until) as memd:
-        beginning = memd.get(path, **_asker(call))
+        beginning = memd.get(path, **_identity(call))
         if beginning.next_line is None:
             return hook_context.DailyNote(path, beginning.text)
         last_line = beginning.total_lines or 1
@@ -108,7 +106,7 @@ def _read_on(call: Call, memd: Client, path: str, line: int) -> hook_context.Dai
     following: int | None = line
     for _ in range(_PIECES):
         if following is not None:
-            note = memd.get(path, start_line=following, **_asker(call))
+            note = memd.get(path, start_line=following, **_identity(call))
             pieces += [note.text, _end(note)]
             following = note.next_line
     return hook_context.DailyNote(path, "".join(pieces).removesuffix("\n"), is_to_end=following is None)
@@ -119,7 +117,7 @@ def _end(note: Note) -> str:
     return "" if note.next_line is not None and note.next_line > PLACES_FROM else "\n"
 
 
-def _found(call: Call, asked: str, until: float) -> list[Hit]:
+def _search(call: Call, asked: str, until: float) -> list[Hit]:
     source: Source | None = None if call.options.sessions else "memory"
     with _client(call, until) as memd:
         return memd.search(
@@ -127,16 +125,16 @@ def _found(call: Call, asked: str, until: float) -> list[Hit]:
             max_results=_HITS,
             min_score=_CLOSE if call.options.min_score is None else call.options.min_score,
             source=source,
-            **_asker(call),
+            **_identity(call),
         ).results
 
 
-def _asker(call: Call) -> _Asker:
+def _identity(call: Call) -> _Identity:
     """Whose memory, and for whom: a flag, else the environment, else the owner's.
 
     A key that is there and empty names a conversation that nobody knows, as a variable that was never filled does.
     """
-    return _Asker(
+    return _Identity(
         agent=call.options.agent or call.environ.get("MEMD_AGENT") or None,
         session_key=call.environ.get("MEMD_SESSION_KEY")
         if call.options.session_key is None
@@ -148,13 +146,13 @@ def _client(call: Call, until: float) -> Client:
     return Client(call.places.socket, max(until - time.monotonic(), 0.01))
 
 
-def _brought(event: str, told: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:
+def _reply(event: str, told: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:
     if block is None:
         return None
     return {"hookSpecificOutput": {"hookEventName": told.event or event, "additionalContext": block}}
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _write_reply(answer: dict[str, Any]) -> None:
     data = msgspec.json.encode(answer) + b"\n"
     while data:  # past Python's own buffer: it would complain at the end if nobody reads
         data = data[os.write(1, data) :]
@@ -167,6 +165,6 @@ def _date(now: time.struct_time, days: int) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(noon))
 
 
-def _plain(session: str) -> str:
+def _session_name(session: str) -> str:
     """A session's id as a part of a session key."""
     return "".join(letter for letter in session if letter.isascii() and (letter.isalnum() or letter in "-_"))

@@ -32,7 +32,7 @@ def sync_text(
     timeout_s: float | None = None,
 ) -> SyncReport:
     """Have all text that is on disk now made searchable."""
-    # A daemon that does not answer even this will not do the work, however long that may take.
+    # A daemon that does not answer a status in time will not do the work either.
     with connect(_ANSWER_S) as asked:
         asked.status(agent)
 
@@ -133,7 +133,7 @@ def _vector_stage(report: StatusReport) -> Stage:
 
 
 def run_sync(call: Call) -> Outcome:
-    """Ask for it, and wait as long as was asked for."""
+    """Bring the index up to date, and wait for text and vectors unless told otherwise."""
     options = call.options
     if options.no_wait:
         with call.client() as memd:
@@ -171,7 +171,7 @@ _READS_S = 600.0
 
 
 def run_reindex(call: Call) -> Outcome:
-    """Ask for it, or for what it would cost."""
+    """Begin a rebuild, or print what it would cost."""
     options = call.options
     # A dry run reads and cuts every file before it answers.
     with call.client(_READS_S) if options.dry_run else call.client() as memd:
@@ -180,7 +180,7 @@ def run_reindex(call: Call) -> Outcome:
 
 
 def reindex_text(report: ReindexReport, *, force: bool) -> str:
-    """What happens, or what would."""
+    """The rebuild that began, or the cost of a dry run."""
     agents = ", ".join(report.agents) or "no agent"
     if not report.dry_run:
         again = " and every chunk embedded again" if force else ""
@@ -218,7 +218,7 @@ _ACTIONS: dict[str, EmbedAction] = {
 
 
 def run_embed(call: Call) -> Outcome:
-    """Say it to the daemon."""
+    """Send the action to the daemon, and print the state of embedding."""
     with call.client() as memd:
         report = memd.embed(_ACTIONS[call.options.action], call.options.agent)
     return Outcome(report, embed_text(report))

@@ -17,7 +17,7 @@ from memd.ctl.output.terminal import Outcome
 
 
 class McpResult(msgspec.Struct, frozen=True):
-    """What the client knows of memd now."""
+    """The entry of memd that the client has now, as --json prints it."""
 
     client: str
     file: str

@@ -14,12 +14,12 @@ from memd.ctl.failures import ERROR, NOT_FOUND, NOT_RUNNING, Failed
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd.ctl.service import installation
-from memd.ctl.service.manager import REMEDY, NoManager, journal_lines, lingers, query_manager
+from memd.ctl.service.manager import ENABLE_LINGER, NoManager, journal_lines, lingers, query_manager
 from memd.ctl.service.supervisor import InstalledUnits, ManagedService
 
 
 def run_service(call: Call, platform: str = sys.platform) -> Outcome:
-    """Do what the second word says.
+    """Run the action of the command line.
 
     Args:
         call: What was typed, and where things are.
@@ -43,7 +43,7 @@ def run_service(call: Call, platform: str = sys.platform) -> Outcome:
         case "logs":
             return _logs(call, found)
         case action:
-            return _change(call, found, action)
+            return _start_or_stop(call, found, action)
 
 
 # --- install
@@ -54,11 +54,11 @@ def _install(call: Call, found: installation.ServiceInstallation, platform: str)
     if call.options.print:
         managed = ManagedService(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
-        return _printed(call, installation.ServicePlan(write=found.units, after=orders))
+        return _dry_run(call, installation.ServicePlan(write=found.units, after=orders))
     managed = query_manager(found.supervisor, call.environ)
-    _refuse_strangers(call, found.installed)
-    _refuse_another(call, found)
-    _refuse_second(call, found, managed)
+    _refuse_edited_files(call, found.installed)
+    _refuse_other_installation(call, found)
+    _refuse_unmanaged_daemon(call, found, managed)
     changed = not found.is_current or managed.stale
     plan = installation.ServicePlan(
         write=() if found.is_current else found.units,
@@ -79,7 +79,7 @@ def _install(call: Call, found: installation.ServiceInstallation, platform: str)
 
 
 def _check(call: Call, platform: str) -> None:
-    """What the daemon would refuse must not be installed.
+    """Check that the daemon would start with this configuration and this socket.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -92,7 +92,7 @@ def _check(call: Call, platform: str) -> None:
 _PROBLEMS = {"edited": "was changed since memd wrote it", "foreign": "was not written by memd"}
 
 
-def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
+def _refuse_edited_files(call: Call, files: Iterable[InstalledUnits]) -> None:
     """Raise Failed where a file is not as memd wrote it, unless that is wished for."""
     for one in files:
         name = visible(shown(one.path, call.places.home))
@@ -105,7 +105,7 @@ def _refuse_strangers(call: Call, files: Iterable[InstalledUnits]) -> None:
             raise Failed("not_changed", f"{name} {_PROBLEMS[one.state]}; it was left alone.", hint)
 
 
-def _refuse_another(call: Call, found: installation.ServiceInstallation) -> None:
+def _refuse_other_installation(call: Call, found: installation.ServiceInstallation) -> None:
     """Raise Failed where another installation has its service there, unless it is to give way."""
     theirs, ours = found.command[:1], found.launch.command[:1]
     if found.main.state != "outdated" or not theirs or theirs == ours or call.options.force:
@@ -117,7 +117,9 @@ def _refuse_another(call: Call, found: installation.ServiceInstallation) -> None
     )
 
 
-def _refuse_second(call: Call, found: installation.ServiceInstallation, managed: ManagedService) -> None:
+def _refuse_unmanaged_daemon(
+    call: Call, found: installation.ServiceInstallation, managed: ManagedService
+) -> None:
     """Raise Failed where a daemon runs that the manager knows nothing of."""
     # Not by connecting: that would have systemd start one.
     socket = call.places.socket
@@ -137,7 +139,7 @@ def _lingers(call: Call, found: installation.ServiceInstallation) -> bool | None
 
 
 def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
-    told = f"It runs while you are logged in. To have it run always: {REMEDY}"
+    told = f"It runs while you are logged in. To have it run always: {ENABLE_LINGER}"
     return (told,) if lingering is False else ()
 
 
@@ -152,7 +154,7 @@ def _uninstall(call: Call, found: installation.ServiceInstallation) -> Outcome:
             {"changed": False, "files": []}, f"{name} has no service of memd; there is nothing to remove."
         )
     if not call.options.print:
-        _refuse_strangers(call, there)
+        _refuse_edited_files(call, there)
     managed = (
         ManagedService(loaded=True) if call.options.print else query_manager(found.supervisor, call.environ)
     )
@@ -162,24 +164,24 @@ def _uninstall(call: Call, found: installation.ServiceInstallation) -> Outcome:
         after=found.supervisor.after_removal(),
     )
     if call.options.print:
-        return _printed(call, plan)
+        return _dry_run(call, plan)
     installation.execute_plan(plan, found, call.environ)
     files = listed([visible(shown(one.path, call.places.home)) for one in there])
     text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
 
 
-def _change(call: Call, found: installation.ServiceInstallation, action: str) -> Outcome:
+def _start_or_stop(call: Call, found: installation.ServiceInstallation, action: str) -> Outcome:
     """Start, stop or restart it."""
     if not found.is_installed:
         raise _not_installed(found)
     supervisor = found.supervisor
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
     if call.options.print:
-        return _printed(call, installation.ServicePlan(after=orders(ManagedService(loaded=True))))
+        return _dry_run(call, installation.ServicePlan(after=orders(ManagedService(loaded=True))))
     managed = query_manager(supervisor, call.environ)
     if action != "stop":
-        _refuse_second(call, found, managed)
+        _refuse_unmanaged_daemon(call, found, managed)
     installation.execute_plan(installation.ServicePlan(after=orders(managed)), found, call.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
@@ -193,7 +195,7 @@ def _change(call: Call, found: installation.ServiceInstallation, action: str) ->
     return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
 
 
-def _printed(call: Call, plan: installation.ServicePlan) -> Outcome:
+def _dry_run(call: Call, plan: installation.ServicePlan) -> Outcome:
     """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
     files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
     data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}

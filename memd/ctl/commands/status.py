@@ -1,4 +1,4 @@
-"""memd-ctl status: how everything is."""
+"""memd-ctl status: the state of the daemon and of each agent."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from memd.ctl.call import Call
-from memd.ctl.failures import UsageError, explained
+from memd.ctl.failures import UsageError, failure_for
 from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import ago, clause, counted, duration, one_line, shown, size, visible
 from memd.ctl.output.reply_text import vectors_in_words
@@ -61,7 +61,7 @@ def _watch(call: Call) -> NoReturn:
             try:
                 report = memd.status(call.options.agent)
             except MemdClientError as error:
-                return screen.paint(visible(explained(error).message), "red")
+                return screen.paint(visible(failure_for(error).message), "red")
             return text(report, time.time(), call.places.home, screen.paint)
 
         terminal.show_page(screen, draw, _STEP_S)

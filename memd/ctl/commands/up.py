@@ -62,7 +62,7 @@ def run_up(call: Call) -> Outcome:
     require_usable_socket(call.places.socket, sys.platform)
     service = installation.find_own_installation(call.environ, call.places)
     running = find_answer(call.places)
-    wanted = None if call.options.directory is None else _written(call, running)
+    wanted = None if call.options.directory is None else _write_configuration(call, running)
     done = UpActions(by=None if service is None else service.supervisor.name)
     managed = installation.managed_state(service, call.environ) if running is None else None
     if running is None and service is not None and managed is not None:
@@ -76,7 +76,7 @@ def run_up(call: Call) -> Outcome:
         process = start(command_for(call.places), call.places.log, call.environ)
         running = await_answer(process, call.places, call.options.timeout or _ANSWERS_S)
         done.started = running.pid == process.process.pid
-        _remember(process)
+        _detach(process)
     if wanted is not None and not _is_in_force(wanted, running):
         done.changed = reloaded(call).changed
         done.reloaded = True
@@ -92,7 +92,7 @@ def run_up(call: Call) -> Outcome:
 # --- the configuration
 
 
-def _written(call: Call, running: StatusReport | None) -> WantedAgent:
+def _write_configuration(call: Call, running: StatusReport | None) -> WantedAgent:
     """What was wanted, when the configuration says so.
 
     Raises:
@@ -109,14 +109,14 @@ def _written(call: Call, running: StatusReport | None) -> WantedAgent:
         agents = parse(text, file, call.places.home).agents
         agent = edit.agent_of(call.options.agent, agents)
         wanted = WantedAgent(directory, agent, edit.change_for(directory, agent, agents, default), file)
-        changed = _changed(text, wanted)
+        changed = _changed_text(text, wanted)
         if changed is None:
             return wanted
         # What the daemon would refuse must not be written.
         parse(changed, file, call.places.home)
         question = _question(wanted, call.places.home) if os.path.lexists(file) else None
         if question is not None and agreed != wanted.change:
-            _ask(call, question)
+            _confirm(call, question)
             agreed = wanted.change
             # It may have been edited while the question stood there.
             continue
@@ -153,7 +153,7 @@ def _text(file: Path, home: Path) -> str:
     return read(file, home) if os.path.lexists(file) else edit.example()
 
 
-def _changed(text: str, wanted: WantedAgent) -> str | None:
+def _changed_text(text: str, wanted: WantedAgent) -> str | None:
     """The configuration as it has to be; None where it is."""
     match wanted.change:
         case edit.AlreadySearched():
@@ -177,7 +177,7 @@ def _question(wanted: WantedAgent, home: Path) -> str | None:
             return None
 
 
-def _ask(call: Call, question: str) -> None:
+def _confirm(call: Call, question: str) -> None:
     if call.options.yes:
         return
     if call.screen.json or not (sys.stdin.isatty() and call.screen.err.isatty()):
@@ -191,7 +191,7 @@ def _ask(call: Call, question: str) -> None:
 # --- the daemon
 
 
-def _remember(process: Started) -> None:
+def _detach(process: Started) -> None:
     # It goes on when this process ends, which does not wait for its exit status.
     process.process.returncode = process.process.returncode or 0
 
@@ -258,7 +258,7 @@ def _outcome(
     else:
         lines.append(f"memd is running already (pid {report.pid}).")
     if wanted is not None:
-        lines.append(_told(wanted, home))
+        lines.append(_change_text(wanted, home))
     lines.append(f"{counted(text.files, 'file')}, {counted(text.chunks, 'chunk')} searchable now.")
     vectors = total_vectors(report)
     if vectors.waiting:
@@ -269,11 +269,11 @@ def _outcome(
         lines.append(f"Vectors: {vectors_in_words(vectors)}.")
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
-    lines.append(_next(call, text))
+    lines.append(_next_step(call, text))
     return Outcome(_result(call, report, text, wanted, done), "\n".join(lines))
 
 
-def _told(wanted: WantedAgent, home: Path) -> str:
+def _change_text(wanted: WantedAgent, home: Path) -> str:
     new, file = visible(shown(wanted.path, home)), shown(wanted.file, home)
     match wanted.change:
         case edit.AlreadySearched():
@@ -285,7 +285,7 @@ def _told(wanted: WantedAgent, home: Path) -> str:
             return f"{wanted.agent} searches {new}{also} now; {file} says so."
 
 
-def _next(call: Call, text: SyncReport) -> str:
+def _next_step(call: Call, text: SyncReport) -> str:
     """The command to try next, with the flags that this one needed."""
     flags = "".join(
         f" {name} {value}"

@@ -109,12 +109,12 @@ def _directories(root: Root) -> tuple[Path, ...]:
 
 
 def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Places) -> Iterator[str]:
-    """A sentence for each thing.
+    """Remarks on sources that are missing, unused, or overlap with memd's own files.
 
     Args:
-        config: Is right.
-        environ: May say where other agents have their homes.
-        places: Of this invocation.
+        config: A valid configuration.
+        environ: The environment, which may name the homes of other agents.
+        places: The paths of the daemon.
     """
     for name, agent in sorted(config.agents.items()):
         yield from _on_choice(name, agent)

@@ -20,7 +20,7 @@ from memd.text.memory_paths import Root
 NAMES: Mapping[PresetName, str] = MappingProxyType(
     {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 )
-"""What people call the agents."""
+"""The names of the agents, for people."""
 
 _ANY_SIZE = 1 << 62
 
@@ -109,7 +109,7 @@ _MOST_ATTEMPTS = 3
 
 
 def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
-    """The choice of a person for what there is.
+    """Ask which of the sources that were found are to be searched.
 
     Notes are searched unless somebody says no. Transcripts are searched only if somebody says yes.
 

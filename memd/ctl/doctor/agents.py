@@ -1,4 +1,4 @@
-"""Whether each agent's notes can be read, and what it does works. Pure."""
+"""Checks of each agent: its notes, its health, its overlap with others, its qmd. Pure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
-from memd.inspection.probe import Program, RootsScan
-from memd.inspection.probe import Root as Place
+from memd.inspection.probe import InspectedRoot, Program, RootsScan
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -105,13 +104,13 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
         files = ", ".join(context.shown(file) for file in scan.unread[:3])
         return wrong(
             name,
-            f"{_told(scan, context)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
+            f"{_notes_text(scan, context)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
             f"What was said there is not found. If that is known, take openclaw out of agents.{scan.agent}.sessions.presets.",
         )
-    return right(name, _told(scan, context))
+    return right(name, _notes_text(scan, context))
 
 
-def _told(scan: RootsScan, context: DoctorContext) -> str:
+def _notes_text(scan: RootsScan, context: DoctorContext) -> str:
     where = [
         context.shown(root.path)
         + (f" (leads to {context.shown(root.resolved)})" if root.resolved != root.path else "")
@@ -140,7 +139,7 @@ def _told(scan: RootsScan, context: DoctorContext) -> str:
     return visible("; ".join(told))
 
 
-def _root_fix(root: Place, scan: RootsScan, context: DoctorContext) -> str:
+def _root_fix(root: InspectedRoot, scan: RootsScan, context: DoctorContext) -> str:
     place = quoted(root.path)
     if root.fault == "does not exist" and root.is_workspace:
         return (
@@ -267,23 +266,23 @@ def check_qmd(
         return []
     name = name_of(agent, "qmd")
     if status is not None:
-        return [_as_told(agent, status, program, context)]
+        return [_qmd_status(agent, status, program, context)]
     if program is None:
         return [unchecked(name, "qmd could not be looked at")]
     if program.fault is not None:
-        return [wrong(name, _lost(program.fault), _fix(agent))]
+        return [wrong(name, _fallback_text(program.fault), _install_fix(agent))]
     return [right(name, f"{program.version} at {context.shown(program.file)}; no daemon tells how it does")]
 
 
-def _as_told(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
+def _qmd_status(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
     name = name_of(agent, "qmd")
     fallback, told = status.backend_fallback, status.qmd
     if fallback is not None:
         if program is not None and program.fault is None:
-            fix = _fix_of_one_that_runs(agent, context.shown(program.file))
+            fix = _reachable_fix(agent, context.shown(program.file))
         else:
-            fix = _fix(agent)
-        return wrong(name, _lost(fallback.reason), fix)
+            fix = _install_fix(agent)
+        return wrong(name, _fallback_text(fallback.reason), fix)
     if told is None:
         return unchecked(name, "qmd is not ready yet")
     version = told.version or (program.version if program is not None else "") or "qmd of an unknown version"
@@ -303,18 +302,18 @@ def _as_told(agent: str, status: AgentStatus, program: Program | None, context: 
     )
 
 
-def _lost(reason: str) -> str:
+def _fallback_text(reason: str) -> str:
     return f"the built-in engine answers in its place: {one_line(reason)}"
 
 
-def _fix(agent: str) -> str:
+def _install_fix(agent: str) -> str:
     return (
         "Install it (npm install -g @tobilu/qmd), or say where it is: command in"
         f' [agents.{agent}.qmd]; backend = "builtin" does without.'
     )
 
 
-def _fix_of_one_that_runs(agent: str, file: str) -> str:
+def _reachable_fix(agent: str, file: str) -> str:
     """What may keep a program from answering the daemon that a person can run."""
     return (
         f"From here {file} runs: does a search with it answer? Are it and node on the daemon's PATH? If it needs"

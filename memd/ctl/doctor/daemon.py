@@ -21,11 +21,11 @@ from memd.version import VERSION
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, StatusReport
 
-_SAME_MOMENT_S = 2.0  # the daemon counts from when it has loaded its code
+_START_TOLERANCE_S = 2.0  # the daemon counts from when it has loaded its code
 _NAMES = ("daemon.version", "daemon.config", "daemon.health")
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonProcesses(msgspec.Struct, frozen=True, kw_only=True):
     """What the system knows of daemons."""
 
     state_holder: int | None = None  # the pid that holds the state directory, where it can be seen from here
@@ -36,11 +36,11 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     code_at: float = 0.0  # Unix time of the newest code of this installation
 
 
-def look(context: DoctorContext) -> Process:
+def look(context: DoctorContext) -> DaemonProcesses:
     """Ask the system for the daemons of this user, and who holds the locks of these places."""
     places = context.places
     running = system.find_daemons(context.uid)
-    return Process(
+    return DaemonProcesses(
         state_holder=find_holder(places.lock),
         is_state_held=is_held(places.lock),
         socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
@@ -63,14 +63,14 @@ def newest_code() -> float:
 
 def check(
     answer: SocketAnswer | None,
-    process: Process,
+    process: DaemonProcesses,
     config: Config | None,
     context: DoctorContext,
     *,
     now: float,
     executable: str,
 ) -> list[Finding]:
-    """All there is to say of it. Pure.
+    """Check its process, version, configuration and health, and that it is the only one. Pure.
 
     Args:
         answer: What came from the socket; None: the attempt had no end.
@@ -82,7 +82,7 @@ def check(
     """
     report = None if answer is None else answer.report
     runs = _process(answer, process, context)
-    sole = _sole(report, process, context)
+    sole = _only_daemon(report, process, context)
     if report is None:
         mismatch = answer is not None and isinstance(answer.error, ProtocolMismatch)
         version = _mismatch(answer, context) if mismatch else unchecked(_NAMES[0], "it does not answer")
@@ -96,7 +96,7 @@ def check(
     ]
 
 
-def _process(answer: SocketAnswer | None, process: Process, context: DoctorContext) -> Finding:
+def _process(answer: SocketAnswer | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
     name = "daemon.process"
     if answer is not None and answer.report is not None:
         report = answer.report
@@ -136,7 +136,7 @@ def _mismatch(answer: SocketAnswer | None, context: DoctorContext) -> Finding:
 
 
 def _version(
-    report: StatusReport, process: Process, context: DoctorContext, *, now: float, executable: str
+    report: StatusReport, process: DaemonProcesses, context: DoctorContext, *, now: float, executable: str
 ) -> Finding:
     name, restart = _NAMES[0], f"Restart it: {context.restart()}"
     if (report.version, report.protocol) != (VERSION, PROTOCOL):
@@ -146,7 +146,7 @@ def _version(
             restart,
         )
     started = now - report.uptime_s
-    if started + _SAME_MOMENT_S < process.code_at <= now:
+    if started + _START_TOLERANCE_S < process.code_at <= now:
         return wrong(
             name,
             f"memd was installed anew {duration(process.code_at - started)} after the daemon started: "
@@ -210,7 +210,7 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
     return wrong(_NAMES[2], told, f"The log tells more: {context.ctl('logs', '-n', '50')}")
 
 
-def _sole(report: StatusReport | None, process: Process, context: DoctorContext) -> Finding:
+def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
     name = "daemon.sole"
     # What the daemon says of itself is another number where it runs in another pid namespace.
     answers = None if report is None else process.socket_holder or report.pid

@@ -10,14 +10,14 @@ from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unche
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, find_installation
-from memd.ctl.service.manager import REMEDY, lingers
+from memd.ctl.service.manager import ENABLE_LINGER, lingers
 from memd.ctl.service.supervisor import InstalledUnits, config_home
 
 _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 
 
 class SeenService(msgspec.Struct, frozen=True):
-    """What there is of a service."""
+    """The installed service, as it was found."""
 
     installation: ServiceInstallation | None  # None: memd knows no service manager on this platform
     lingers: bool | None = None  # None: not known
@@ -43,7 +43,7 @@ def look(context: DoctorContext) -> SeenService:
 
 
 def check(seen: SeenService, context: DoctorContext) -> list[Finding]:
-    """Drift, and what happens at login. Pure."""
+    """Check the unit files, the start at login, and the file with keys. Pure."""
     found = seen.installation
     if seen.fault is not None:
         return [unchecked(_UNITS, seen.fault)]
@@ -111,6 +111,10 @@ def _login(lingers: bool | None) -> list[Finding]:
         case True:
             return [right(_LOGIN, "memd runs without a login too")]
         case False:
-            return [right(_LOGIN, f"memd runs while its user is logged in; to have it run always: {REMEDY}")]
+            return [
+                right(
+                    _LOGIN, f"memd runs while its user is logged in; to have it run always: {ENABLE_LINGER}"
+                )
+            ]
         case None:
             return [unchecked(_LOGIN, "this system does not tell whether services need a login")]

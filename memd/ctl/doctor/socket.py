@@ -40,7 +40,7 @@ class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask(path: Path, timeout_s: float) -> SocketAnswer:
-    """Ask the daemon for its status, however it fails to give it."""
+    """Ask the daemon for its status; an error is part of the answer."""
     peer = _find_peer(path)
     try:
         with Client(path, timeout_s) as memd:

@@ -36,7 +36,7 @@ class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_at_state(context: DoctorContext) -> StateDirectory:
-    """Look at it without touching it."""
+    """Inspect the state directory without changing it."""
     path = Path(os.path.realpath(context.places.state))
     above = path
     while not os.path.lexists(above) and above != above.parent:
@@ -60,7 +60,7 @@ def look_at_state(context: DoctorContext) -> StateDirectory:
 
 
 def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext) -> list[Finding]:
-    """All there is to say of it. Pure.
+    """Check the directory, its file system and space, temporary files, and the log. Pure.
 
     Args:
         state: As look found it.
@@ -250,7 +250,7 @@ def _fit(store: Store, name: str) -> Finding:
 
 
 def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[Finding]:
-    """Whether what was paid for is sound: the vectors by text hash."""
+    """Check the cache of vectors."""
     name = "state.embeddings"
     told = _trouble(cache, name, context, is_ours=is_ours)
     if told is None and not cache.exists:

@@ -45,20 +45,23 @@ def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
     """
     match name:
         case "claude":
-            directory = _named(environ, "CLAUDE_CONFIG_DIR", home) or home
+            directory = _path_from(environ, "CLAUDE_CONFIG_DIR", home) or home
             return McpClient(
                 "Claude Code", directory / ".claude.json", ("mcpServers", SERVER), says_type=True
             )
         case "codex":
-            directory = _named(environ, "CODEX_HOME", home) or home / ".codex"
+            directory = _path_from(environ, "CODEX_HOME", home) or home / ".codex"
             return McpClient("Codex", directory / "config.toml", ("mcp_servers", SERVER), "toml")
         case "cursor":
             return McpClient("Cursor", home / ".cursor" / "mcp.json", ("mcpServers", SERVER))
         case "gemini":
-            directory = (_named(environ, "GEMINI_CLI_HOME", home) or home) / ".gemini"
+            directory = (_path_from(environ, "GEMINI_CLI_HOME", home) or home) / ".gemini"
             return McpClient("Gemini CLI", directory / "settings.json", ("mcpServers", SERVER))
         case "openclaw":
-            file = _named(environ, "OPENCLAW_CONFIG_PATH", home) or _openclaw(environ, home) / "openclaw.json"
+            file = (
+                _path_from(environ, "OPENCLAW_CONFIG_PATH", home)
+                or _openclaw(environ, home) / "openclaw.json"
+            )
             return McpClient("OpenClaw", file, ("mcp", "servers", SERVER))
         case _:
             raise ValueError(name)
@@ -66,7 +69,7 @@ def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
 
 def claude_settings(environ: Mapping[str, str], home: Path) -> Path:
     """Where Claude Code keeps the hooks of its user."""
-    directory = _named(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"
+    directory = _path_from(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"
     return directory / "settings.json"
 
 
@@ -93,7 +96,7 @@ def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
     return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
 
 
-def _named(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
+def _path_from(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
     value = environ.get(variable)
     if not value:
         return None
@@ -142,7 +145,7 @@ def with_hooks(text: str, commands: Mapping[str, str]) -> str:
     """
     for event, command in commands.items():
         groups = _groups(json_edit.document(text), event)
-        ours = next(_ours(groups), None)
+        ours = next(_own_hooks(groups), None)
         if ours is None:
             hook = {"type": "command", "command": command, "timeout": _TIMEOUT_S}
             text = json_edit.with_value(text, ("hooks", event, len(groups)), {"hooks": [hook]})
@@ -161,7 +164,7 @@ def without_hooks(text: str) -> str:
     if not text.strip():
         return text
     for event in EVENTS:
-        while ours := next(_ours(_groups(json_edit.document(text), event)), None):
+        while ours := next(_own_hooks(_groups(json_edit.document(text), event)), None):
             group, place = ours
             text = json_edit.without_value(text, ("hooks", event, group, "hooks", place))
             if not json_edit.find(json_edit.document(text), ("hooks", event, group, "hooks")):
@@ -184,17 +187,17 @@ def _groups(settings: Any, event: str) -> list[Any]:
     return groups
 
 
-def _ours(groups: list[Any]) -> Iterator[tuple[int, int]]:
+def _own_hooks(groups: list[Any]) -> Iterator[tuple[int, int]]:
     """The places of memd's hooks: of the group, and within it."""
     for number, group in enumerate(groups):
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
             command = hook.get("command") if isinstance(hook, dict) else None
-            if isinstance(command, str) and _is_ours(command):
+            if isinstance(command, str) and _is_own_hook(command):
                 yield number, place
 
 
-def _is_ours(command: str) -> bool:
+def _is_own_hook(command: str) -> bool:
     """Whether a command runs memd's hook and nothing else: one that a person has put together is the person's."""
     if _OPERATORS.intersection(command) or "\n" in command:
         return False
@@ -208,7 +211,7 @@ def _is_ours(command: str) -> bool:
 
 
 class HookResult(msgspec.Struct, frozen=True):
-    """What Claude Code calls now."""
+    """The hooks that Claude Code has now, as --json prints it."""
 
     client: str
     file: str
@@ -258,7 +261,7 @@ def _command(call: Call, hook: str) -> str:
 
 
 def _options(call: Call, hook: str) -> list[str]:
-    """What only one of the hooks knows."""
+    """Options that only the user-prompt hook has."""
     if hook != "user-prompt":
         return []
     options = ["--sessions"] if call.options.sessions else []

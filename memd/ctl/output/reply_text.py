@@ -32,7 +32,7 @@ def indented_snippet(snippet: str) -> str:
 
 
 def answer_notes(found: Found) -> tuple[str, ...]:
-    """What a reader should know of an answer besides its hits."""
+    """Remarks on an answer: what is missing in it, and what answered."""
     if found.scope_denied:
         return (
             "This session may not search this agent's memory: the scope rules of the configuration deny it.",
@@ -90,11 +90,11 @@ def state_in_words(embedding: Embedding) -> str:
 
 
 def embedding_troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str, str]]:
-    """What a person should know of, or do something about: the part, and what.
+    """The problems of embedding: the part that has each, and what it is.
 
     Args:
         embedding: Its state, as the daemon reports it.
-        provider_told: Whether why the provider does not work is said elsewhere.
+        provider_told: Whether the failure of the provider is reported elsewhere.
     """
     if embedding.state in {"paused", "waiting_for_confirmation"}:
         yield "embedding", state_in_words(embedding)

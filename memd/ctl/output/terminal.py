@@ -17,18 +17,18 @@ import msgspec
 
 from memd.ctl.failures import Failed
 
-Look = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
-Paint = Callable[[str, Look], str]
+Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+Paint = Callable[[str, Style], str]
 
-_CODES: dict[Look, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+_CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 
-def uncoloured(text: str, _look: Look) -> str:
+def uncoloured(text: str, _look: Style) -> str:
     """The text as it is."""
     return text
 
 
-def ansi(text: str, look: Look) -> str:
+def ansi(text: str, look: Style) -> str:
     """The text between the codes that set a look and take it back."""
     return f"\x1b[{_CODES[look]}m{text}\x1b[0m" if text else text
 
@@ -47,10 +47,10 @@ def choose_paint(environ: Mapping[str, str], *, terminal: bool, wanted: bool) ->
 
 
 def plain_values(value: object) -> Any:
-    """Tables, lists and scalars that say what a value says.
+    """Convert structs, and what contains them, to dicts, lists and scalars.
 
-    The structs of the protocol leave out what has its default, for the sake of the socket. Who reads JSON with a
-    filter should find every field, so nothing is left out here.
+    The structs of the protocol leave out what has its default, for the sake of the socket. A
+    filter of JSON should find every field, so nothing is left out here.
     """
     match value:
         case msgspec.Struct():
@@ -64,10 +64,10 @@ def plain_values(value: object) -> Any:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a command came to."""
+    """The result of a command."""
 
     data: object  # what --json gives: plain values, or structs
-    text: str = ""  # what a person reads; "" where it was said on the way
+    text: str = ""  # for a person; "" where it was printed already
     notes: tuple[str, ...] = ()  # remarks on it, for stderr
     exit_code: int = 0
 
@@ -119,11 +119,11 @@ class Screen:
             return 0, 0
 
     def draw(self, text: str) -> None:
-        """Write to a terminal exactly this."""
+        """Write a text to the terminal unchanged."""
         _write(self._out, text)
 
     def say(self, text: str) -> None:
-        """Print a text at once; nothing where the answer is to be JSON."""
+        """Print a text at once; with --json print nothing."""
         if not self.json:
             _write(self._out, text if text.endswith("\n") else f"{text}\n")
 
@@ -138,7 +138,7 @@ class Screen:
         _write(self.err, f"{text}\n")
 
     def finish(self, outcome: Outcome) -> int:
-        """Give the outcome in the form that was asked for; the exit status."""
+        """Print the outcome as text or as JSON; return the exit status."""
         if self.json:
             self._document({"ok": True, "data": plain_values(outcome.data)})
         elif outcome.text:
@@ -148,7 +148,7 @@ class Screen:
         return outcome.exit_code
 
     def fail(self, failed: Failed) -> int:
-        """Say what is wrong in the form that was asked for; the exit status."""
+        """Print the failure as text or as JSON; return the exit status."""
         if self.json:
             error = {"type": failed.kind, "message": failed.message, "hint": failed.hint}
             self._document({"ok": False, "error": error})
@@ -178,7 +178,7 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
     except UnicodeEncodeError:
-        # A terminal of another age: what it cannot show is spelled out.
+        # The encoding lacks a character: it is written as an escape sequence.
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
@@ -200,7 +200,7 @@ def show_page(screen: Screen, draw: Callable[[], str], step_s: float) -> NoRetur
         step_s: From one drawing to the next.
 
     Raises:
-        KeyboardInterrupt: somebody has seen enough; the terminal is as it was.
+        KeyboardInterrupt: Ctrl-C was pressed; the terminal is restored.
     """
     with _whole_terminal(screen):
         while True:
@@ -237,7 +237,7 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 _STEP_S = 0.1
-_AT_ONCE_S = 0.3  # what is done by then needs no bar
+_AT_ONCE_S = 0.3  # work that ends sooner shows no bar
 
 T = TypeVar("T")
 

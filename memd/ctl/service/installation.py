@@ -102,7 +102,7 @@ def find_installation(
     supervisor = supervisor_of(platform, environ, places)
     if supervisor is None:
         return None
-    # The file is named, wherever it is: nobody has to come to the same answer twice.
+    # The command always names the file, so that the daemon reads the one that was found here.
     file, _ = location(places.config, environ, places.home, platform=platform)
     named = msgspec.structs.replace(places, config=file)
     started = launch((_interpreter(), *command_for(named)[1:]), environ, places)
@@ -127,7 +127,7 @@ def _interpreter() -> str:
 def find_own_installation(environ: Mapping[str, str], places: Places) -> ServiceInstallation | None:
     """The service that runs the daemon of these places, whatever the manager says; None where there is none.
 
-    It is looked for without asking the manager: most have no service, and nothing is to be waited for.
+    The manager is not asked: most users have no service, and the call must not wait for it.
     """
     try:
         found = find_installation(environ, places)
@@ -165,12 +165,12 @@ class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def commands(self) -> list[list[str]]:
-        """The orders, for programs."""
+        """The command lines, for --json."""
         return [list(order.words) for order in (*self.before, *self.after)]
 
 
 def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[str, str]) -> None:
-    """Do it.
+    """Run the commands, write and remove the files.
 
     Args:
         plan: What to do.
@@ -182,7 +182,7 @@ def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping
         NotWritten: a file cannot be written.
     """
     if plan.write:
-        # launchd makes no directory for the log, and a view of the file system is made of what is there.
+        # launchd makes no directory for the log, and a hardened unit of systemd needs the directory to exist.
         make_private(found.launch.places.state)
     run_commands(plan.before, environ)
     for unit in plan.write:

@@ -49,7 +49,7 @@ class Launchd(msgspec.Struct, frozen=True):
         """One property list.
 
         Raises:
-            UsageError: launchd has nothing to harden an agent with.
+            UsageError: launchd cannot restrict an agent.
         """
         if hardened:
             raise UsageError("launchd has no walls for an agent: leave --hardened out.")
@@ -72,20 +72,20 @@ class Launchd(msgspec.Struct, frozen=True):
         return tuple(map(str, words)) if isinstance(words, list) else ()
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """By the keys of the property list."""
+        """Compares two property lists by key."""
         one, other = _job(installed), _job(wanted)
         return tuple(sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)))
 
     def reach(self) -> ManagerCommand:
-        """A user without a session on the screen has no such domain."""
+        """Fails without a graphical session: the user has no such domain then."""
         return ManagerCommand(("launchctl", "print", self._domain))
 
     def ask(self) -> ManagerCommand:
-        """Fails where it is not loaded."""
+        """Prints the job; fails where it is not loaded."""
         return ManagerCommand(("launchctl", "print", self._target))
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
-        """A page for people; the lines of the job itself are set in by one tab."""
+        """Parses the lines of the job itself, which are indented by one tab."""
         if code:
             return ManagedService(loaded=False)
         told = dict(_PRINTED.findall(printed))
@@ -102,7 +102,7 @@ class Launchd(msgspec.Struct, frozen=True):
         )
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """A job is read when it is loaded, so one that has changed must be loaded anew."""
+        """Loads a changed job anew: launchd reads its file only then."""
         if managed.loaded and not changed:
             return self.start(managed)
         before = (
@@ -111,17 +111,17 @@ class Launchd(msgspec.Struct, frozen=True):
         return (*before, ManagerCommand(("launchctl", "enable", self._target)), self._load())
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Load it, which runs it as well."""
+        """Loads the job, which runs it."""
         return (
             (ManagerCommand(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
         )
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """It is loaded again at the next login."""
+        """Unloads the job; launchd loads it again at the next login."""
         return (ManagerCommand(("launchctl", "bootout", self._target)),) if managed.loaded else ()
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The running one is ended."""
+        """Ends the running job and starts it again, or loads it."""
         return (
             (ManagerCommand(("launchctl", "kickstart", "-k", self._target)),)
             if managed.loaded
@@ -129,11 +129,11 @@ class Launchd(msgspec.Struct, frozen=True):
         )
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Without its file it will not be loaded again."""
+        """Unloads the job, which launchd does not load again without its file."""
         return self.stop(managed)
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """No orders: launchd keeps nothing of a job that is not loaded."""
+        """Returns no command: launchd keeps nothing of a job that is not loaded."""
         return ()
 
     def _load(self) -> ManagerCommand:

@@ -1,4 +1,4 @@
-"""Orders and questions to the service manager, systemd or launchd."""
+"""Runs commands of the service manager, systemd or launchd, and reads its state and its log."""
 
 import shutil
 import subprocess
@@ -13,20 +13,20 @@ from memd.ctl.output.humanize import one_line, visible
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, Supervisor
 from memd.ctl.service.systemd import SERVICE
 
-_ASK_S = 10.0
-_OBEYS_S = 330.0  # a little more than the unit gives the daemon to start
-_STEP_S = 0.25
-_TOLD_CHARS = 500
-_ELSE = "Start memd with `memd-ctl up`, or have whatever starts programs here run `memd run`."
+_QUERY_TIMEOUT_S = 10.0
+_COMMAND_TIMEOUT_S = 330.0  # a little more than the unit gives the daemon to start
+_RETRY_S = 0.25
+_MESSAGE_CHARS = 500
+_WITHOUT_MANAGER = "Start memd with `memd-ctl up`, or have whatever starts programs here run `memd run`."
 _HINTS: Mapping[str, str] = {
     "systemd": "It runs for those who log in. After su or sudo, log in as the user instead: ssh, or machinectl shell "
-    f"USER@. In a container, or WSL without systemd, there is none. {_ELSE}",
-    "launchd": f"It has agents for those who are logged in on the screen. {_ELSE}",
+    f"USER@. In a container, or WSL without systemd, there is none. {_WITHOUT_MANAGER}",
+    "launchd": f"It has agents for those who are logged in on the screen. {_WITHOUT_MANAGER}",
 }
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """What a command of the manager came to."""
+    """The result of a command of the manager."""
 
     code: int
     out: str
@@ -34,50 +34,50 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 
 class NoManager(Failed):
-    """There is no service manager that could be given orders."""
+    """No service manager can be controlled from here."""
 
     def __init__(self, why: str, hint: str) -> None:
         super().__init__("no_service_manager", why, hint)
 
 
 def query_manager(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
-    """The state of the service, from a manager that takes orders.
+    """Ask the manager for the state of the service.
 
     Raises:
-        NoManager: it cannot.
+        NoManager: there is none, or it cannot be controlled from here.
     """
     if shutil.which(supervisor.tool, path=environ.get("PATH")) is None:
         raise NoManager(
             f"There is no {supervisor.tool} on the PATH, so memd cannot be installed as a service of "
             f"{supervisor.name} here.",
-            _ELSE,
+            _WITHOUT_MANAGER,
         )
-    greeting = run(supervisor.reach(), environ, _ASK_S)
+    greeting = run(supervisor.reach(), environ, _QUERY_TIMEOUT_S)
     if greeting.code:
         raise NoManager(
-            f"{supervisor.name} takes no orders from this session: {_complaint(greeting)}",
+            f"{supervisor.name} takes no orders from this session: {_error_text(greeting)}",
             _HINTS[supervisor.name],
         )
-    answer = run(supervisor.ask(), environ, _ASK_S)
+    answer = run(supervisor.ask(), environ, _QUERY_TIMEOUT_S)
     return supervisor.parse_state(answer.code, answer.out)
 
 
 def run_commands(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
-    """Give orders one after the other.
+    """Run commands one after the other.
 
     Raises:
-        Failed: one was refused; those after it were not given.
+        Failed: one failed; those after it were not run.
     """
     for order in orders:
         deadline = time.monotonic() + order.timeout_s
-        done = run(order, environ, _OBEYS_S)
+        done = run(order, environ, _COMMAND_TIMEOUT_S)
         while done.code and time.monotonic() < deadline:
-            time.sleep(_STEP_S)
-            done = run(order, environ, _OBEYS_S)
+            time.sleep(_RETRY_S)
+            done = run(order, environ, _COMMAND_TIMEOUT_S)
         if done.code and not order.may_fail:
             raise Failed(
                 "refused",
-                f"`{' '.join(order.words)}` failed: {_complaint(done)}",
+                f"`{' '.join(order.words)}` failed: {_error_text(done)}",
                 "`memd-ctl service logs -n 20` may tell why, `memd-ctl doctor` looks for what is wrong.",
             )
 
@@ -86,7 +86,7 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
     """Run one command to its end.
 
     Raises:
-        Failed: it has none, or is not there.
+        Failed: it did not end in time.
     """
     tool = shutil.which(order.words[0], path=environ.get("PATH"))
     if tool is None:
@@ -98,7 +98,7 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
             capture_output=True,
             text=True,
             errors="replace",
-            # What it says is read, and must neither be paged nor coloured.
+            # The output is parsed: it must be neither paged nor coloured.
             env={**environ, "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"},
             timeout=timeout_s,
             check=False,
@@ -113,20 +113,20 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
     return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
-def _complaint(done: CommandResult) -> str:
+def _error_text(done: CommandResult) -> str:
     told = visible(one_line(done.err or done.out)) or f"exit status {done.code}"
-    return told if len(told) <= _TOLD_CHARS else f"{told[:_TOLD_CHARS]}..."
+    return told if len(told) <= _MESSAGE_CHARS else f"{told[:_MESSAGE_CHARS]}..."
 
 
-REMEDY = "loginctl enable-linger"
-_LINGER_S = 5.0
+ENABLE_LINGER = "loginctl enable-linger"
+_LINGER_TIMEOUT_S = 5.0
 
 
 def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
-    """Whether it does; None where systemd does not say."""
+    """Whether systemd runs the services of a user without a login; None where it does not say."""
     order = ManagerCommand(("loginctl", "show-user", str(uid), "--property=Linger"))
     try:
-        done = run(order, environ, _LINGER_S)
+        done = run(order, environ, _LINGER_TIMEOUT_S)
     except Failed:
         return None
     return {"Linger=yes": True, "Linger=no": False}.get(done.out.strip()) if not done.code else None
@@ -165,7 +165,7 @@ def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool
             yield from journal.stdout
             told = journal.stderr.read().decode("utf-8", "replace")
         finally:
-            # Whoever reads may have seen enough.
+            # The caller may stop reading before the end.
             journal.terminate()
     if journal.returncode > 0:
         raise Failed("failed", f"journalctl failed: {visible(one_line(told)) or journal.returncode}")

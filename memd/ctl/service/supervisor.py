@@ -17,12 +17,12 @@ from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.sources.agent_homes import VARIABLES
 from memd_client.paths import absolute
 
-# They say where this user keeps things. A service does not get them from a shell; keys are not among them.
+# Variables with directories of this user. A service gets none from a shell. Variables with keys are left out.
 _PLACES = ("XDG_CONFIG_HOME", *VARIABLES)
 
 
 class StartCommand(msgspec.Struct, frozen=True):
-    """A daemon, as a service manager has to know it; all paths are absolute."""
+    """The command that a service manager runs, and its environment; all paths are absolute."""
 
     command: tuple[str, ...]
     environ: Mapping[str, str]  # beside what the manager gives
@@ -75,8 +75,8 @@ class ManagerCommand(msgspec.Struct, frozen=True):
     """A command of the service manager's own tool."""
 
     words: tuple[str, ...]
-    may_fail: bool = False  # it only says what may be so already
-    timeout_s: float = 0.0  # for which it is tried again
+    may_fail: bool = False  # its failure is no error: what it asks for may hold already
+    timeout_s: float = 0.0  # seconds for which a failing command is tried again
 
 
 class ManagedService(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,18 +84,18 @@ class ManagedService(msgspec.Struct, frozen=True, kw_only=True):
 
     loaded: bool  # whether it knows it at all
     enabled: bool = False  # whether it starts it at login
-    state: str = ""  # in the manager's word
+    state: str = ""  # in the manager's own terms
     pid: int | None = None  # of the daemon that it runs
     waits: bool = False  # it starts one for the next client
-    path: str | None = None  # of the file that it goes by
-    result: str = ""  # why it runs no more, if not on purpose
+    path: str | None = None  # of the file that it has loaded
+    result: str = ""  # why it ended, unless it was stopped
     exit_code: int | None = None  # of its last end
     stale: bool = False  # it has not read the file since that changed
     restarts: int = 0
 
 
 class Supervisor(Protocol):
-    """Renders units and phrases orders; it touches nothing."""
+    """Makes the unit files and the commands of a manager; without side effects."""
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ class Supervisor(Protocol):
 
     @property
     def tool(self) -> str:
-        """The program that takes orders."""
+        """The program that controls the manager."""
 
     def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
         """The files that make it run a daemon, the one that holds its command first."""
@@ -118,31 +118,31 @@ class Supervisor(Protocol):
         """The names of the settings in which two texts of a unit differ. Values may be secret and are left out."""
 
     def reach(self) -> ManagerCommand:
-        """What succeeds if, and only if, the manager can be given orders here."""
+        """The command that succeeds if, and only if, the manager can be controlled from here."""
 
     def ask(self) -> ManagerCommand:
-        """What prints how the service is; it may fail where the manager does not know it."""
+        """The command that prints the state of the service; it may fail where the manager does not know it."""
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
         """The state in what `ask` printed."""
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """After the files were written: start it now, and at each login."""
+        """The commands after the files were written: start it now, and at each login."""
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The orders that start it."""
+        """The commands that start it."""
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Stop it until the next login, also where a client connects."""
+        """The commands that stop it until the next login, even if a client connects."""
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The orders that restart it."""
+        """The commands that restart it."""
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Before the files are removed: stop it, and start it no more."""
+        """The commands before the files are removed: stop it, and do not start it again."""
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """After the files were removed."""
+        """The commands after the files were removed."""
 
 
 def template(name: str) -> str:

@@ -20,9 +20,9 @@ from memd.ctl.service.supervisor import (
 
 SERVICE, SOCKET = "memd.service", "memd.socket"
 _HARDENING = "memd.service.d/hardening.conf"
-_BOTH = (SOCKET, SERVICE)
+_UNITS = (SOCKET, SERVICE)
 _PLAIN = re.compile(r"[A-Za-z0-9_@:,./+=-]+")
-_ASKED = (
+_PROPERTIES = (
     "Id",
     "LoadState",
     "ActiveState",
@@ -61,19 +61,19 @@ class Systemd(msgspec.Struct, frozen=True):
             _quoted(str(path)) for path in dict.fromkeys((launch.places.state, socket.parent))
         )
         texts = {
-            SERVICE: _with(
+            SERVICE: _with_settings(
                 template(f"systemd/{SERVICE}"),
                 {
                     "ExecStart": [f"ExecStart={line}"],
                     "EnvironmentFile": [*environ, "EnvironmentFile=-%E/memd/env"],
                 },
             ),
-            SOCKET: _with(
+            SOCKET: _with_settings(
                 template(f"systemd/{SOCKET}"), {"ListenStream": [f"ListenStream={_escaped(str(socket))}"]}
             ),
         }
         if hardened:
-            texts[_HARDENING] = _with(
+            texts[_HARDENING] = _with_settings(
                 template(f"systemd/{_HARDENING}"), {"ReadWritePaths": [f"ReadWritePaths={writable}"]}
             )
         return tuple(ServiceUnit(self.directory / name, marked(text)) for name, text in texts.items())
@@ -83,7 +83,7 @@ class Systemd(msgspec.Struct, frozen=True):
         return tuple(self.directory / name for name in (SERVICE, SOCKET, _HARDENING))
 
     def command_in(self, text: str) -> tuple[str, ...]:
-        """The words of ExecStart=."""
+        """Splits the value of ExecStart= into words."""
         for line in text.splitlines():
             name, is_setting, value = line.partition("=")
             if is_setting and name == "ExecStart":
@@ -92,20 +92,20 @@ class Systemd(msgspec.Struct, frozen=True):
         return ()
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """By the names before the equals signs; a remark that differs is nothing."""
+        """Compares the settings by name, without comments."""
         one, other = _settings(installed), _settings(wanted)
         return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
     def reach(self) -> ManagerCommand:
-        """Any question will do."""
-        return _order("show", "--property=Version")
+        """Asks for the version, which succeeds if the manager runs."""
+        return _systemctl("show", "--property=Version")
 
     def ask(self) -> ManagerCommand:
         """Asks for the state of both units."""
-        return _order("show", SERVICE, SOCKET, f"--property={','.join(_ASKED)}")
+        return _systemctl("show", SERVICE, SOCKET, f"--property={','.join(_PROPERTIES)}")
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
-        """Blocks of ``Name=value``, one a unit."""
+        """Parses blocks of ``Name=value``, one for each unit."""
         blocks = [
             dict(line.partition("=")[::2] for line in block.splitlines()) for block in printed.split("\n\n")
         ]
@@ -131,39 +131,39 @@ class Systemd(msgspec.Struct, frozen=True):
         )
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """A socket at another path can only be begun with its service at rest."""
-        before = (_order("stop", *_BOTH, may_fail=True),) if changed and managed.loaded else ()
+        """Stops changed units first: a socket at another path cannot start while its service runs."""
+        before = (_systemctl("stop", *_UNITS, may_fail=True),) if changed and managed.loaded else ()
         return (
             *before,
-            _order("daemon-reload"),
-            _order("enable", *_BOTH),
+            _systemctl("daemon-reload"),
+            _systemctl("enable", *_UNITS),
             *self.start(managed),
         )
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """One that failed too often has to be pardoned first."""
-        return (*_pardon(managed), _order("start", *_BOTH))
+        """Resets a failure first: systemd starts no unit that failed too often."""
+        return (*_reset_failed(managed), _systemctl("start", *_UNITS))
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The socket as well: a client that connects to it would start the service again."""
-        return (_order("stop", *_BOTH),) if managed.loaded else ()
+        """Stops the socket, too: a client that connects to it would start the service again."""
+        return (_systemctl("stop", *_UNITS),) if managed.loaded else ()
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Clients that connect meanwhile wait at the socket."""
+        """Keeps the socket open: clients that connect meanwhile wait."""
         return (
-            _order("daemon-reload"),
-            *_pardon(managed),
-            _order("start", SOCKET),
-            _order("restart", SERVICE),
+            _systemctl("daemon-reload"),
+            *_reset_failed(managed),
+            _systemctl("start", SOCKET),
+            _systemctl("restart", SERVICE),
         )
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Stopped and not enabled."""
-        return (_order("disable", "--now", *_BOTH, may_fail=not managed.loaded),)
+        """Stops and disables both units."""
+        return (_systemctl("disable", "--now", *_UNITS, may_fail=not managed.loaded),)
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """Not even as something that once failed."""
-        return (_order("daemon-reload"), _order("reset-failed", *_BOTH, may_fail=True))
+        """Has systemd forget the units, and that they failed."""
+        return (_systemctl("daemon-reload"), _systemctl("reset-failed", *_UNITS, may_fail=True))
 
 
 def of_user(environ: Mapping[str, str], home: Path) -> Systemd:
@@ -171,15 +171,15 @@ def of_user(environ: Mapping[str, str], home: Path) -> Systemd:
     return Systemd(config_home(environ, home) / "systemd" / "user")
 
 
-def _pardon(managed: ManagedService) -> tuple[ManagerCommand, ...]:
-    return (_order("reset-failed", *_BOTH, may_fail=True),) if managed.loaded else ()
+def _reset_failed(managed: ManagedService) -> tuple[ManagerCommand, ...]:
+    return (_systemctl("reset-failed", *_UNITS, may_fail=True),) if managed.loaded else ()
 
 
-def _order(*words: str, may_fail: bool = False) -> ManagerCommand:
+def _systemctl(*words: str, may_fail: bool = False) -> ManagerCommand:
     return ManagerCommand(("systemctl", "--user", *words), may_fail)
 
 
-def _with(text: str, changed: Mapping[str, list[str]]) -> str:
+def _with_settings(text: str, changed: Mapping[str, list[str]]) -> str:
     """A unit with other lines in the place of some settings, each of which is there once."""
     lines: list[str] = []
     left = set(changed)

@@ -9,13 +9,13 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor import agents
 from memd.ctl.doctor.agents import check_qmd
-from memd.inspection.probe import PresetNotes, Program, Root, RootsScan
+from memd.inspection.probe import InspectedRoot, PresetNotes, Program, RootsScan
 from memd_client.messages import BackendFallback, Health, Pass, QmdStatus, VectorHealth
 from tests.ctl import answers
 from tests.ctl.answers import agent
 from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
-_ROOT = Root(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
+_ROOT = InspectedRoot(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
 _SCAN = RootsScan(agent="main", roots=(_ROOT,), notes=12)
 
 
@@ -99,7 +99,7 @@ def test_every_root_that_cannot_be_read_is_told() -> None:
     """With what to do about each, so that one look is enough."""
     roots = [msgspec.structs.replace(_ROOT, fault="does not exist")]
     roots += [
-        Root(path=path, resolved=path, is_workspace=False, fault="does not exist")
+        InspectedRoot(path=path, resolved=path, is_workspace=False, fault="does not exist")
         for path in ("/x/a.md", "/x/b")
     ]
     notes, _ = agents.check_notes(msgspec.structs.replace(_SCAN, roots=tuple(roots)), CONTEXT)
@@ -115,8 +115,8 @@ def test_a_file_name_cannot_command_a_terminal() -> None:
 
 
 def _scan(name: str, workspace: str, *extra: str) -> RootsScan:
-    roots = [Root(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
-    roots += [Root(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
+    roots = [InspectedRoot(path=workspace, resolved=workspace, is_workspace=True, fault=None)]
+    roots += [InspectedRoot(path=path, resolved=path, is_workspace=False, fault=None) for path in extra]
     return RootsScan(agent=name, roots=tuple(roots))
 
 
@@ -166,7 +166,7 @@ def test_an_agent_that_reads_another_ones_by_way_of_a_preset_is_told(notes: Pres
     assert ("reads the memory of b too" in found["agents.a.apart"].detail) is reads
 
 
-_TRANSCRIPT_ROOT = Root(
+_TRANSCRIPT_ROOT = InspectedRoot(
     path="/home/ann/.codex/sessions", resolved="/home/ann/.codex/sessions", is_workspace=False, fault=None
 )
 

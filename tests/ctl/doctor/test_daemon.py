@@ -10,7 +10,7 @@ import pytest
 from memd.config.reload_policy import digest
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.doctor import daemon
-from memd.ctl.doctor.daemon import Process, check
+from memd.ctl.doctor.daemon import DaemonProcesses, check
 from memd.ctl.doctor.socket import SocketAnswer
 from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
@@ -23,7 +23,7 @@ _FILE = Path("/home/ann/.config/memd/config.toml")
 _CONFIG = Config(
     daemon=DaemonSettings(), agents={"main": AgentSettings(workspace=Path("/home/ann/notes"))}, file=_FILE
 )
-_PROCESS = Process(
+_PROCESS = DaemonProcesses(
     state_holder=4711, socket_holder=4711, others=(4711,), interpreters={4711: "/venv/bin/python"}
 )
 
@@ -34,7 +34,7 @@ def _report(**changed: Any) -> StatusReport:
 
 
 def _bad(
-    answer: SocketAnswer | None, process: Process = _PROCESS, config: Config | None = _CONFIG
+    answer: SocketAnswer | None, process: DaemonProcesses = _PROCESS, config: Config | None = _CONFIG
 ) -> set[str]:
     found = by_name(check(answer, process, config, CONTEXT, now=_NOW, executable="/venv/bin/python"))
     assert list(found) == [
@@ -129,7 +129,7 @@ def test_one_installation_has_several_names(name: str) -> None:
 
 def test_a_daemon_that_cannot_be_seen_from_here_is_no_second_one() -> None:
     """It runs in a container whose state directory and socket are shared."""
-    process = Process(is_state_held=True, others=())
+    process = DaemonProcesses(is_state_held=True, others=())
     assert _bad(SocketAnswer(report=_report(pid=1)), process) == set()
 
 
@@ -162,7 +162,7 @@ def test_why_no_daemon_answers_is_told(
 
 def test_an_attempt_without_an_end_is_told() -> None:
     """As where the socket lies on a dead mount."""
-    assert _bad(None, Process()) == {"process"}
+    assert _bad(None, DaemonProcesses()) == {"process"}
 
 
 def test_two_daemons_that_hold_one_half_each_are_told() -> None:
