@@ -671,11 +671,8 @@ class Database:
         def copy() -> None:
             writer = self._writer_now()
             with mapped_errors(self.file):
-                source = apsw.Connection(f"{database_files.uri(other)}?immutable=1", flags=_READ_ONLY)
-                try:
+                with migrations.immutable(other) as source:
                     migrations.copy_pages(source, writer)
-                finally:
-                    source.close()
                 # Virtual tables keep what they read of the old content in their connection.
                 self._generation += 1
                 self._close_writer()

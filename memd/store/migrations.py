@@ -75,7 +75,8 @@ def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
-        _fill(unfinished, connection)
+        with unjournaled(unfinished) as copy:
+            copy_pages(connection, copy)
         unfinished.rename(to)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -84,16 +85,28 @@ def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
     database_files.sync_directory(file.parent)
 
 
-def _fill(unfinished: Path, connection: apsw.Connection) -> None:
-    copy = apsw.Connection(
-        database_files.uri(unfinished), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
-    )
+@contextlib.contextmanager
+def unjournaled(file: Path, more_flags: int = 0) -> Iterator[apsw.Connection]:
+    """A connection that writes a file which is never used if that is cut short."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | more_flags
+    connection = apsw.Connection(database_files.uri(file), flags=flags)
     try:
-        copy.pragma("journal_mode", "off")  # one that is cut short is never used
-        copy.pragma("synchronous", "full")
-        copy_pages(connection, copy)
+        connection.pragma("journal_mode", "off")
+        connection.pragma("synchronous", "full")
+        yield connection
     finally:
-        copy.close()
+        connection.close()
+
+
+@contextlib.contextmanager
+def immutable(file: Path) -> Iterator[apsw.Connection]:
+    """A connection that reads a file that no process changes; it makes no files beside it."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(f"{database_files.uri(file)}?immutable=1", flags=flags)
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 def rewrite(file: Path) -> None:
@@ -108,9 +121,7 @@ def rewrite(file: Path) -> None:
         database_files.uri(file), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     )
     try:
-        found: str = connection.execute("PRAGMA quick_check(1)").get
-        if found != "ok":
-            raise StoreDamaged(f"{file}: {found}")
+        _require_sound(connection, file)
         # What is in the log goes into the file before, and there is no log any more; else it would say what the copy says.
         connection.pragma("journal_mode", "delete")
         try:
@@ -247,7 +258,7 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
                 file = connection.db_filename("main")
                 raise StoreDamaged(f"{file} cannot be brought up to schema {number}: {error}") from error
         if found:
-            _require_sound(connection)
+            _require_sound(connection, connection.db_filename("main"))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -255,10 +266,9 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
         raise
 
 
-def _require_sound(connection: apsw.Connection) -> None:
+def _require_sound(connection: apsw.Connection, file: Path | str) -> None:
     found: str = connection.execute("PRAGMA quick_check(1)").get
     if found != "ok":
-        file = connection.db_filename("main")
         raise StoreDamaged(f"{file}: {found}")
 
 

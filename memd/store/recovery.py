@@ -2,8 +2,6 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -85,10 +83,6 @@ def _drop(damaged: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-_MADE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-
-
 def bring_back(file: Path, schema: str) -> None:
     """Make a database that is not there any more out of the copy that was made before it was brought up to date.
 
@@ -110,7 +104,10 @@ def bring_back(file: Path, schema: str) -> None:
         return
     partial = migrations.partial_copy(file)
     partial.unlink(missing_ok=True)
-    with _made(partial) as new, _opened(copy.path) as old:
+    with (
+        migrations.unjournaled(partial, apsw.SQLITE_OPEN_CREATE) as new,
+        migrations.immutable(copy.path) as old,
+    ):
         migrations.migrate(new, schema)
         new.execute("BEGIN")
         rows = sum(_take(table, old, new) for table in _tables(old) & _tables(new))
@@ -123,34 +120,13 @@ def bring_back(file: Path, schema: str) -> None:
 
 def _is_sound(file: Path) -> bool:
     try:
-        with _opened(file) as copy:
+        with migrations.immutable(file) as copy:
             found: str = copy.execute("PRAGMA quick_check(1)").get
     except (apsw.CorruptError, apsw.NotADBError) as error:
         found = str(error)
     if found != "ok":
         log.warning("store.copy_damaged", file=str(file), reason=found)
     return found == "ok"
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[apsw.Connection]:
-    """A connection to a file that no process changes; it makes no files beside it."""
-    connection = apsw.Connection(f"{database_files.uri(file)}?immutable=1", flags=_READ_ONLY)
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _made(file: Path) -> Iterator[apsw.Connection]:
-    connection = apsw.Connection(database_files.uri(file), flags=_MADE)
-    try:
-        connection.pragma("journal_mode", "off")  # one that is cut short is never used
-        connection.pragma("synchronous", "full")
-        yield connection
-    finally:
-        connection.close()
 
 
 def _tables(connection: apsw.Connection) -> set[str]:
