@@ -448,7 +448,8 @@ class Database:
             raise StoreClosed("the store is closed")
         if self._writer is None:
             try:
-                self._reopen()
+                with self._alone():
+                    self._open(create=self._remakes)
             except StoreNewer as newer:
                 raise StoreUnavailable(str(newer)) from newer
         elif self.is_gone:
@@ -456,11 +457,6 @@ class Database:
         if self._writer is None:
             raise StoreUnavailable(self.read_only or f"{self.file} cannot be written")
         return self._writer
-
-    def _reopen(self) -> None:
-        """Try once more to open a file for writing."""
-        with self._alone():
-            self._open(create=self._remakes)
 
     async def read(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -233,18 +233,15 @@ class EmbeddingStore:
                 raise self._unopened.with_traceback(None)
             self._open_again_at = self._clock() + REOPEN_S
             try:
-                await self._open_or_start_anew()
+                try:
+                    await self._database.open()
+                except StoreDamaged as damage:
+                    await self._start_anew(damage)
             except (StoreUnavailable, StoreNewer) as failure:
                 self._unopened = failure
                 raise
             self._open_again_at = self._unopened = None
             return self._database
-
-    async def _open_or_start_anew(self) -> None:
-        try:
-            await self._database.open()
-        except StoreDamaged as damage:
-            await self._start_anew(damage)
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
         await self._database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
@@ -404,33 +401,28 @@ class KnownVectors:
 
     def __init__(self, store: EmbeddingStore, space: Space, clock: Callable[[], float] = time.time) -> None:
         self.store = store
-        self._space = space
+        self.space = space
         self._clock = clock
-
-    @property
-    def space(self) -> Space:
-        """Which one."""
-        return self._space
 
     async def get(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
         """The vectors that are cached; a hit becomes as young as now."""
-        return await self.store.get(self._space, hashes, self._clock())
+        return await self.store.get(self.space, hashes, self._clock())
 
     async def held(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """The texts whose vectors are cached; they stay as old as they are."""
-        return await self.store.held(self._space, hashes)
+        return await self.store.held(self.space, hashes)
 
     async def put(self, vectors: Mapping[TextHash, bytes]) -> None:
         """Cache vectors."""
-        await self.store.put(self._space, vectors, self._clock())
+        await self.store.put(self.space, vectors, self._clock())
 
     async def refused(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """Those of the texts that are set aside."""
-        return await self.store.refused(self._space, hashes)
+        return await self.store.refused(self.space, hashes)
 
     async def refuse(self, text_hash: TextHash, reason: str) -> None:
         """Set a text aside."""
-        await self.store.refuse(self._space, text_hash, reason, self._clock())
+        await self.store.refuse(self.space, text_hash, reason, self._clock())
 
     async def prune(self, max_entries: int) -> int:
         """Delete some of the vectors of any space that were not used for longest; how many. See EmbeddingStore.prune."""
@@ -438,4 +430,4 @@ class KnownVectors:
 
     async def forget(self, hashes: Sequence[TextHash]) -> None:
         """Delete what is known of texts."""
-        await self.store.forget(self._space, hashes)
+        await self.store.forget(self.space, hashes)

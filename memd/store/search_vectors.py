@@ -56,29 +56,26 @@ class SearchVectors:
         self._changing = changing
         self._resident = resident
         self._like = like
-        self._held: Held | None = None
+        self.held: Held | None = (
+            None  # the vectors, or what is known of those on disk; None: the index has no place for any
+        )
         self._following = Threads(1, f"memd-vectors-{database.file.stem}")
 
     # --- what a search reads
-
-    @property
-    def held(self) -> Held | None:
-        """The vectors, or what is known of those on disk; None: the index has no place for any."""
-        return self._held
 
     def current(self) -> tuple[Space, matrix.Rows | disk_vectors.ListedVector] | None:
         """The vectors of this moment with the space that they belong to: only such a question may meet them.
 
         They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
         """
-        if self._held is None or self.space is None or not len(self._held):
+        if self.held is None or self.space is None or not len(self.held):
             return None
         self.asked_at = time.monotonic()
-        return self.space, self._held.snapshot()
+        return self.space, self.held.snapshot()
 
     def snapshot(self) -> matrix.Rows | None:
         """The vectors of this moment that are in memory, for matrix.nearest and matrix.cosines."""
-        return self._held.snapshot() if isinstance(self._held, matrix.Matrix) else None
+        return self.held.snapshot() if isinstance(self.held, matrix.Matrix) else None
 
     async def nearest(
         self,
@@ -102,7 +99,7 @@ class SearchVectors:
             return await self._database.read(look)
         except ValueError as error:
             is_at_rest = await at_rest(self._changing, REST_S)
-            if not is_at_rest or self._held is None or self._held.dimensions != len(query):
+            if not is_at_rest or self.held is None or self.held.dimensions != len(query):
                 return None
             raise StoreDamaged(
                 f"{self._database.file}: vectors in it are not of {len(query)} dimensions"
@@ -117,7 +114,7 @@ class SearchVectors:
 
     def take(self, held: Held | None, space: Space | None, *, has_parts: bool) -> None:
         """Search these vectors from now on."""
-        self._held, self.space, self.has_parts = held, space, has_parts
+        self.held, self.space, self.has_parts = held, space, has_parts
 
     async def follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
         """Have what is in memory follow a change of the file, one change after the other.
@@ -125,13 +122,13 @@ class SearchVectors:
         Where memory is short it may be left with half a change, which no later change makes up for: then all is read
         from the file.
         """
-        held = self._held
+        held = self.held
         if held is None:
             return
         try:
             await self._follow_with(held, gone, came)
         except (MemoryError, NoMemory):
-            self._held = await self._read_anew(held.dimensions)
+            self.held = await self._read_anew(held.dimensions)
         self._shelve_if_wanted()  # with like set, no call of shelve comes
 
     async def _follow_with(self, held: Held, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
@@ -159,15 +156,15 @@ class SearchVectors:
             StoreUnavailable, StoreDamaged: they stay on disk until they are wanted again.
         """
         self._shelve_if_wanted()
-        if isinstance(self._held, disk_vectors.DiskVectors) and self.is_to_be_resident:
-            loaded = await self._database.read(vectors.loaded, self._held.dimensions)
+        if isinstance(self.held, disk_vectors.DiskVectors) and self.is_to_be_resident:
+            loaded = await self._database.read(vectors.loaded, self.held.dimensions)
             if loaded is not None:
-                self._held = loaded
+                self.held = loaded
 
     def _shelve_if_wanted(self) -> None:
-        if isinstance(self._held, matrix.Matrix) and not self.is_to_be_resident:
+        if isinstance(self.held, matrix.Matrix) and not self.is_to_be_resident:
             # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
-            self._held = disk_vectors.DiskVectors.of(self._held)
+            self.held = disk_vectors.DiskVectors.of(self.held)
 
     # --- where they are
 
@@ -179,18 +176,18 @@ class SearchVectors:
     @property
     def is_shelved(self) -> bool:
         """Whether a search reads them from the file."""
-        return isinstance(self._held, disk_vectors.DiskVectors)
+        return isinstance(self.held, disk_vectors.DiskVectors)
 
     @property
     def resident_bytes(self) -> int:
         """Memory that they take."""
-        return 0 if self._held is None else self._held.resident_bytes
+        return 0 if self.held is None else self.held.resident_bytes
 
     @property
     def whole_bytes(self) -> int:
         """Memory that they take, or would take if they were all there."""
-        if isinstance(self._held, disk_vectors.DiskVectors):
-            return len(self._held) * matrix.row_bytes(self._held.dimensions)
+        if isinstance(self.held, disk_vectors.DiskVectors):
+            return len(self.held) * matrix.row_bytes(self.held.dimensions)
         return self.resident_bytes
 
     async def shelve(self) -> None:
