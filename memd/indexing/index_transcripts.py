@@ -105,10 +105,8 @@ def place_of(progress: ReadProgress) -> str:
 
 
 async def _before(index: Index, group: Sequence[FoundFile]) -> dict[str, _Before]:
-    # Of most, at first, it holds nothing: one question tells, instead of one for each.
-    held = await index.known([found.path for found in group])
-    stored = {found.path: await index.session(found.path) for found in group if found.path in held}
-    return {path: _Before(one, decoded(one.progress)) for path, one in stored.items() if one is not None}
+    stored = await index.stored_sessions([found.path for found in group])
+    return {path: _Before(one, decoded(one.progress)) for path, one in stored.items()}
 
 
 def _read_all(

@@ -124,11 +124,8 @@ class TranscriptSchedule:
         now = self._now()
         # What the size and the time of a file decide needs no opening of it.
         unsure = [found for found in changed if self._due_at(found, known, 0, now) > now]
-        progress = {
-            found.path: decoded(stored.progress)
-            for found in unsure
-            if (stored := await self._index.session(found.path)) is not None
-        }
+        stored = await self._index.stored_sessions([found.path for found in unsure]) if unsure else {}
+        progress = {path: decoded(one.progress) for path, one in stored.items()}
         anew = {found.path for found in unsure if self._is_anew(found, known)}
         counted = [found for found in unsure if found.path not in anew]
         lines = await self._threads.run(self._count, counted, progress) if counted else {}

@@ -320,13 +320,18 @@ class Index:
 
         return await self._carried_through(change)
 
-    async def session(self, path: str) -> sessions.StoredSession | None:
-        """What is kept of a transcript beside its turns, if it is indexed.
+    async def stored_sessions(self, paths: Sequence[str]) -> dict[str, sessions.StoredSession]:
+        """What is kept of transcripts beside their turns, by path, of those that are indexed.
 
         Raises:
             StoreDamaged: turns are missing.
         """
-        return await self.database.read(sessions.find, path)
+
+        def find_all(connection: apsw.Connection) -> dict[str, sessions.StoredSession]:
+            found = {path: sessions.find(connection, path) for path in paths}
+            return {path: stored for path, stored in found.items() if stored is not None}
+
+        return await self.database.read(find_all)
 
     async def turns(self, path: str, first_seq: int = 0) -> list[Turn]:
         """The turns of a transcript from one on, in order."""

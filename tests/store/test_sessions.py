@@ -24,6 +24,10 @@ EVERYTHING = frozenset(Kind)
 NONE: frozenset[bytes] = frozenset()
 
 
+async def stored_session(index: Index, path: str) -> StoredSession | None:
+    return (await index.stored_sessions([path])).get(path)
+
+
 def _file(path: str = PATH, *, kind: Kind = Kind.SESSION) -> FoundFile:
     return found_file(path, kind=kind)
 
@@ -81,7 +85,7 @@ async def test_a_transcript_comes_back_as_it_was_put(index: Index) -> None:
     [done] = await index.replace_sessions([change], {}, frozenset())
     assert done is not None
     assert (done.added, done.removed) == (3, ())
-    assert await index.session(PATH) == StoredSession(b"p1", 3, 0)
+    assert await stored_session(index, PATH) == StoredSession(b"p1", 3, 0)
     assert await index.turns(PATH) == change.turns
     assert await index.turns(PATH, 2) == change.turns[2:]
     assert await index.turns(PATH, 3) == []
@@ -105,7 +109,7 @@ async def test_turns_are_found_by_the_lines_they_stand_on(index: Index) -> None:
     assert await index.turns_at("sessions/here/none.jsonl", 1, 9) == []
     assert await index.last_turn_line(PATH) == 8
     assert await index.last_turn_line("sessions/here/none.jsonl") == 0
-    assert await index.session("sessions/here/none.jsonl") is None
+    assert await stored_session(index, "sessions/here/none.jsonl") is None
 
 
 async def test_growth_replaces_only_what_it_names(index: Index) -> None:
@@ -126,7 +130,7 @@ async def test_growth_replaces_only_what_it_names(index: Index) -> None:
     assert after[:2] == [before[0], (before[1][0], "b", (7, 8))]
     assert [text for _, text, _ in after] == ["a", "b", "C", "d"]
     assert [turn.text for turn in await index.turns(PATH)] == ["a", "b", "C", "d"]
-    assert await index.session(PATH) == StoredSession(b"p2", 4, 2)
+    assert await stored_session(index, PATH) == StoredSession(b"p2", 4, 2)
     counts = await index.counts()
     assert (counts.done, counts.waiting) == (2, 2)
 
@@ -178,7 +182,7 @@ async def test_a_change_that_fails_leaves_the_transcript_as_it_was(index: Index)
     with pytest.raises(StoreRefused):
         await index.replace_sessions([twice], {}, frozenset())
     assert contents(index.file) == before
-    assert await index.session(PATH) == StoredSession(b"p1", 2, 0)
+    assert await stored_session(index, PATH) == StoredSession(b"p1", 2, 0)
 
 
 async def test_nothing_is_left_of_a_transcript_that_is_removed(index: Index) -> None:
@@ -186,7 +190,7 @@ async def test_nothing_is_left_of_a_transcript_that_is_removed(index: Index) -> 
     other = "sessions/here/b.jsonl"
     await index.replace_sessions([_change(0, "a", "b"), _change(0, "c", path=other)], {}, frozenset())
     await index.remove([PATH])
-    assert await index.session(PATH) is None
+    assert await stored_session(index, PATH) is None
     assert await index.turns(PATH) == []
     assert await index.tallies() == {"redacted.token": 2}
     assert [turn.text for turn in await index.turns(other)] == ["c"]
@@ -238,7 +242,7 @@ async def test_a_transcript_that_becomes_a_note_is_one(index: Index) -> None:
     after = await _texts(index)
     assert [one[0] for one in after] != [one[0] for one in before]
     assert after[0][2] is None
-    assert await index.session(PATH) is None
+    assert await stored_session(index, PATH) is None
     assert await index.turns(PATH) == []
 
 
@@ -276,7 +280,7 @@ async def test_a_damaged_session_is_told_as_damage(index: Index, damage: str) ->
     await index.replace_sessions([_change(0, "a", "b")], {}, frozenset())
     _execute(index, damage)
     with pytest.raises(StoreDamaged):
-        await index.session(PATH)
+        await stored_session(index, PATH)
 
 
 @pytest.mark.parametrize("numbers", ["'text'", "7", "x'c1'", "x'93a16101'", "x'a3616263'"])
@@ -324,7 +328,7 @@ async def test_an_index_takes_over_the_transcripts_of_another(index: Index, tmp_
     built = contents(beside.file)
     await index.become(beside)
     assert differences(contents(index.file), built) == []
-    assert await index.session(PATH) == StoredSession(b"p9", 2, 0)
+    assert await stored_session(index, PATH) == StoredSession(b"p9", 2, 0)
     assert [one[0] for one in await _texts(index)] == [1000, 1001]
 
 
