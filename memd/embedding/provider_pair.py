@@ -34,26 +34,26 @@ class ProviderPair:
         self.settings = settings
         self.choice = choice
         self._parts = parts
-        self._primary: RunningProvider | None = None
-        self._fallback: RunningProvider | None = None
+        self.primary: RunningProvider | None = None  # what the settings mean
+        self.fallback: RunningProvider | None = None
 
     async def begin(self) -> None:
         """Start both, as far as that takes no request; requests follow in tasks."""
         choice = self.choice
         standby: Standby | None = None
         if choice.fallback is not None:
-            self._fallback = RunningProvider(choice.fallback, self._parts, self.settings)
-            standby = Standby(self._fallback.name, self._fallback.health.probe_wanted, self._parts.thresholds)
+            self.fallback = RunningProvider(choice.fallback, self._parts, self.settings)
+            standby = Standby(self.fallback.name, self.fallback.health.probe_wanted, self._parts.thresholds)
         if choice.primary is not None:
-            self._primary = RunningProvider(choice.primary, self._parts, self.settings, standby)
-            await self._primary.begin(at_once=True)
-        if self._fallback is not None:
-            await self._fallback.begin(at_once=False)
+            self.primary = RunningProvider(choice.primary, self._parts, self.settings, standby)
+            await self.primary.begin(at_once=True)
+        if self.fallback is not None:
+            await self.fallback.begin(at_once=False)
         log.info(
             "embed.provider_chosen",
-            provider="none" if self._primary is None else self._primary.name,
-            model="" if self._primary is None else self._primary.model,
-            host=None if self._primary is None else self._primary.host,
+            provider="none" if self.primary is None else self.primary.name,
+            model="" if self.primary is None else self.primary.model,
+            host=None if self.primary is None else self.primary.host,
             because=choice.because or None,
             reason=choice.reason,
         )
@@ -74,15 +74,15 @@ class ProviderPair:
             self.choice = _with_reasons(self.choice, choice)
             self.ask_again()  # what was refused, though the provider has answered something else since
             return
-        before = self.choice, self._primary, self._fallback
+        before = self.choice, self.primary, self.fallback
         ending = [*self.members]
-        self.choice, self._primary, self._fallback = choice, None, None
+        self.choice, self.primary, self.fallback = choice, None, None
         try:
             await self.begin()
         except BaseException:
             # The next renewal would take what has half begun for all that the settings mean, and well.
             ending = [*self.members]
-            self.choice, self._primary, self._fallback = before
+            self.choice, self.primary, self.fallback = before
             for made in (choice.primary, choice.fallback):
                 if all(member.candidate is not made for member in ending):
                     await _close_unused(made, self.choice)
@@ -107,7 +107,7 @@ class ProviderPair:
     @property
     def members(self) -> Iterator[RunningProvider]:
         """Both, as far as they are there; the one that is used comes first."""
-        both = (self._primary, self._fallback)
+        both = (self.primary, self.fallback)
         yield from (one for one in (both if not self.is_on_fallback else both[::-1]) if one is not None)
 
     @property
@@ -118,7 +118,7 @@ class ProviderPair:
     @property
     def is_on_fallback(self) -> bool:
         """Whether the fallback is used in the place of the first provider."""
-        return self._primary is not None and self._primary.health.now.left is not None
+        return self.primary is not None and self.primary.health.now.left is not None
 
     @property
     def wanted(self) -> Identity | None:
@@ -128,16 +128,6 @@ class ProviderPair:
     def member_of(self, space: Space) -> RunningProvider | None:
         """The provider whose vectors are of a space."""
         return next((one for one in self.members if one.space == space), None)
-
-    @property
-    def primary(self) -> RunningProvider | None:
-        """The provider that the settings mean."""
-        return self._primary
-
-    @property
-    def fallback(self) -> RunningProvider | None:
-        """Its fallback."""
-        return self._fallback
 
     # --- in words
 
@@ -168,7 +158,7 @@ class ProviderPair:
     @property
     def why_fallback(self) -> str | None:
         """Why the fallback is used instead of its provider; None: it is not."""
-        primary = self._primary
+        primary = self.primary
         if primary is None or (left := primary.health.now.left) is None:
             return None
         if not primary.health.returns:
@@ -180,7 +170,7 @@ class ProviderPair:
     def instead_of(self) -> tuple[str, str] | None:
         """The provider that the settings name and that could not be had, and why; None: the one they name is there."""
         wanted = self.settings.provider
-        if wanted in {"auto", "none"} or self._primary is None or self.choice.fallback is not None:
+        if wanted in {"auto", "none"} or self.primary is None or self.choice.fallback is not None:
             return None
         passed_over = next((one for one in self.choice.passed_over if one.provider == wanted), None)
         return None if passed_over is None else (wanted, passed_over.reason)

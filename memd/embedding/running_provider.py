@@ -83,6 +83,13 @@ class RunningProvider:
             standby: Its fallback; None: there is none.
         """
         self.candidate = candidate
+        self.host: str | None = None  # that texts are sent to; None: they stay on this machine
+        self.query_timeout_s: float | None = None  # that a question may take; None: nothing is configured
+        if isinstance(candidate, ProviderSpec):
+            self.name, self.model = candidate.provider, candidate.model
+            self.host, self.query_timeout_s = candidate.account.host, candidate.query_timeout_s
+        else:
+            self.name, self.model = candidate.identity.provider, candidate.identity.model
         self.provider: Provider | None = None  # None: what its model is like is not known yet
         self.questions: QuestionQueue | None = None
         self.queue: EmbeddingQueue | None = None
@@ -102,29 +109,6 @@ class RunningProvider:
         self._untaken: Provider | None = None  # of a model that was identified, and not used yet
 
     @property
-    def name(self) -> str:
-        """Name of the provider in the configuration."""
-        return (
-            self.candidate.provider
-            if isinstance(self.candidate, ProviderSpec)
-            else self.candidate.identity.provider
-        )
-
-    @property
-    def model(self) -> str:
-        """Name of its model."""
-        return (
-            self.candidate.model
-            if isinstance(self.candidate, ProviderSpec)
-            else self.candidate.identity.model
-        )
-
-    @property
-    def host(self) -> str | None:
-        """The host that texts are sent to; None: they stay on this machine."""
-        return self.candidate.account.host if isinstance(self.candidate, ProviderSpec) else None
-
-    @property
     def identity(self) -> Identity | None:
         """The identity of its vectors; None: its model is not known yet."""
         return None if self.provider is None else self.provider.identity
@@ -133,11 +117,6 @@ class RunningProvider:
     def space(self) -> Space | None:
         """The space of its vectors; None: its model is not known yet."""
         return None if self.queue is None else self.queue.known.space
-
-    @property
-    def query_timeout_s(self) -> float | None:
-        """Seconds that a question may take; None: nothing is configured."""
-        return self.candidate.query_timeout_s if isinstance(self.candidate, ProviderSpec) else None
 
     @property
     def worker_pid(self) -> int | None:

@@ -183,13 +183,13 @@ class RebuildPermission:
             force: Whether every chunk is embedded again, cached or not.
         """
         queue = self._queues.queue(wanted.space)
-        if queue is None or not queue.asks_before(sys.maxsize):
+        if queue is None or not queue.confirmations.asks_before(sys.maxsize):
             yield
             return
         self.asked = queue
         try:
             price = await self._estimate.of_rebuild(force=force)
-            async with queue.permitted(self._agent, price.to_embed, price.tokens):
+            async with queue.confirmations.permitted(self._agent, price.to_embed, price.tokens):
                 self.asked = None
                 yield
         finally:

@@ -81,7 +81,9 @@ class ModelFollower:
         rebuilder = self._rebuilder
         is_kept = rebuilder.reason is None or rebuilder.trouble is not None or rebuilder.changes_space
         queue = self._queues.queue(self._index.space)
-        if queue is not None and (is_kept or queue.awaits_permission(self._agent)):
+        if queue is not None and (
+            is_kept or queue.confirmations.asked_before_rebuild(self._agent) is not None
+        ):
             self._queues.serve(queue, self._index)
 
     async def run(self) -> None:
@@ -118,7 +120,7 @@ class ModelFollower:
         await self._queues.leave(but={used, beside})
         asked = self._permission.asked
         if asked is not None and providers.queue(asked.known.space) is not asked:
-            self._rebuilder.begin_again()  # nobody can tell that queue any more that it may
+            self._rebuilder.give_up()  # nobody can tell that queue any more that it may
 
     async def _let_rest(self) -> None:
         """Have nothing embedded, here or in an index beside that is for another model."""

@@ -123,7 +123,7 @@ class Rebuilder:
         """The index has the vectors that are wanted; what is being built for others is given up."""
         self._aim_at(fingerprint, None)
         if self.reason is None:
-            self._give_up()
+            self.give_up()
             self.trouble = None
             self._hurried.set()  # no attempt is waited for
 
@@ -131,15 +131,12 @@ class Rebuilder:
         is_other = self._fingerprint != fingerprint
         self._fingerprint, self._space_reason = fingerprint, reason
         if is_other:
-            self._give_up()
+            self.give_up()
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Give up what is being built; if it is still wanted, it is built from the beginning."""
         if self._attempt is not None and self._swapping is None:
             self._attempt.cancel()
-
-    def begin_again(self) -> None:
-        """Give up what is being built, and build it from the beginning."""
-        self._give_up()
 
     def hurry(self) -> None:
         """What failed is to be tried again now."""
@@ -259,14 +256,11 @@ class Rebuilder:
             with contextlib.nullcontext() if cache is None else cache.needed():
                 if cache is not None:
                     await self._prepare(cache, target.space)
-                await self._build(target)
+                await rebuild(
+                    self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
+                )
         if self._is_forgotten or target.space is None or cache is None:  # else it was wished again meanwhile
             self._embed_again = self._is_forgotten = False
-
-    async def _build(self, target: Fingerprint) -> None:
-        await rebuild(
-            self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
-        )
 
     async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:
         if not self._embed_again or space is None:

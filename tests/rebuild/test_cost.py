@@ -99,6 +99,10 @@ class Queue:
         self.confirmed = asyncio.Event()
         self._asks = asks
 
+    @property
+    def confirmations(self) -> Self:
+        return self
+
     def asks_before(self, _: int) -> bool:
         return self._asks
 

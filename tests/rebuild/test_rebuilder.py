@@ -290,7 +290,7 @@ class Course:
             case "keyword":
                 self.index.damage.report_keyword("malformed")
             case "begin again":
-                self.rebuilder.begin_again()
+                self.rebuilder.give_up()
             case _:
                 self.rebuilder.hurry()
 

@@ -1,9 +1,8 @@
 """The requests that are under way to one provider, for all agents that it embeds for, and the order in which they are sent."""
 
 import asyncio
-import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
@@ -52,15 +51,6 @@ class FairSlots:
         """Leave a place to the next."""
         self._taken -= 1
         self._fill()
-
-    @contextlib.asynccontextmanager
-    async def turn(self, who: str, *, quick: bool) -> AsyncIterator[None]:
-        """Have a place for as long as the block takes; the arguments are those of take."""
-        await self.take(who, quick=quick)
-        try:
-            yield
-        finally:
-            self.give_back()
 
     def hurry(self, who: str) -> None:
         """Let somebody who waits in the long queue wait in the quick one instead."""

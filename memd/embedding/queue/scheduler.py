@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 
 import structlog
 
@@ -84,7 +83,7 @@ class EmbeddingQueue:
         self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
         self._bound = bound
         self._has_cache_failed = False  # and that was logged
-        self._confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
+        self.confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
         self._results = ResultWriter(self.known, self._progress)
         self._slots = RequestSlots(
             self._backlogs,
@@ -130,7 +129,7 @@ class EmbeddingQueue:
         if self._switches.of(agent).paused:
             return Paused()
         backlog = self._backlogs.get(agent)
-        asked = self._confirmations.asked_before_rebuild(agent) or (
+        asked = self.confirmations.asked_before_rebuild(agent) or (
             None if backlog is None else backlog.unconfirmed
         )
         if asked is not None:
@@ -213,18 +212,6 @@ class EmbeddingQueue:
         finally:
             self._progress.notify()
             self._wake_all()
-
-    def asks_before(self, texts: int) -> bool:
-        """Whether so many texts would have to be confirmed."""
-        return self._confirmations.asks_before(texts)
-
-    def awaits_permission(self, agent: str) -> bool:
-        """Whether an index is not built anew yet because a person has not confirmed what it costs."""
-        return self._confirmations.asked_before_rebuild(agent) is not None
-
-    def permitted(self, agent: str, texts: int, tokens: int) -> AbstractAsyncContextManager[None]:
-        """See CostConfirmations.permitted."""
-        return self._confirmations.permitted(agent, texts, tokens)
 
     # --- agents
 
@@ -362,7 +349,7 @@ class EmbeddingQueue:
         if (
             not backlog.is_idle
             or (await backlog.source.index.counts()).waiting
-            or self._confirmations.is_in_use(backlog.agent)
+            or self.confirmations.is_in_use(backlog.agent)
         ):
             return
         backlog.unconfirmed = None
@@ -461,7 +448,7 @@ class EmbeddingQueue:
             counts = await source.index.counts()
             backlog.open = max(len(backlog.ahead), counts.texts - len(backlog.held) - len(backlog.out))
             before = backlog.unconfirmed
-            backlog.unconfirmed = await self._confirmations.wanted(backlog, counts.texts)
+            backlog.unconfirmed = await self.confirmations.wanted(backlog, counts.texts)
             if before is None:
                 backlog.asked_at = self._clock()
             if backlog.unconfirmed != before:

@@ -5,7 +5,7 @@ import numpy as np
 
 from memd.providers import calibration as probe
 from memd.providers.calibration import Bias, centred
-from memd.providers.provider import Calibration, Vector, Vectors
+from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote.dialect import TextRole
 from memd.providers.remote.retrying_client import INDEXING, RetryingClient, RetryPolicy
 from memd.providers.remote.split_requests import pieces, requests, whole
@@ -44,9 +44,13 @@ async def identify(
     is_same = has_bias = False
     if before is not None:
         [first] = await _embed(client, probe.ANSWERS[:1], TextRole.DOCUMENT, None, retries)
-        is_same = probe.same_model(_vector(before.probe), first)
+        is_same = probe.same_model(np.frombuffer(before.probe, "<f4"), first)
         # Before there were versions, nobody had asked whether there is a bias.
-        has_bias = is_same and before.version > 0 and _is_current(before.bias)
+        has_bias = (
+            is_same
+            and before.version > 0
+            and (before.bias is None or before.bias.measured[0] == probe.CENTRING_VERSION)
+        )
         if has_bias and before.version == probe.PROBE_VERSION:
             return before
     answers = await _embed(client, probe.ANSWERS, TextRole.DOCUMENT, None, retries)
@@ -66,10 +70,6 @@ async def identify(
     )
 
 
-def _is_current(bias: Bias | None) -> bool:
-    return bias is None or bias.measured[0] == probe.CENTRING_VERSION
-
-
 async def _embed(
     client: RetryingClient,
     texts: tuple[str, ...],
@@ -84,7 +84,3 @@ async def _embed(
         rows.append(await client.ask(sent, side, dimensions=dimensions, timeout_s=TIMEOUT_S, retries=retries))
         dimensions = rows[0].shape[1]
     return whole(some, np.concatenate(rows), len(texts))
-
-
-def _vector(stored: bytes) -> Vector:
-    return np.frombuffer(stored, "<f4")

@@ -69,7 +69,7 @@ async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:
         asks=[
             agent.id
             for agent, cost in zip(agents, costs, strict=True)
-            if agent.queue is not None and agent.queue.asks_before(cost.to_embed)
+            if agent.queue is not None and agent.queue.confirmations.asks_before(cost.to_embed)
         ],
     )
 

@@ -1,10 +1,22 @@
 """Slots are given in turn, and to short work first."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from memd.embedding.queue.in_flight import FairSlots
+
+
+@asynccontextmanager
+async def turn(slots: FairSlots, who: str, *, quick: bool) -> AsyncIterator[None]:
+    """Have a slot for as long as the block takes."""
+    await slots.take(who, quick=quick)
+    try:
+        yield
+    finally:
+        slots.give_back()
 
 
 class Line:
@@ -17,7 +29,7 @@ class Line:
 
     async def come(self, who: str, *, quick: bool = False) -> None:
         async def have() -> None:
-            async with self.turns.turn(who, quick=quick):
+            async with turn(self.turns, who, quick=quick):
                 self.had.append(who)
 
         self.tasks[who] = asyncio.create_task(have())
@@ -42,7 +54,7 @@ class Line:
 async def test_the_quick_go_first_and_not_always(coming: str, order: str) -> None:
     """In the order they came, capitals in a hurry."""
     line = Line()
-    async with line.turns.turn("first", quick=False):
+    async with turn(line.turns, "first", quick=False):
         for who in coming:
             await line.come(who, quick=who.isupper())
         assert line.had == []
@@ -56,7 +68,7 @@ async def test_one_at_a_time() -> None:
 
     async def have(number: int) -> None:
         nonlocal inside
-        async with turns.turn(str(number), quick=number % 3 == 0):
+        async with turn(turns, str(number), quick=number % 3 == 0):
             inside += 1
             assert inside == 1
             await asyncio.sleep(0)
@@ -68,7 +80,7 @@ async def test_one_at_a_time() -> None:
 async def test_who_is_hurried_goes_before_the_others() -> None:
     """From the long queue into the quick one; somebody who does not wait is not disturbed."""
     line = Line()
-    async with line.turns.turn("first", quick=False):
+    async with turn(line.turns, "first", quick=False):
         for who in "abc":
             await line.come(who)
         line.turns.hurry("c")
@@ -80,7 +92,7 @@ async def test_who_is_hurried_goes_before_the_others() -> None:
 async def test_who_gives_up_passes_the_place_on() -> None:
     """Cancelled while waiting, after being hurried, or in the moment of getting it: the others have their turn."""
     line = Line()
-    async with line.turns.turn("first", quick=False):
+    async with turn(line.turns, "first", quick=False):
         for who in "abcd":
             await line.come(who)
         line.turns.hurry("d")
@@ -115,7 +127,7 @@ async def test_all_may_go_at_once() -> None:
 
 
 async def _stay(turns: FairSlots) -> None:
-    async with turns.turn("forever", quick=False):
+    async with turn(turns, "forever", quick=False):
         await asyncio.Event().wait()
 
 
@@ -123,9 +135,9 @@ async def test_a_failure_passes_the_place_on() -> None:
     """Whatever happens in the place, it is free afterwards."""
     turns = FairSlots()
     with pytest.raises(ZeroDivisionError):
-        async with turns.turn("a", quick=True):
+        async with turn(turns, "a", quick=True):
             raise ZeroDivisionError
-    async with asyncio.timeout(60), turns.turn("b", quick=False):
+    async with asyncio.timeout(60), turn(turns, "b", quick=False):
         pass
 
 
@@ -135,7 +147,7 @@ async def test_as_many_go_at_once_as_there_are_places() -> None:
 
     async def have(number: int) -> None:
         nonlocal inside, most
-        async with turns.turn(str(number), quick=number % 3 == 0):
+        async with turn(turns, str(number), quick=number % 3 == 0):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)

@@ -248,7 +248,7 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
     begun: list[int] = []
 
     async def rebuild(texts: int) -> None:
-        async with queue.permitted("main", texts, 400 * texts):
+        async with queue.confirmations.permitted("main", texts, 400 * texts):
             begun.append(texts)
 
     await rebuild(20)
