@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memd.runtime.interrupts import end_quietly
-from memd.runtime.standard_streams import open_streams
+from memd.runtime.startup import end_quietly, open_streams
 from memd.version import VERSION
 
 

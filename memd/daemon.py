@@ -29,8 +29,7 @@ from memd.providers.choose import choose_here
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify
 from memd.runtime.log_file import LogFile
-from memd.runtime.msgspec_warmup import learn_types
-from memd.runtime.signals import SignalAction, Signals
+from memd.runtime.process import SignalAction, Signals, learn_types
 from memd.runtime.threads import ResourceShortage, Threads
 from memd.server import listening_socket
 from memd.server.acceptor import answering, most_agents

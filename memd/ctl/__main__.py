@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from memd.runtime.interrupts import STATUS, quiet
+from memd.runtime.startup import STATUS, quiet
 
 
 def main(argv: Sequence[str] | None = None) -> int:

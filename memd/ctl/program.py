@@ -12,7 +12,7 @@ from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, failure_fo
 from memd.ctl.output.terminal import Outcome, Screen, process_screen
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
-from memd.runtime.standard_streams import open_streams
+from memd.runtime.startup import open_streams
 from memd_client.errors import MemdClientError
 
 _MODULES = {

@@ -14,8 +14,8 @@ from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.logs import SlowLog
 from memd.runtime.safe_traceback import told
-from memd.runtime.slow_log import SlowLog
 from memd.runtime.ticks import Clock
 from memd.runtime.timing import TimeTrace, in_ms
 from memd.store.errors import StoreDamaged, StoreUnavailable

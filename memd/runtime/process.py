@@ -1,4 +1,4 @@
-"""What a daemon asks of its own process: its places, limits, collector, umask, an event loop, and an end in time."""
+"""What a daemon asks of its own process: places, limits, collector, umask, an event loop, signals, and an end in time."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,8 @@ import signal
 import socket as socketlib
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,66 @@ def end_in_time() -> None:
     except RuntimeError:  # no thread is to be had: then the kernel ends it, by SIGALRM
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, STOP_S)
+
+
+class SignalAction(Enum):
+    """What a signal, or a client, asks the daemon to do."""
+
+    STOP = auto()  # SIGTERM, SIGINT
+    RELOAD = auto()  # SIGHUP
+
+
+class Signals:
+    """The requested actions, in the order of their arrival."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_stop: Callable[[], None] | None = None) -> None:
+        """Listen from now on; call it on the loop of the main thread.
+
+        Args:
+            loop: Of the main thread.
+            on_stop: Called as soon as a stop is requested, whether or not a task waits for the next action.
+        """
+        self._wishes: asyncio.Queue[SignalAction] = asyncio.Queue()
+        self._on_stop = on_stop
+        for number, wish in (
+            (signal.SIGTERM, SignalAction.STOP),
+            (signal.SIGINT, SignalAction.STOP),
+            (signal.SIGHUP, SignalAction.RELOAD),
+        ):
+            loop.add_signal_handler(number, self.want, wish)
+
+    def want(self, wish: SignalAction) -> None:
+        """Request an action after those that wait."""
+        self._wishes.put_nowait(wish)
+        if wish is SignalAction.STOP and self._on_stop is not None:
+            self._on_stop()
+
+    async def next(self) -> SignalAction:
+        """Wait for the next action; several reloads in a row are one."""
+        wish = await self._wishes.get()
+        while wish is SignalAction.RELOAD and not self._wishes.empty():
+            wish = self._wishes.get_nowait()
+        return wish
+
+
+_OURS = ("memd", "memd_client")
+
+
+def learn_types() -> None:
+    """Have msgspec inspect all structs of memd that are imported by now; call it before there are threads.
+
+    msgspec caches what it knows of a struct in the class, and stores it there before it is complete. A thread that first
+    decodes a struct while another thread does so reads past the end of the cache, and the process crashes (msgspec 0.22,
+    SIGSEGV). Several threads begin at once when a daemon starts with transcripts to read, or with questions that wait.
+    """
+    for kind in list(_below(msgspec.Struct)):
+        if kind.__module__.partition(".")[0] in _OURS:
+            # Of what is only held in memory, some fields are of types that nothing can be decoded to.
+            with contextlib.suppress(TypeError, NameError):
+                msgspec.msgpack.Decoder(kind)
+
+
+def _below(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)

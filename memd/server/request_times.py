@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from memd.runtime.slow_log import SlowLog
+from memd.runtime.logs import SlowLog
 from memd.runtime.ticks import Clock
 from memd.runtime.timing import TimeTrace, in_ms, told
 from memd_client import messages as wire

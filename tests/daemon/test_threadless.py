@@ -11,8 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd import daemon
-from memd.runtime.process import DaemonEventLoop
-from memd.runtime.signals import SignalAction, Signals
+from memd.runtime.process import DaemonEventLoop, SignalAction, Signals
 from memd.runtime.threads import NoThread
 from memd_client import MemdClientError
 from tests.daemon.process import Daemon

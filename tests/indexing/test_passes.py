@@ -23,8 +23,8 @@ from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
+from memd.runtime.logs import SlowLog
 from memd.runtime.safe_traceback import told
-from memd.runtime.slow_log import SlowLog
 from memd.runtime.timing import TimeTrace, spent
 from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable

@@ -1,13 +1,20 @@
+"""The signals of the daemon, and its types of msgspec before there are threads."""
+
+import asyncio
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from memd.runtime.process import SignalAction, Signals
+
 # What a daemon does when it starts: several threads that meet the same struct for the first time.
 _RACE = """
 import sys, threading
 import msgspec
-from memd.runtime.msgspec_warmup import learn_types
+from memd.runtime.process import learn_types
 
 sys.setswitchinterval(1e-6)
 
@@ -45,5 +52,36 @@ def test_threads_that_first_meet_a_type_at_once_do_not_crash(module: str) -> Non
 
 def test_what_nothing_can_be_decoded_to_is_passed_over() -> None:
     """A daemon has some such structs, and learns all others."""
-    program = "import memd.daemon, memd.runtime.msgspec_warmup; memd.runtime.msgspec_warmup.learn_types()"
+    program = "import memd.daemon, memd.runtime.process; memd.runtime.process.learn_types()"
     subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
+
+
+async def test_wishes_come_in_their_order() -> None:
+    """SIGHUP asks for a reload, SIGTERM and SIGINT for the end."""
+    signals = Signals(asyncio.get_running_loop())
+    for number, wish in (
+        (signal.SIGHUP, SignalAction.RELOAD),
+        (signal.SIGTERM, SignalAction.STOP),
+        (signal.SIGINT, SignalAction.STOP),
+    ):
+        os.kill(os.getpid(), number)
+        async with asyncio.timeout(60):
+            assert await signals.next() is wish
+
+
+async def test_a_stop_is_heard_before_anybody_asks() -> None:
+    """What is to happen at once on a stop happens at once, and not on a reload; several reloads are one."""
+    heard: list[str] = []
+    stopping = asyncio.Event()
+
+    def on_stop() -> None:
+        heard.append("stop")
+        stopping.set()
+
+    signals = Signals(asyncio.get_running_loop(), on_stop)
+    for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+    async with asyncio.timeout(60):
+        await stopping.wait()
+        assert heard == ["stop"]
+        assert await signals.next() is SignalAction.STOP

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.runtime import interrupts
+from memd.runtime import startup
 
 _INTERRUPTED = """
 import os, runpy, signal, sys
@@ -62,10 +62,10 @@ def test_an_ignored_signal_stays_ignored_and_a_handler_stays_in_its_place() -> N
     try:
         for handler in (signal.SIG_IGN, signal.SIG_DFL, lambda *_: None):
             signal.signal(signal.SIGINT, handler)
-            assert not interrupts.end_quietly()
+            assert not startup.end_quietly()
             assert signal.getsignal(signal.SIGINT) is handler
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with interrupts.quiet():
+        with startup.quiet():
             assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
