@@ -89,14 +89,14 @@ def _structural_fault(pattern: str) -> str | None:
     Raises:
         ImportError, AttributeError, LookupError, TypeError, ValueError: Python's parser is not what it was.
     """
-    from memd.config.regex_safety import char_sets, exponential, polynomial  # noqa: PLC0415 - of what is private to Python
+    from memd.config import regex_safety  # noqa: PLC0415 - of what is private to Python
 
-    structure = char_sets.parsed(pattern)
+    structure = regex_safety.parsed(pattern)
     if structure.getwidth()[0] == 0:
         return _EMPTY
-    if exponential.is_ambiguous(structure):
+    if regex_safety.is_ambiguous(structure):
         return "repeats what can itself be read in several ways, like (a+)+ or (ab|a|b)+, which can take for ever; bound it, let its parts begin differently, or make the inner repeat possessive (a++)"
-    if polynomial.has_rival_repeats(structure):
+    if regex_safety.has_rival_repeats(structure):
         return "has repeats without a bound that compete for the same signs, like a*a*b, which can take very long; join them, bound one, or make the first possessive (a*+)"
     return None
 

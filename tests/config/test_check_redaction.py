@@ -11,9 +11,7 @@ from hypothesis import example, given
 
 from memd.config.check_redaction import faults, is_plainly_bounded
 from memd.config.load import ConfigError, parse
-from memd.config.regex_safety.char_sets import parsed
-from memd.config.regex_safety.exponential import is_ambiguous
-from memd.config.regex_safety.polynomial import has_rival_repeats
+from memd.config.regex_safety import has_rival_repeats, is_ambiguous, parsed
 from memd.config.settings import Redact, UserRule
 from memd.redact.user_rules import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
@@ -176,11 +174,7 @@ def test_what_is_plainly_bounded_is_so(pattern: str) -> None:
         assert not has_rival_repeats(structure)
 
 
-_PARSING = existing(
-    "memd.config.regex_safety.char_sets",
-    "memd.config.regex_safety.exponential",
-    "memd.config.regex_safety.polynomial",
-)
+_PARSING = existing("memd.config.regex_safety")
 _ELSEWHERE = (
     f"PARSING = {_PARSING}"
     r"""
@@ -194,7 +188,7 @@ from memd.redact.redactor import Redactor
 def of(pattern):
     for name in PARSING:
         sys.modules.pop(name, None)
-        vars(sys.modules.get("memd.config.regex_safety", memd)).pop(name.rpartition(".")[2], None)
+        vars(memd.config).pop(name.rpartition(".")[2], None)
     return [told for _, _, told in faults(Redact(extra=(UserRule(name="x", pattern=pattern),)))]
 
 def check():

@@ -5,7 +5,7 @@ import re
 import string
 from typing import Any, Final
 
-from memd.config.regex_safety.char_sets import ops, parser
+from memd.config.regex_safety import ops, parser
 
 _ANY: Final = string.ascii_letters + string.digits
 _MORE: Final = 20  # signs beyond the least, where a repeat has no bound or a far one

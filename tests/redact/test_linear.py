@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import memd.redact
-from memd.config.regex_safety.char_sets import MANY, REPEATS, ops, parser, parts
-from memd.config.regex_safety.polynomial import has_rival_repeats
+from memd.config.regex_safety import MANY, REPEATS, has_rival_repeats, ops, parser, parts
 from memd.redact.redactor import RULES
 from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
-from memd.config.reload_policy import digest
+from memd.config.reload import digest
 from memd.ctl.atomic_write import Overtaken, write_text
 from memd.ctl.call import Call
 from memd.ctl.commands import indexing

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 import memd
-from memd.config.reload_policy import digest
+from memd.config.reload import digest
 from memd.config.settings import Config
 from memd.ctl.daemon_process import find_holder, is_held
 from memd.ctl.doctor import system

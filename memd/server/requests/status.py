@@ -9,8 +9,7 @@ import msgspec
 import structlog
 
 from memd.agent.agents import Agents, AgentUnavailable, RunningAgent
-from memd.config.reload import Configuration
-from memd.config.reload_policy import digest
+from memd.config.reload import Configuration, digest
 from memd.errors import MemdError
 from memd.maintenance.loop import BackgroundTasks
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus

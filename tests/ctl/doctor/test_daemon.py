@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config.reload_policy import digest
+from memd.config.reload import digest
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.doctor import daemon
 from memd.ctl.doctor.daemon import DaemonProcesses, check

@@ -4,9 +4,7 @@ from time import process_time
 
 import pytest
 
-from memd.config.regex_safety.char_sets import parsed
-from memd.config.regex_safety.exponential import is_ambiguous
-from memd.config.regex_safety.polynomial import has_rival_repeats
+from memd.config.regex_safety import has_rival_repeats, is_ambiguous, parsed
 from tests.bounds import shipped
 
 
@@ -74,7 +72,7 @@ def test_the_search_has_an_end(pattern: str, ambiguous: bool) -> None:
 
 def test_a_pattern_of_so_many_signs_is_looked_through() -> None:
     """And one with a sign more is not."""
-    most = shipped("memd.config.regex_safety.exponential._MOST_STATES")
+    most = shipped("memd.config.regex_safety._MOST_STATES")
     for count, ambiguous in ((most, False), (most + 1, True)):
         signs = "".join(chr(0x4E00 + number) for number in range(count))
         assert is_ambiguous(parsed(f"(?:{signs})+")) is ambiguous
@@ -82,6 +80,6 @@ def test_a_pattern_of_so_many_signs_is_looked_through() -> None:
 
 def test_so_many_repeats_may_stand_apart() -> None:
     """Each with a sign after it; one more takes too long."""
-    most = shipped("memd.config.regex_safety.polynomial.MOST_APART")
+    most = shipped("memd.config.regex_safety.MOST_APART")
     for count, competes in ((most, False), (most + 1, True)):
         assert has_rival_repeats(parsed("".join(f".*{sign}" for sign in "abcdefgh"[:count]))) is competes

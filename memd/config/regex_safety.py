@@ -1,16 +1,131 @@
-"""Whether a regular expression can read the same signs in ever more ways, so that failing takes exponential time. Pure.
+"""Whether a regular expression may take exponential time, or a high power of the length, to fail. Pure.
 
-Each place of the pattern that takes a sign is a state, as in Glushkov's automaton. Where two different ways lead from a
-state back to it over the same signs, every further round doubles the ways to try; else their number has a power of the
-length as its bound. Source: Weber, Seidl: On the degree of ambiguity of finite automata, 1991.
+It is the structure that Python's own parser gives which is looked through. That parser is private to Python: another version
+may keep it elsewhere, or give it another form. So nothing imports this module before there is a pattern to look through, and
+its caller can do without it (memd.config.check_redaction).
+
+Exponential time: each place of the pattern that takes a sign is a state, as in Glushkov's automaton. Where two different ways
+lead from a state back to it over the same signs, every further round doubles the ways to try; else their number has a power
+of the length as its bound. Source: Weber, Seidl: On the degree of ambiguity of finite automata, 1991.
 """
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from memd.config.regex_safety.char_sets import MANY, REPEATS, looks, ops, signs
+__all__ = [
+    "MANY",
+    "REPEATS",
+    "has_rival_repeats",
+    "is_ambiguous",
+    "looks",
+    "ops",
+    "parsed",
+    "parser",
+    "parts",
+    "signs",
+]
+
+MANY = 100
+"""So many repeats are as good as no bound."""
+REPEATS = frozenset({ops.MAX_REPEAT, ops.MIN_REPEAT})
+"""That give back what they took."""
+_LOOKS = frozenset({ops.ASSERT, ops.ASSERT_NOT})
+
+# Signs that are not ASCII stand together: letters and digits, blanks, all others.
+_BEYOND, _WORD, _BLANK, _OTHER = 128, 128, 129, 130
+_BEYOND_ALL = frozenset({_WORD, _BLANK, _OTHER})
+_ALL = frozenset(range(_BEYOND)) | _BEYOND_ALL
+_CATEGORIES: dict[Any, Callable[[str], bool]] = {
+    ops.CATEGORY_DIGIT: str.isdecimal,
+    ops.CATEGORY_SPACE: str.isspace,
+    ops.CATEGORY_WORD: lambda sign: sign.isalnum() or sign == "_",
+    ops.CATEGORY_NOT_DIGIT: lambda sign: not sign.isdecimal(),
+    ops.CATEGORY_NOT_SPACE: lambda sign: not sign.isspace(),
+    ops.CATEGORY_NOT_WORD: lambda sign: not (sign.isalnum() or sign == "_"),
+}
+
+
+def _kind(sign: str) -> int:
+    return _WORD if sign.isalnum() else _BLANK if sign.isspace() else _OTHER
+
+
+def _of_range(bounds: tuple[int, int]) -> frozenset[int]:
+    low, high = bounds
+    return frozenset(range(low, min(high + 1, _BEYOND))) | (_BEYOND_ALL if high >= _BEYOND else frozenset())
+
+
+def _of_category(category: Any) -> frozenset[int]:
+    is_one = _CATEGORIES[category]
+    beyond = ((_WORD, "é"), (_WORD, "٣"), (_BLANK, "\u3000"), (_OTHER, "。"))
+    return frozenset(at for at in range(_BEYOND) if is_one(chr(at))) | frozenset(
+        kind for kind, sign in beyond if is_one(sign)
+    )
+
+
+_OF_ONE_SIGN: dict[Any, Callable[[Any], frozenset[int]]] = {
+    ops.LITERAL: lambda sign: frozenset({sign if sign < _BEYOND else _kind(chr(sign))}),
+    ops.NOT_LITERAL: lambda sign: _ALL - {sign},
+    ops.ANY: lambda _: _ALL - {ord("\n")},
+    ops.RANGE: _of_range,
+    ops.CATEGORY: _of_category,
+}
+
+
+def signs(parsed: Any, ignores_case: bool) -> frozenset[int]:
+    """Which signs a pattern can take; rather too many than too few."""
+    found: set[int] = set()
+    for op, arguments in parsed:
+        if op is ops.IN:
+            negated = arguments[0][0] is ops.NEGATE
+            named = signs(arguments[1:] if negated else arguments, ignores_case)
+            found |= (_ALL - named) | _BEYOND_ALL if negated else named
+        elif op in _OF_ONE_SIGN:
+            found |= _OF_ONE_SIGN[op](arguments)
+        elif op in {ops.GROUPREF, ops.GROUPREF_EXISTS}:
+            found |= _ALL
+        elif op is not ops.AT and op not in _LOOKS:
+            for part in parts(op, arguments):
+                found |= signs(part, ignores_case)
+    if ignores_case:
+        found |= {ord(chr(at).swapcase()) for at in found if at < _BEYOND}
+    return frozenset(found)
+
+
+def parsed(pattern: str) -> Any:
+    """What Python's own parser makes of a pattern, which is known to be one."""
+    return parser.parse(pattern)
+
+
+def looks(parsed: Any) -> Iterator[Any]:
+    """What is looked for around places, which is a pattern of its own each time."""
+    for op, arguments in parsed:
+        for inside in parts(op, arguments):
+            if op in _LOOKS:
+                yield inside
+            else:
+                yield from looks(inside)
+
+
+def parts(op: Any, arguments: Any) -> list[Any]:
+    """The patterns inside of an operation of a parsed pattern."""
+    if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
+        return [arguments[2]]
+    if op is ops.ATOMIC_GROUP:
+        return [arguments]
+    if op in _LOOKS:
+        return [arguments[1]]
+    if op is ops.SUBPATTERN:
+        return [arguments[3]]
+    if op is ops.BRANCH:
+        return list(arguments[1])
+    if op is ops.GROUPREF_EXISTS:
+        return [part for part in arguments[1:] if part is not None]
+    return []
+
 
 _MOST_STATES = 400
 _MOST_STEPS = 200_000  # of the search; what takes more is counted as ambiguous
@@ -235,3 +350,89 @@ def _comes_back(start: int, states: _States, after: list[list[int]], steps: list
                     reached.add(now)
                     waiting.append(now)
     return False
+
+
+def has_rival_repeats(parsed: Any) -> bool:
+    """Whether repeats without a bound follow each other that could each take what the other takes, and then fail.
+
+    Two with nothing between that must be there, or more than MOST_APART of them in all, take time that grows with a
+    high power of the length.
+
+    Args:
+        parsed: What Python's own parser of regular expressions makes of one.
+    """
+    ignores_case = bool(parsed.state.flags & re.IGNORECASE)
+    if any(_rivals(way, ignores_case) for way in _ways(parsed)):
+        return True
+    return any(has_rival_repeats(look) for look in looks(parsed))
+
+
+MOST_APART = 3
+"""So many repeats of the same signs may stand in a pattern, apart: a.*b.*c.*d has three."""
+
+
+def _rivals(way: list[tuple[Any, Any]], ignores_case: bool) -> bool:
+    open_repeats: list[
+        tuple[frozenset[int], int, bool]
+    ] = []  # its signs, how many rivals came before, stands apart
+    is_rival = False
+    for op, arguments in way:
+        if op in REPEATS and arguments[1] > MANY:
+            taken = signs(arguments[2], ignores_case=ignores_case)
+            rivals = [(depth, apart) for known, depth, apart in open_repeats if known & taken]
+            depth = 1 + max((depth for depth, _ in rivals), default=0)
+            is_rival = is_rival or depth > MOST_APART or not all(apart for _, apart in rivals)
+            if arguments[0] > 0:
+                open_repeats = _after(open_repeats, taken)
+            open_repeats.append((taken, depth, False))
+            continue
+        if op in {ops.AT, ops.ASSERT, ops.ASSERT_NOT}:
+            if is_rival:
+                return True
+            continue
+        if _least(op, arguments) > 0:
+            if is_rival:
+                return True
+            open_repeats = _after(open_repeats, signs([(op, arguments)], ignores_case))
+    return False
+
+
+def _after(
+    open_repeats: list[tuple[frozenset[int], int, bool]], taken: frozenset[int]
+) -> list[tuple[frozenset[int], int, bool]]:
+    """Repeats after something that must be there: what they cannot take ends them, else it sets them apart."""
+    return [(known, depth, True) for known, depth, _ in open_repeats if known & taken]
+
+
+_MOST_WAYS = 64
+
+
+def _ways(parsed: Any) -> list[list[tuple[Any, Any]]]:
+    """The sequences that a pattern means, its groups opened and its branches apart, as far as they are not too many."""
+    ways: list[list[tuple[Any, Any]]] = [[]]
+    for op, arguments in parsed:
+        if op is ops.SUBPATTERN:
+            more = _ways(arguments[3])
+        elif op is ops.BRANCH:
+            more = [way for branch in arguments[1] for way in _ways(branch)]
+        elif op in REPEATS and arguments[1] <= MANY and arguments[0] == 0:
+            more = [
+                [(ops.MAX_REPEAT, (0, 1, [part]))] if part[0] not in REPEATS else [part]
+                for part in arguments[2]
+            ]
+            more = [[part for way in more for part in way]]
+        elif op in REPEATS and arguments[1] <= MANY:
+            more = _ways(arguments[2])
+        else:
+            more = [[(op, arguments)]]
+        ways = [way + end for way in ways for end in more][:_MOST_WAYS]
+    return ways
+
+
+def _least(op: Any, arguments: Any) -> int:
+    """How many signs an operation takes at least, 0 or 1."""
+    if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
+        return 1 if arguments[0] > 0 else 0
+    if op is ops.ATOMIC_GROUP:
+        return max((_least(*part) for part in arguments), default=0)
+    return 0 if op in {ops.GROUPREF, ops.GROUPREF_EXISTS} else 1
