@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memd.runtime.ticks import Clock
-from memd.watch.raw_events import EventBatch, Feed, FeedPosition
+from memd.watch.events import EventBatch, Feed, FeedPosition
 from memd.watch.watch_plan import Identity
 
 Linked = tuple[Path, int]  # a file, and its inode: another file may take its place

@@ -19,8 +19,8 @@ import msgspec
 from watchfiles import Change
 
 from memd.runtime.threads import Threads
+from memd.watch.events import EventBatch, FeedBroken, FeedPosition, RawEvent
 from memd.watch.mounts import MountEvents
-from memd.watch.raw_events import EventBatch, FeedBroken, FeedPosition, RawEvent
 from memd.watch.watch_plan import WatchPlan
 
 # From linux/inotify.h.

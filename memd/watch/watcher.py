@@ -21,10 +21,9 @@ from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.ticks import until_next_tick_s
 from memd.text.memory_paths import Root, SessionPaths, only_file
 from memd.watch.event_barrier import EventBarrier, UnwatchedNames
-from memd.watch.filters import FilteredBatch, sight
+from memd.watch.events import EventBatch, Feed, FeedBroken, FilteredBatch, sight
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
-from memd.watch.raw_events import EventBatch, Feed, FeedBroken
 from memd.watch.watch_plan import RootState, WatchPlan, footing_of, identities_of, listable, survey
 from memd.watch.watchfiles_feed import LibraryFeed
 

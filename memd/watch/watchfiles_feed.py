@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import awatch
 
-from memd.watch.raw_events import EventBatch, FeedBroken, RawEvent
+from memd.watch.events import EventBatch, FeedBroken, RawEvent
 from memd.watch.watch_plan import WatchPlan
 
 DEBOUNCE_MS = 50  # events of one moment come together

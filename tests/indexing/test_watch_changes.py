@@ -14,7 +14,7 @@ from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differenc
 from memd.model import Stamp
 from memd.runtime.debounce import Debouncer
 from memd.text.memory_paths import ExtraDirectory, SingleFile
-from memd.watch.raw_events import EventBatch
+from memd.watch.events import EventBatch
 from memd.watch.watch_plan import WatchPlan
 from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth, WatchMethods, watch
 from tests.wait import until_async

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from watchfiles import Change
 
+from memd.watch.events import EventBatch, FeedBroken
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
-from memd.watch.raw_events import EventBatch, FeedBroken
 from memd.watch.watch_plan import RootState, WatchPlan
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}

@@ -18,8 +18,8 @@ from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 from memd.watch.event_barrier import EventBarrier
+from memd.watch.events import EventBatch, Feed, FeedBroken, FeedPosition
 from memd.watch.inotify import InotifyFeed
-from memd.watch.raw_events import EventBatch, Feed, FeedBroken, FeedPosition
 from memd.watch.watch_plan import WatchPlan
 from memd.watch.watcher import (
     Event,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
-from memd.watch.raw_events import EventBatch
+from memd.watch.events import EventBatch
 from memd.watch.watch_plan import RootState, WatchPlan
 from memd.watch.watchfiles_feed import LibraryFeed
 

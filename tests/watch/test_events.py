@@ -6,7 +6,7 @@ import pytest
 from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile, Workspace
-from memd.watch.filters import sight
+from memd.watch.events import sight
 from memd.watch.watch_plan import RootState, WatchPlan
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
