@@ -13,7 +13,7 @@ from memd.model import FoundFile, Turn
 from memd.runtime.threads import Threads
 from memd.runtime.timing import spent
 from memd.sources.safe_open import SourceError
-from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
+from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (
     GrownTranscript,
     Reading,

@@ -18,7 +18,7 @@ from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.open_transcript import growth
-from memd.sources.transcripts.progress import ReadProgress, decoded
+from memd.sources.transcripts.read_position import ReadProgress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import Root

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.sources.transcripts.detect import format_of
+from memd.sources.transcripts.parser import format_of
 from tests.benchmarks.transcripts import AGENTS, lay_out
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from memd.config.load import load
 from memd.rebuild.fingerprint import wanted_fingerprint
-from memd.sources.transcripts.progress import decoded, encoded
+from memd.sources.transcripts.read_position import decoded, encoded
 from memd.store import meta, migrations
 from memd_client import AsyncClient
 from tests.daemon.contents import contents, differences

@@ -54,7 +54,7 @@ from tests.redact import test_redactor  # noqa: E402
 from tests.search import test_query, test_snippet  # noqa: E402
 from tests.server import test_connection  # noqa: E402
 from tests.sources import test_notes  # noqa: E402
-from tests.sources.transcripts import test_lenient_json, test_lines, test_reader, test_turn_builder  # noqa: E402
+from tests.sources.transcripts import test_lenient_json, test_read_position, test_reader, test_turn_builder  # noqa: E402
 
 
 class Property(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ KINDS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
             _with_house(test_fuzz_socket.test_any_request_is_answered),
         ),
         "transcripts": (
-            Property(test_lines.test_pieces_make_no_difference),
+            Property(test_read_position.test_pieces_make_no_difference),
             Property(test_lenient_json.test_what_is_nearly_a_line_is_read_or_counted),
             Property(test_turn_builder.test_many_readings_give_what_one_gives),
             Property(test_turns.test_cutting_on_gives_what_cutting_all_gives),

@@ -15,7 +15,7 @@ from memd.runtime.threads import Threads
 from memd.sources.safe_open import FileMissing, FileUnreadable
 from memd.sources.scan import scan
 from memd.sources.transcripts.format import Learnt
-from memd.sources.transcripts.progress import ReadProgress, mark_of
+from memd.sources.transcripts.read_position import ReadProgress, mark_of
 from memd.store.index import Index
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
 from tests.indexing.transcribed import REDACTOR, apply, held, opened, rules, shelf

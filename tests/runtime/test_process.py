@@ -44,7 +44,7 @@ def raced(module: str) -> int:
     return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
 
 
-@pytest.mark.parametrize("module", ["memd.sources.transcripts.progress", "memd_client.messages"])
+@pytest.mark.parametrize("module", ["memd.sources.transcripts.read_position", "memd_client.messages"])
 def test_threads_that_first_meet_a_type_at_once_do_not_crash(module: str) -> None:
     """It was known before there were threads."""
     assert raced(module) == 0

@@ -95,8 +95,7 @@ def _read(call: Call) -> tuple[bytes, str]:
     """What is in the file, unpacked, and how it is called in messages."""
     from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
     from memd.sources.safe_open import FileUnreadable  # noqa: PLC0415 - as above
-    from memd.sources.transcripts.open_transcript import PACKED_SUFFIX  # noqa: PLC0415 - likewise
-    from memd.sources.transcripts.zstd_stream import unpacked  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.open_transcript import PACKED_SUFFIX, unpacked  # noqa: PLC0415 - likewise
 
     given = call.options.file
     if given == "-":
@@ -127,8 +126,8 @@ class _Said(msgspec.Struct, frozen=True):
 
 def _said(data: bytes, redactor: "Redactor") -> _Said | None:
     """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
-    from memd.sources.transcripts.lines import LineSplitter  # noqa: PLC0415 - likewise
     from memd.sources.transcripts.parser import TranscriptParser  # noqa: PLC0415 - as above
+    from memd.sources.transcripts.read_position import LineSplitter  # noqa: PLC0415 - likewise
     from memd.sources.transcripts.reader import hear_all  # noqa: PLC0415 - likewise
 
     raw, clean = TranscriptParser(None, None), TranscriptParser(None, redactor)

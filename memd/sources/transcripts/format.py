@@ -77,7 +77,7 @@ class Format(msgspec.Struct, frozen=True):
     state in place. A state is a msgspec struct, so that it can be stored between two lines.
     """
 
-    name: str  # as in detect.FORMATS
+    name: str  # as in parser.FORMATS
     State: type[msgspec.Struct]  # State() is the one before the first line
     parse: Callable[
         [bytes, Any], tuple[Event, ...]

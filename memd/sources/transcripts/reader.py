@@ -10,12 +10,17 @@ from memd.model import FoundFile, Stamp, Turn
 from memd.sources.notes import settled
 from memd.sources.safe_open import refusal
 from memd.sources.transcripts.format import Learnt
-from memd.sources.transcripts.lines import LineContinued, LineSplitter
-from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript
+from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
 from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
-from memd.sources.transcripts.progress import EDGE_BYTES, ReadMark, ReadProgress, mark_of
+from memd.sources.transcripts.read_position import (
+    EDGE_BYTES,
+    LineContinued,
+    LineSplitter,
+    ReadMark,
+    ReadProgress,
+    mark_of,
+)
 from memd.sources.transcripts.turn_builder import UnresolvedReference
-from memd.sources.transcripts.zstd_stream import unpacked
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.sources.transcripts.detect import FORMATS
 from memd.sources.transcripts.format import Format
+from memd.sources.transcripts.parser import FORMATS
 from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference
 
 IDS = st.sampled_from("abcd")

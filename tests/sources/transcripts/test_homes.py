@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.sources.transcripts.detect import format_of
 from memd.sources.transcripts.format import Unread
+from memd.sources.transcripts.parser import format_of
 from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference
 from tests.fakes.homes import ClaudeCode, Codex, Gemini, OpenClaw, Spoken
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.sources.transcripts import lenient_json
-from memd.sources.transcripts.detect import FORMATS, format_of
 from memd.sources.transcripts.format import Format, Learnt, Said, Unread
+from memd.sources.transcripts.parser import FORMATS, format_of
 from tests.awkward.transcripts import lines
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events

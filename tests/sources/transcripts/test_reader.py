@@ -19,9 +19,8 @@ from memd.model import Stamp, Turn
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, SourceError
-from memd.sources.transcripts import zstd_stream as packing
-from memd.sources.transcripts.lines import MAX_LINE_BYTES
-from memd.sources.transcripts.progress import EDGE_BYTES, encoded
+from memd.sources.transcripts import open_transcript as packing
+from memd.sources.transcripts.read_position import EDGE_BYTES, MAX_LINE_BYTES, encoded
 from memd.sources.transcripts.reader import read_transcript
 from memd.text.memory_paths import ExtraDirectory, SessionPaths
 from memd.text.tokens import fts_text
@@ -458,9 +457,9 @@ def test_a_bomb_is_refused(packed: Follower, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_small_file_may_not_hold_very_much(packed: Follower) -> None:
     """Even if each line of it is one that somebody may have said."""
     lines = zstandard.compress(said("x" * 1000) * 1000)
-    most = shipped("memd.sources.transcripts.zstd_stream._ALWAYS_BYTES")
+    most = shipped("memd.sources.transcripts.open_transcript._ALWAYS_BYTES")
     packed.file.write_bytes(lines * (most // len(said("x" * 1000) * 1000) + 1))
-    assert packed.file.stat().st_size * shipped("memd.sources.transcripts.zstd_stream._MOST_TIMES") < most
+    assert packed.file.stat().st_size * shipped("memd.sources.transcripts.open_transcript._MOST_TIMES") < most
     with pytest.raises(TooLarge, match=f"{most >> 20} MiB"):
         packed.read()
     packed.file.write_bytes(lines * 20)

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.model import FoundFile, Kind, Stamp, Turn
 from memd.sources.transcripts.parser import TurnRedactor
-from memd.sources.transcripts.progress import ReadProgress, decoded, encoded
+from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (
     GrownTranscript,
     Reading,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.detect import FORMATS, format_of
+from memd.sources.transcripts.parser import FORMATS, format_of
 
 HI = {"role": "user", "content": "hi"}
 LINES = [
