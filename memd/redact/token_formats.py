@@ -25,6 +25,8 @@ _SIGNS: Mapping[str, str] = {
 _EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])")
 # Where a token has no edge before it, as after "%3D" or the colour of a terminal, so many signs stand there at most.
 _GLUED = 3
+# What begins like a token behind one of these is the digest of a file in a list of them.
+_DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _GLUED_ENTROPY = 3.0  # bits a sign; words put together have fewer, or no digit
 
@@ -49,6 +51,8 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         start = at - len(stem(text, at, self.before, _SIGNS[self.signs])) if self.before else at
         is_glued = self.edge and _EDGE.match(text, start) is None
         if is_glued and not (self.glued and len(stem(text, start, _GLUED + 1, _LETTERS)) <= _GLUED):
+            return None
+        if text.endswith(_DIGESTS, max(0, start - 8), start):
             return None
         match = _compiled(self.shape).match(text, start)
         if match is None and self.before:
