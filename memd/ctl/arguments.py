@@ -115,9 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_config(parsers["config"], common)
     _add_logs(parsers["logs"])
-    parsers["redact"].add_argument(
-        "file", metavar="FILE", type=_named, help="a note or a transcript, taken as text; - is stdin"
-    )
+    _add_redact(parsers["redact"])
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)
     _add_hook(parsers["hook"], common)
@@ -125,6 +123,26 @@ def _parser() -> argparse.ArgumentParser:
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )
     return top
+
+
+def _add_redact(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        type=_named,
+        help="a note or a transcript, taken as text; - is stdin",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="name of each secret the rule that finds it, and why"
+    )
+    parser.add_argument(
+        "--scan",
+        metavar="PATH",
+        nargs="+",
+        type=_named,
+        help="any files and directories: where secrets stand; exit status 1 if there are any",
+    )
 
 
 def _common() -> argparse.ArgumentParser:

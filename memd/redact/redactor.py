@@ -44,6 +44,23 @@ RULES: tuple[Rule, ...] = (
 )
 """All built-in rules."""
 
+_REASONS: Mapping[str, str] = {
+    rule.name: reason
+    for rules, reason in (
+        (private_keys.RULES, "a block of a private key"),
+        (headers.RULES, "a header that carries credentials"),
+        (urls.RULES, "credentials in a URL"),
+        (seed_phrases.RULES, "words of a wallet behind what says so"),
+        (assignments.RULES, "the value of a key that says what it holds"),
+        (prose_english.RULES, "a sentence that tells it"),
+        (prose_chinese.RULES, "a sentence that tells it"),
+        (commands.RULES, "an argument of a command that is a password or a token"),
+    )
+    for rule in rules
+} | {
+    row.kind: f"the form that {'many issuers give' if row.vendor == 'any' else f'{row.vendor} gives'} its tokens"
+    for row in token_formats.TOKEN_FORMATS
+}
 Ranked = tuple[tuple[int, Rule], ...]
 
 
@@ -110,6 +127,20 @@ class SecretSpan(msgspec.Struct, frozen=True, gc=False):
     end: int
     kind: str
     rank: int
+
+
+def explained(find: SecretSpan) -> tuple[str, str]:
+    """The name of the rule that found something, and why it is secret; nothing of its value."""
+    if find.rank < len(RULES):
+        name = RULES[find.rank].name
+        return name, _REASONS[name]
+    if find.rank > len(RULES):
+        return find.kind, "a rule in redact.extra"
+    if find.kind == tables.KIND:
+        return "table", "a cell of a column that is named like a secret"
+    if find.kind == "private-key":
+        return "private-key-middle", "lines of base64 and nothing else, as keys have them"
+    return find.kind, "a number of a kind in redact.kinds"
 
 
 class Redactor:

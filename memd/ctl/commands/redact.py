@@ -1,7 +1,8 @@
-"""memd-ctl redact: show what would be taken out of a text."""
+"""memd-ctl redact: show what would be taken out of a text, or where secrets stand in files."""
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,21 +36,48 @@ class RedactedLine(msgspec.Struct, frozen=True):
     text: str  # a long one is cut to what is around the first thing taken out
 
 
+class FoundSecret(msgspec.Struct, frozen=True):
+    """Where something secret stands, and why it is; its value is not told."""
+
+    line: int  # from 1; of a transcript the first line of the turn
+    kind: str
+    rule: str
+    why: str
+
+
+class ScannedFile(msgspec.Struct, frozen=True):
+    """A file with secrets."""
+
+    file: str
+    found: list[FoundSecret]
+
+
 def run_redact(call: Call) -> Outcome:
     """Redact a file as its agent would have it redacted, and print the lines that change."""
     # Two hundred patterns are compiled for it: other commands do without.
     from memd.redact.redactor import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
 
+    if (call.options.file is None) == (call.options.scan is None):
+        raise Failed(
+            "usage",
+            "Either one FILE is needed, or --scan with paths.",
+            "See memd-ctl redact --help.",
+            exit_code=USAGE,
+        )
     settings = _settings(call)
-    data, shown_name = _read(call)
     redactor = Redactor(settings)
+    if call.options.scan is not None:
+        return _scan(call, redactor)
+    data, shown_name = _read(call)
     said = _said(data, redactor)
     if said is None:
         text = _text(data, shown_name)
         redacted = redactor.redact(text)
         lines, counts = list(_lines(text, redacted.text)), dict(redacted.counts)
+        found = list(_found(text, redactor)) if call.options.explain else []
     else:
         lines, counts = list(said.lines), dict(said.counts)
+        found = said.found if call.options.explain else []
     name = "-" if call.options.file == "-" else str(Path(call.options.file).absolute())
     told = {
         "file": name,
@@ -59,7 +87,7 @@ def run_redact(call: Call) -> Outcome:
         "total": sum(counts.values()),
         "counts": counts,
         "lines": lines,
-    }
+    } | ({"found": found} if call.options.explain else {})
     notes: tuple[str, ...] = (
         ()
         if said is None
@@ -67,7 +95,77 @@ def run_redact(call: Call) -> Outcome:
     )
     if settings.mode == "off" or (settings.mode == "sessions" and said is None):
         notes += (_MODES[settings.mode],)
-    return Outcome(told, _told(lines, counts, call), notes)
+    text_told = _told(lines, counts, call)
+    if found:
+        text_told += "\n\n" + "\n".join(
+            f"{one.line}: {one.kind}: rule {one.rule}, {one.why}" for one in found
+        )
+    return Outcome(told, text_told, notes)
+
+
+def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Iterator[FoundSecret]:
+    """What is secret in a text.
+
+    Args:
+        text: The text.
+        redactor: The rules.
+        line: Where all of it stands; None: each stands where the text has it.
+    """
+    from memd.redact.redactor import explained  # noqa: PLC0415 - as above
+
+    number, after = 1, 0
+    for find in redactor.finds(text):
+        number, after = number + text.count("\n", after, find.start), find.start
+        yield FoundSecret(number if line is None else line, find.kind, *explained(find))
+
+
+def _scan(call: Call, redactor: "Redactor") -> Outcome:
+    """Where secrets stand in files of any kind."""
+    files: list[ScannedFile] = []
+    counts: Counter[str] = Counter()
+    read, left_out = 0, 0
+    for path in _files(call):
+        name = str(path)
+        try:
+            found = list(_found(_text(path.read_bytes(), name), redactor))
+        except (OSError, Failed):
+            left_out += 1
+            continue
+        read += 1
+        counts.update(one.kind for one in found)
+        if found:
+            files.append(ScannedFile(name, found))
+    paint = call.screen.paint
+    told = [
+        f"{paint(visible(file.file), 'cyan')}:{one.line}: {one.kind}"
+        + (f": rule {one.rule}, {one.why}" if call.options.explain else "")
+        for file in files
+        for one in file.found
+    ]
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(counts.items()))
+    told.append(
+        f"{counted(sum(counts.values()), 'secret')} in {counted(len(files), 'file')} of {read:,}"
+        + (f": {kinds}." if kinds else ".")
+    )
+    notes = (f"{counted(left_out, 'file')} left out: no text, or not to be read.",) if left_out else ()
+    data = {"read": read, "left_out": left_out, "counts": dict(sorted(counts.items())), "files": files}
+    return Outcome(data, "\n".join(told), notes, exit_code=1 if files else 0)
+
+
+def _files(call: Call) -> Iterator[Path]:
+    """The files that are named, and those below directories that are; not what git keeps for itself."""
+    for given in call.options.scan:
+        path = Path(given)
+        if not path.exists():
+            raise Failed(
+                "not_found", f"{shown(visible(given), call.places.home)} does not exist.", exit_code=NOT_FOUND
+            )
+        if not path.is_dir():
+            yield path
+            continue
+        for top, directories, names in os.walk(path):
+            directories[:] = sorted(name for name in directories if name != ".git")
+            yield from (inner for name in sorted(names) if (inner := Path(top, name)).is_file())
 
 
 def _settings(call: Call) -> Redact:
@@ -122,6 +220,7 @@ class _Said(msgspec.Struct, frozen=True):
     format: str
     lines: list[RedactedLine]
     counts: Mapping[str, int]
+    found: list[FoundSecret]
 
 
 def _said(data: bytes, redactor: "Redactor") -> _Said | None:
@@ -143,7 +242,8 @@ def _said(data: bytes, redactor: "Redactor") -> _Said | None:
     ]
     prefix = "redacted."
     counts = {kind.removeprefix(prefix): n for kind, n in clean.tally.items() if kind.startswith(prefix)}
-    return _Said(clean.format.name, lines, counts)
+    found = [one for turn in raw.fold.turns for one in _found(turn.text, redactor, line=turn.start_line)]
+    return _Said(clean.format.name, lines, counts, found)
 
 
 def _changed(before: str | None, after: str) -> Iterator[str]:

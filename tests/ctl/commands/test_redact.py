@@ -197,3 +197,69 @@ def test_a_turn_of_many_lines_shows_those_that_change(run: Run, home: Path) -> N
         "1: key [REDACTED:github-token]",
         "",
     ]
+
+
+def test_each_secret_is_explained(run: Run, file: Path) -> None:
+    """By its rule and a reason, without its value."""
+    code, out, _ = run("redact", str(file), "--explain")
+    assert code == 0
+    assert out.endswith(
+        "\n2: github-token: rule github-token, the form that GitHub gives its tokens\n"
+        "4: password: rule password-assigned, the value of a key that says what it holds\n"
+        "5: private-key: rule private-key, a block of a private key\n"
+    )
+    found = json.loads(run("redact", str(file), "--explain", "--json").out)["data"]["found"]
+    assert [one["rule"] for one in found] == ["github-token", "password-assigned", "private-key"]
+    assert not any(value in out for value in (_KEY, "hunter2", "MIIEvQ"))
+
+
+def test_what_a_transcript_says_is_explained(run: Run, home: Path) -> None:
+    """By the line of its turn."""
+    lines = (
+        {"type": "session", "version": 3, "id": "a", "timestamp": "2026-02-09T10:00:00Z", "cwd": "/"},
+        {
+            "type": "message",
+            "id": "b",
+            "parentId": None,
+            "timestamp": "2026-02-09T10:00:01Z",
+            "message": {"role": "user", "content": [{"type": "text", "text": f"take {_KEY}"}]},
+        },
+    )
+    (home / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    data = json.loads(run("redact", str(home / "t.jsonl"), "--explain", "--json").out)["data"]
+    assert data["transcript"] is not None
+    assert [(one["line"], one["kind"]) for one in data["found"]] == [(2, "github-token")]
+
+
+def test_a_workspace_is_scanned(run: Run, home: Path, file: Path) -> None:
+    """Where secrets stand, how many of each kind; the exit status says whether there are any."""
+    workspace = home / "work"
+    (workspace / "memory").mkdir(parents=True)
+    (workspace / ".git").mkdir()
+    (workspace / ".git" / "config").write_text(_TEXT, encoding="utf-8")
+    (workspace / "MEMORY.md").write_text("nothing here\n", encoding="utf-8")
+    (workspace / "x.bin").write_bytes(b"\x28\xb5\x2f\xfd\0\0")
+    code, out, err = run("redact", "--scan", str(workspace))
+    assert (code, out) == (0, "0 secrets in 0 files of 1.\n")
+    assert "1 file left out" in err
+    note = workspace / "memory" / "2026-02-09.md"
+    note.write_text(f"# A day\n\nthe key is {_KEY}\n", encoding="utf-8")
+    code, out, _ = run("redact", "--scan", str(workspace), str(file))
+    assert code == 1
+    assert out == (
+        f"{note}:3: github-token\n{file}:2: github-token\n{file}:4: password\n{file}:5: private-key\n"
+        "4 secrets in 2 files of 3: github-token 2, password 1, private-key 1.\n"
+    )
+    data = json.loads(run("redact", "--scan", str(workspace), "--json").out)["data"]
+    assert data["counts"] == {"github-token": 1}
+    assert data["files"][0]["file"] == str(note)
+    assert _KEY not in out
+    assert run("redact", "--scan", str(home / "none")).code == 3
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.md", "--scan", "b.md")])
+def test_one_way_is_chosen(run: Run, arguments: tuple[str, ...]) -> None:
+    """A file, or paths to scan."""
+    code, _, err = run("redact", *arguments)
+    assert code == 2
+    assert "--scan" in err
