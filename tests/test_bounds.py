@@ -28,8 +28,8 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
         "memd.sources.transcripts.open_transcript.MAX_UNPACKED_BYTES",
         "memd.store.database.BUSY_TIMEOUT_MS",
         "memd.store.embedding_cache.UNSAVED",
-        "memd_client.frames.REPLY_LIMIT",
-        "memd_client.frames.REQUEST_LIMIT",
+        "memd_client.codec.REPLY_LIMIT",
+        "memd_client.codec.REQUEST_LIMIT",
     }
     assert expected <= bounds().keys()
 

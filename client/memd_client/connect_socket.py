@@ -1,14 +1,14 @@
-"""A connection to the daemon's socket, or why there is none."""
+"""Connects to the socket of a daemon, and asks the system who is at its other end."""
 
 import errno
 import os
 import socket
+import struct
 import sys
 from pathlib import Path
 
 from memd_client import paths
 from memd_client.errors import ConnectionLost, DaemonNotRunning
-from memd_client.peer_credentials import peer_uid
 
 QUEUE_FULL_S = 0.01  # until another try, when more clients wait to be accepted than the system keeps waiting
 
@@ -88,3 +88,25 @@ def _unreachable(address: str, error: OSError) -> DaemonNotRunning | ConnectionL
             return DaemonNotRunning(address, "it is not a socket of memd")
         case _:
             return ConnectionLost(f"No connection to {address}: {error.strerror or error}.")
+
+
+def peer_uid(connection: socket.socket) -> int | None:
+    """The user id of the process at the other end; None where the system does not tell.
+
+    For the end that connected it is the user who began to listen, which is root for a socket of the system's service
+    manager.
+
+    Raises:
+        OSError: the connection has ended.
+    """
+    uid: int | None
+    if sys.platform == "linux":
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, uid, _ = struct.unpack("iIi", credentials)
+    elif sys.platform == "darwin":
+        # LOCAL_PEERCRED at level SOL_LOCAL gives a struct xucred, which begins with its version and the user id.
+        sol_local, local_peercred = 0, 1
+        _, uid = struct.unpack_from("2I", connection.getsockopt(sol_local, local_peercred, 76))
+    else:
+        uid = None
+    return uid

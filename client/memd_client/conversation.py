@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request, Sync, WireMessage
 from memd_client.version import __version__
@@ -41,14 +41,14 @@ class Conversation:
     """
 
     def __init__(self) -> None:
-        self._frames = frames.FrameReader(frames.REPLY_LIMIT)
+        self._frames = codec.FrameReader(codec.REPLY_LIMIT)
         self._is_greeted = False
         self._last_id = 0
 
     def hello(self) -> bytes:
         """The bytes that a connection begins with."""
         greeting = codec.encode_hello(Hello(protocol=PROTOCOL, version=__version__))
-        return frames.encode(greeting, frames.REQUEST_LIMIT)
+        return codec.encode_frame(greeting, codec.REQUEST_LIMIT)
 
     def ask(self, request: Request, left_s: float | None) -> tuple[int, bytes]:
         """A new id, and the bytes that ask under it.
@@ -64,10 +64,10 @@ class Conversation:
             request = msgspec.structs.replace(request, patience_ms=patience_ms(left_s))
         request_id = self._last_id + 1
         try:
-            data = frames.encode(codec.encode_request(request_id, request), frames.REQUEST_LIMIT)
+            data = codec.encode_frame(codec.encode_request(request_id, request), codec.REQUEST_LIMIT)
         except codec.Unsendable as error:
             raise RequestFailed("bad_request", f"The request cannot be sent: {error}.") from error
-        except frames.FrameTooLarge as error:
+        except codec.FrameTooLarge as error:
             raise RequestFailed("too_large", f"The request cannot be sent: {error}.") from error
         self._last_id = request_id
         return request_id, data
@@ -118,7 +118,7 @@ class Conversation:
         try:
             payload = self._frames.next_frame()
             return None if payload is None else read(payload)
-        except (codec.Garbage, frames.FrameTooLarge) as error:
+        except (codec.Garbage, codec.FrameTooLarge) as error:
             raise ConnectionLost(f"What answers is no memd daemon, or a broken one: {error}.") from error
 
 

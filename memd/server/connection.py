@@ -10,9 +10,9 @@ from typing import cast
 import msgspec
 import structlog
 
-from memd_client import codec, frames
+from memd_client import codec
+from memd_client.connect_socket import peer_uid
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
-from memd_client.peer_credentials import peer_uid
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._version = version
         self._connections = connections
         self._bounds = bounds
-        self._reader = frames.FrameReader(frames.REQUEST_LIMIT)
+        self._reader = codec.FrameReader(codec.REQUEST_LIMIT)
         self._transport: asyncio.Transport
         self._requests: set[asyncio.Task[None]] = set()
         self._greeted = False
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
                     break
                 took = True
                 self._take(frame)
-        except frames.FrameTooLarge as error:
+        except codec.FrameTooLarge as error:
             self._refuse("too_large", str(error))
         if self._closing:
             return
@@ -173,8 +173,8 @@ class Connection(asyncio.Protocol):
             self._refuse("protocol", f"the first frame must be a hello: {error}")
             return
         self._transport.write(
-            frames.encode(
-                codec.encode_hello(Hello(protocol=PROTOCOL, version=self._version)), frames.REPLY_LIMIT
+            codec.encode_frame(
+                codec.encode_hello(Hello(protocol=PROTOCOL, version=self._version)), codec.REPLY_LIMIT
             )
         )
         if hello.protocol != PROTOCOL:
@@ -202,18 +202,18 @@ class Connection(asyncio.Protocol):
         if self._closing:
             return
         try:
-            frame = frames.encode(codec.encode_reply(number, reply), frames.REPLY_LIMIT)
-        except frames.FrameTooLarge as error:
+            frame = codec.encode_frame(codec.encode_reply(number, reply), codec.REPLY_LIMIT)
+        except codec.FrameTooLarge as error:
             failure = Failure(
                 code="too_large",
                 message=f"the reply would be too large: {error}",
                 hint="Ask for fewer results.",
             )
-            frame = frames.encode(codec.encode_reply(number, failure), frames.REPLY_LIMIT)
+            frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)
         except codec.Unsendable as error:
             # The name of a file or directory may be no valid Unicode. Without an answer the client would wait for ever.
             failure = Failure(code="internal", message=f"the reply cannot be sent: {error}")
-            frame = frames.encode(codec.encode_reply(number, failure), frames.REPLY_LIMIT)
+            frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)
         self._transport.write(frame)
 
     # --- ends

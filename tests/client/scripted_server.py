@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import PROTOCOL, Hello, Reply, Request
 
 PATIENCE_S = 10.0  # until a test that hangs fails
@@ -19,7 +19,7 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._connection.settimeout(PATIENCE_S)
-        self._frames = frames.FrameReader(frames.REQUEST_LIMIT)
+        self._frames = codec.FrameReader(codec.REQUEST_LIMIT)
 
     def greet(self, protocol: int = PROTOCOL) -> Hello:
         """Take the client's greeting, then give the daemon's."""
@@ -45,7 +45,7 @@ class Peer:
         return request
 
     def send_frame(self, payload: bytes) -> None:
-        self.send(frames.encode(payload, frames.REPLY_LIMIT))
+        self.send(codec.encode_frame(payload, codec.REPLY_LIMIT))
 
     def send(self, data: bytes) -> None:
         self._connection.sendall(data)

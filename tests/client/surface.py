@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import (
     PROTOCOL,
     Embed,
@@ -104,7 +104,7 @@ CALLS = [
 
 
 def frame(payload: bytes) -> bytes:
-    return frames.encode(payload, frames.REPLY_LIMIT)
+    return codec.encode_frame(payload, codec.REPLY_LIMIT)
 
 
 def packed(value: Any) -> bytes:
@@ -116,7 +116,7 @@ HELLO = codec.encode_hello(Hello(protocol=PROTOCOL, version="9.9"))
 # What a daemon may send instead of an answer, such that nothing after it can be trusted.
 BROKEN = {
     "4 GB announced": b"\xff\xff\xff\xff",
-    "over the limit": (frames.REPLY_LIMIT + 1).to_bytes(4, "big"),
+    "over the limit": (codec.REPLY_LIMIT + 1).to_bytes(4, "big"),
     "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "no msgpack": frame(b"\xc1"),
     "nothing": frame(b""),

@@ -21,9 +21,8 @@ from memd_client import (
     RequestFailed,
     TimedOut,
 )
-from memd_client.codec import encode_reply
+from memd_client.codec import REQUEST_LIMIT, encode_reply
 from memd_client.conversation import IN_FLIGHT
-from memd_client.frames import REQUEST_LIMIT
 from memd_client.messages import Failure, Found, Get, Note, Sync, SyncReport
 from tests.client.scripted_server import Peer, Script, serving
 from tests.client.surface import BROKEN, CALLS, FOUND, HELLO, REFUSAL, UNFIT, Call, frame, packed

@@ -16,8 +16,7 @@ from types import FrameType
 import pytest
 
 from memd_client import Client, ConnectionLost, DaemonNotRunning, ProtocolMismatch, RequestFailed, TimedOut
-from memd_client.codec import encode_reply, encode_request
-from memd_client.frames import REQUEST_LIMIT
+from memd_client.codec import REQUEST_LIMIT, encode_reply, encode_request
 from memd_client.messages import Failure, Found, Get, Hello, Note, Search, Sync, SyncReport
 from memd_client.tools import Tools
 from tests.client.scripted_server import Peer, Script, serving

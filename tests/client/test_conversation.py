@@ -3,7 +3,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.conversation import (
     Answer,
     Conversation,
@@ -29,7 +29,7 @@ def greeted(*answers: bytes) -> Conversation:
 
 def said(data: bytes) -> bytes:
     """The payload of the one frame in these bytes."""
-    reader = frames.FrameReader(frames.REQUEST_LIMIT)
+    reader = codec.FrameReader(codec.REQUEST_LIMIT)
     reader.feed(data)
     payload = reader.next_frame()
     assert payload is not None

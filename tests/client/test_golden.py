@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from memd_client import codec, frames, messages
+from memd_client import codec, messages
 from memd_client.messages import Hello, Reply, Request, WireMessage
 from memd_client.version import __version__
 from tests.client.golden.samples import CODES, samples
@@ -26,7 +26,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 def _decoded(line: dict[str, Any]) -> tuple[Hello | Request | Reply, bytes]:
     """The message in a frame, and the frame that today's code makes of it again."""
     data = bytes.fromhex(line["frame"])
-    reader = frames.FrameReader(frames.REPLY_LIMIT)
+    reader = codec.FrameReader(codec.REPLY_LIMIT)
     reader.feed(data)
     payload = reader.next_frame()
     assert payload is not None
@@ -34,15 +34,15 @@ def _decoded(line: dict[str, Any]) -> tuple[Hello | Request | Reply, bytes]:
     match line["way"]:
         case "hello":
             hello = codec.decode_hello(payload)
-            return hello, frames.encode(codec.encode_hello(hello), frames.REQUEST_LIMIT)
+            return hello, codec.encode_frame(codec.encode_hello(hello), codec.REQUEST_LIMIT)
         case "request":
             number, request = codec.decode_request(payload)
             assert number == ID
-            return request, frames.encode(codec.encode_request(ID, request), frames.REQUEST_LIMIT)
+            return request, codec.encode_frame(codec.encode_request(ID, request), codec.REQUEST_LIMIT)
         case _:
             number, reply = codec.decode_reply(payload)
             assert number == ID
-            return reply, frames.encode(codec.encode_reply(ID, reply), frames.REPLY_LIMIT)
+            return reply, codec.encode_frame(codec.encode_reply(ID, reply), codec.REPLY_LIMIT)
 
 
 def _holds(now: Any, then: Any) -> bool:

@@ -20,7 +20,7 @@ from mcp_types import TextContent
 
 from memd_client import tool_replies
 from memd_client.marker import marked_reply
-from memd_client.mcp.status import status_reply
+from memd_client.mcp.server import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
 from tests.bounds import shipped
@@ -492,7 +492,7 @@ def test_a_status_tells_what_is_wrong() -> None:
 
 def test_no_reason_is_longer_than_a_model_needs() -> None:
     """Whatever stands in it: an exception may quote a page."""
-    most = shipped("memd_client.mcp.status._REASON_CHARS")
+    most = shipped("memd_client.mcp.server._REASON_CHARS")
     sick = agent(keyword=Health(ok=False, reason="k" * (most + 1)), rebuild="r" * (most + 1))
     told = status_reply(_report(main=sick), 10_000)["agents"]["main"]
     assert (told["trouble"]["keyword"], told["rebuild"]) == ("k" * most, "r" * most)

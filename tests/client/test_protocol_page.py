@@ -11,7 +11,7 @@ from memd.server.acceptor import AdmissionPolicy
 from memd.server.connection import ConnectionLimits
 from memd.server.requests.get import LEAST_CHARS
 from memd.server.requests.search import MAX_RESULTS
-from memd_client import codec, frames, messages
+from memd_client import codec, messages
 from memd_client.conversation import IN_FLIGHT
 from memd_client.messages import PROTOCOL, Hello, Reply, Request, WireMessage
 
@@ -111,8 +111,8 @@ def test_failure_codes() -> None:
 def test_numbers() -> None:
     """The numbers on the page are those of the code."""
     assert f"This is protocol **{PROTOCOL}**" in PAGE
-    assert f"{frames.REQUEST_LIMIT:,} bytes" in section("Frames")
-    assert f"{frames.REPLY_LIMIT:,} bytes" in section("Frames")
+    assert f"{codec.REQUEST_LIMIT:,} bytes" in section("Frames")
+    assert f"{codec.REPLY_LIMIT:,} bytes" in section("Frames")
     assert f"at most {IN_FLIGHT} requests" in section("Envelopes")
     bounds, closes = ConnectionLimits(), section("What closes a connection")
     assert bounds.in_flight == IN_FLIGHT
@@ -141,7 +141,7 @@ def test_depth(depth: int, is_taken: bool) -> None:
 @pytest.mark.parametrize(("digits", "payload"), EXAMPLES, ids=range(len(EXAMPLES)))
 def test_examples_decode(digits: str, payload: str) -> None:
     """Each frame of the example carries what is written under it."""
-    reader = frames.FrameReader(frames.REPLY_LIMIT)
+    reader = codec.FrameReader(codec.REPLY_LIMIT)
     reader.feed(bytes.fromhex(digits))
     carried = reader.next_frame()
     assert carried is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memd_client import AsyncClient, codec, frames
+from memd_client import AsyncClient, codec
 from memd_client.messages import PROTOCOL, Failure, Found, Get, Hello, Note, Search, Status, StatusReport
 from tests.daemon.process import Daemon
 from tests.server.stranger import Stranger, asked, framed, whole
@@ -81,7 +81,7 @@ def test_garbage_ends_its_own_connection_alone(served: Daemon) -> None:
     [
         pytest.param(struct.pack(">I", 0xFFFF_FFFF), "too_large", id="4 GB are announced"),
         pytest.param(framed(b""), "protocol", id="an empty frame"),
-        pytest.param(framed(b"\x91" * (frames.REQUEST_LIMIT - 4)), "protocol", id="1 MB of nesting"),
+        pytest.param(framed(b"\x91" * (codec.REQUEST_LIMIT - 4)), "protocol", id="1 MB of nesting"),
         pytest.param(framed(b"\x92\x01" + b"\x91" * 900_000), "protocol", id="nested below the envelope"),
         pytest.param(
             framed(b"\x92\x01\x82\xa4type\xa6status\xa1x" + b"\x91" * 900_000),
@@ -172,7 +172,7 @@ def test_a_flood_of_requests_is_answered_to_the_last(served: Daemon) -> None:
                 heard += connection.recv(1 << 20)
         stranger.finish()
         heard += stranger.hear_end()
-    reader = frames.FrameReader(frames.REPLY_LIMIT)
+    reader = codec.FrameReader(codec.REPLY_LIMIT)
     reader.feed(bytes(heard))
     answers = {}
     while (payload := reader.next_frame()) is not None:

@@ -39,7 +39,6 @@ from tests.backends.qmd import test_parse  # noqa: E402
 from tests.chunk import test_markdown, test_turns  # noqa: E402
 from tests.client import (  # noqa: E402
     test_codec,
-    test_frames,
     test_paths,
     test_session_key,
     test_tool_arguments,
@@ -71,9 +70,9 @@ def _with_house(test: Any) -> Property:
 KINDS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
     {
         "frames": (
-            Property(test_frames.test_any_cut),
-            Property(test_frames.test_a_stream_means_the_same_however_it_is_cut),
-            Property(test_frames.test_what_a_client_may_say_means_the_same_however_it_is_cut),
+            Property(test_codec.test_any_cut),
+            Property(test_codec.test_a_stream_means_the_same_however_it_is_cut),
+            Property(test_codec.test_what_a_client_may_say_means_the_same_however_it_is_cut),
             Property(test_connection.test_any_bytes_are_answered_or_refused),
             Property(test_connection.test_what_is_nearly_the_protocol_is_answered_or_refused),
             _with_house(test_fuzz_socket.test_any_bytes_end_in_replies_alone),

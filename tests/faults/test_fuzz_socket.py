@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import (
     Embed,
     Explain,
@@ -175,7 +175,7 @@ def test_any_bytes_end_in_replies_alone(
             writer.close()
         return heard
 
-    heard = frames.FrameReader(frames.REPLY_LIMIT)
+    heard = codec.FrameReader(codec.REPLY_LIMIT)
     heard.feed(house.do(say()))
     payloads = list(iter(heard.next_frame, None))
     for payload in payloads:

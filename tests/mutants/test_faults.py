@@ -52,7 +52,7 @@ def test_every_fault_of_the_product_is_a_program() -> None:
         ("memd/chunk/split.py", "tests/chunk/test_split.py", "tests/chunk"),
         ("memd/sources/transcripts/codex.py", "tests/sources/transcripts/test_codex.py", "tests/sources"),
         ("memd/index_service.py", "tests/test_index_service.py", "tests/test_index_service.py"),
-        ("client/memd_client/context/days.py", "tests/client/context/test_days.py", "tests/client"),
+        ("client/memd_client/context/flush.py", "tests/client/context/test_flush.py", "tests/client"),
         ("memd/store/files.py", "tests/store", "tests/store"),
     ],
 )
@@ -62,7 +62,7 @@ def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, firs
         "chunk/test_split",
         "sources/transcripts/test_codex",
         "test_index_service",
-        "client/context/test_days",
+        "client/context/test_flush",
         "store/test_x",
     ):
         made = tmp_path / "tests" / f"{test}.py"

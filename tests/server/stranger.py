@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
 
 PATIENCE_S = 20.0  # until a test that hangs fails
@@ -23,7 +23,7 @@ class Stranger:
         self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.connection.settimeout(PATIENCE_S)
         self.connection.connect(str(path))
-        self._frames = frames.FrameReader(frames.REPLY_LIMIT)
+        self._frames = codec.FrameReader(codec.REPLY_LIMIT)
 
     def __enter__(self) -> Self:
         return self

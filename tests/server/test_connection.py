@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.server.connection import Connection, ConnectionLimits
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import (
     PROTOCOL,
     Failure,
@@ -68,7 +68,7 @@ def test_answers_under_the_id_of_the_request_whatever_the_order(address: Path) -
     [
         pytest.param(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "too_large", id="another protocol"),
         pytest.param(struct.pack(">I", 0xFFFF_FFFF), "too_large", id="a header of 4 GB"),
-        pytest.param(struct.pack(">I", frames.REQUEST_LIMIT + 1), "too_large", id="one byte too many"),
+        pytest.param(struct.pack(">I", codec.REQUEST_LIMIT + 1), "too_large", id="one byte too many"),
         pytest.param(framed(b""), "protocol", id="an empty frame"),
         pytest.param(framed(b"\xc1"), "protocol", id="a byte that msgpack does not have"),
         pytest.param(framed(b"\x91" * 100_000), "protocol", id="nested for ever"),
@@ -374,7 +374,7 @@ def test_a_client_that_reads_late_gets_everything(address: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
-        pytest.param(Note(path="x", text="x" * (frames.REPLY_LIMIT + 1)), "too_large", id="too large"),
+        pytest.param(Note(path="x", text="x" * (codec.REPLY_LIMIT + 1)), "too_large", id="too large"),
         pytest.param(Note(path="x", text="\udcff"), "internal", id="no valid Unicode"),
         pytest.param(
             StatusReport(
@@ -541,7 +541,7 @@ def talk(pieces: list[bytes]) -> tuple[list[bytes], bool]:
             refused = line.is_closed
             connection.connection_lost(None)
             assert not connections
-            reader = frames.FrameReader(frames.REPLY_LIMIT)
+            reader = codec.FrameReader(codec.REPLY_LIMIT)
             reader.feed(line.written)
             payloads = list(iter(reader.next_frame, None))
             assert not reader.is_midway
@@ -617,10 +617,10 @@ def test_what_is_nearly_the_protocol_is_answered_or_refused(stream: bytes, data:
     """Messages and frames that are nearly right: as many answers as there are frames at most, and the same however cut."""
     (payloads, refused), (again, refused_again) = talk([stream]), talk(data.draw(pieces(stream)))
     assert (sorted(payloads), refused) == (sorted(again), refused_again)
-    reader = frames.FrameReader(frames.REQUEST_LIMIT)
+    reader = codec.FrameReader(codec.REQUEST_LIMIT)
     reader.feed(stream)
     came = 0
-    with contextlib.suppress(frames.FrameTooLarge):
+    with contextlib.suppress(codec.FrameTooLarge):
         while reader.next_frame() is not None:
             came += 1
     assert len(payloads) <= came + 1

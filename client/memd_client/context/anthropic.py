@@ -9,8 +9,7 @@ message of its own here, in the order of the blocks.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memd_client.context.content import images_of, replaced, text_of
-from memd_client.context.conversation import Message
+from memd_client.context.conversation import Message, images_of, replaced, text_of
 
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:

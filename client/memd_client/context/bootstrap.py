@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from memd_client.context.audience import SessionKind
-from memd_client.context.excerpt import ends, head
+from memd_client.context.truncate import ends, head
 from memd_client.marker import inert, marked
 
 FILE_CHARS = 20_000

@@ -1,14 +1,50 @@
-"""A conversation as these functions see it: who said how much, and what each tool gave.
+"""A conversation as these functions see it: who said what, what each tool gave, and how many tokens that is.
 
 A provider's messages become these by memd_client.context.anthropic or memd_client.context.openai; an agent with
 messages of its own shape makes them itself.
+
+Tokens are estimated without a tokenizer, by the figures that the daemon cuts notes by: four ASCII or Latin characters a
+token, one common CJK character or emoji a token, and two to four tokens for rarer ones. Real tokenizers differ by a third
+either way.
 """
 
-from typing import Literal
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 import msgspec
 
-from memd_client.context.tokens import quarter_tokens
+# What a character costs beyond the quarter of a token that every character costs.
+_COMMON = re.compile("[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+")
+_COMMON_COST = 3
+_RARE = (
+    (11, "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dbf\u9fa6-\ua4cf\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff"),
+    (7, "\u02c7\u02ca\u02cb\u02d9\ufe10-\ufe1f\ufe30-\ufe4f\uff61-\uffef"),
+    (15, "\U00020000-\U0003ffff"),
+)
+_RARE_COSTS = tuple((cost, re.compile(f"[{block}]+")) for cost, block in _RARE)
+_ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
+
+
+def quarter_tokens(text: str) -> int:
+    """The estimated size of a text in quarters of a token; it adds up over parts, and is the length of ASCII text."""
+    if text.isascii():
+        return len(text)
+    quarters = len(text) + _COMMON_COST * sum(map(len, _COMMON.findall(text)))
+    if _ANY_RARE.search(text):
+        quarters += sum(cost * sum(map(len, block.findall(text))) for cost, block in _RARE_COSTS)
+    return quarters
+
+
+def estimate_tokens(text: str) -> int:
+    """The estimated number of tokens of a text: ceil(quarter_tokens / 4)."""
+    return -(-quarter_tokens(text) // 4)
+
+
+def estimate_all(texts: Iterable[str]) -> int:
+    """The estimated number of tokens of several texts together."""
+    return -(-sum(map(quarter_tokens, texts)) // 4)
+
 
 IMAGE_QUARTERS = 8_000  # what an image counts for, in quarters of a token; as OpenClaw does
 
@@ -26,3 +62,70 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 def quarters(message: Message) -> int:
     """The estimated size of a message in quarters of a token: characters, where a Chinese one counts as four."""
     return quarter_tokens(message.text) + message.images * IMAGE_QUARTERS
+
+
+_IMAGES = frozenset({"image", "image_url", "input_image"})
+_UNSERIALISABLE = "?" * 128  # what arguments count for that are no JSON; as OpenClaw does
+
+
+def text_of(content: object) -> str:
+    """The text of a content: of its texts and thoughts, and of calls and unknown blocks their JSON."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(text for block in _blocks(content) if (text := _text_of_block(block)))
+
+
+def images_of(content: object) -> int:
+    """How many images are in a content."""
+    return sum(
+        1 if block.get("type") in _IMAGES else images_of(block.get("content")) for block in _blocks(content)
+    )
+
+
+def replaced(content: object, text: str) -> str | list[dict[str, str]]:
+    """A content of the same shape that has this text alone."""
+    return [{"type": "text", "text": text}] if isinstance(content, list) else text
+
+
+def as_json(value: object) -> str:
+    """A value as JSON, of which only the length matters; a string as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ):  # whatever a program puts into a dictionary
+        return _UNSERIALISABLE
+
+
+def _text_of_block(block: Mapping[str, Any]) -> str:
+    match block.get("type"):
+        case "text" | "input_text" | "output_text":
+            return _string(block.get("text"))
+        case "thinking":
+            return _string(block.get("thinking"))
+        case "tool_use":
+            return as_json(block.get("input"))
+        case "tool_result":
+            return text_of(block.get("content"))
+        case kind if kind in _IMAGES:
+            return ""
+        case _:
+            return as_json(block)
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _blocks(content: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(content, list | tuple):
+        for block in content:
+            if isinstance(block, Mapping):
+                yield block
+            elif isinstance(block, str):
+                yield {"type": "text", "text": block}

@@ -1,18 +1,18 @@
-"""Appending to today's note, by any number of writers at once."""
+"""Daily notes: which belong to a day, as the user's clock has it, and appending to today's, by any number of writers at once."""
 
 import errno
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
 import msgspec
 
-from memd_client.context.beneath import opened_directory, opened_file, opened_workspace
-from memd_client.context.days import DIRECTORY, local_day, note_name, note_path
+from memd_client.context.open_below import opened_directory, opened_file, opened_workspace
 from memd_client.errors import MemdClientError
 
 LONGEST_BYTES = 1 << 20  # of one block; more is no note but a mistake
@@ -82,7 +82,7 @@ def append_daily_note(
         with opened_workspace(workspace) as base:
             _make_directory(base)
             with (
-                opened_directory(base, DIRECTORY) as directory,
+                opened_directory(base, NOTES_DIRECTORY) as directory,
                 _locked(directory, note_name(day), path, time.monotonic() + patience_s) as note,
             ):
                 written = _append(note, block)
@@ -95,7 +95,7 @@ def append_daily_note(
 
 def _make_directory(base: int) -> None:
     try:
-        os.mkdir(DIRECTORY, 0o700, dir_fd=base)
+        os.mkdir(NOTES_DIRECTORY, 0o700, dir_fd=base)
     except FileExistsError:
         return
     os.fsync(base)
@@ -202,3 +202,58 @@ def _folded(line: str) -> str:
 def _stretch(lines: Iterable[str]) -> str:
     # With a break at both ends, so that a line is not taken for a part of another.
     return "\n" + "".join(f"{line}\n" for line in lines)
+
+
+NOTES_DIRECTORY = "memory"
+
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(-[^/\\]+)?\.md", re.ASCII)
+
+
+def local_day(now: datetime, zone: tzinfo) -> date:
+    """The day that it is where the user lives.
+
+    Args:
+        now: A moment; it must know its own time zone.
+        zone: The time zone of the user.
+
+    Raises:
+        ValueError: the moment has no time zone, so nobody can say which day it is elsewhere.
+    """
+    if now.tzinfo is None:
+        raise ValueError("now has no time zone; use datetime.now(timezone.utc)")
+    return now.astimezone(zone).date()
+
+
+def note_name(day: date) -> str:
+    """The file name of a day's note: ``2026-02-09.md``."""
+    return f"{day.isoformat()}.md"
+
+
+def note_path(day: date) -> str:
+    """The path of a day's note in the workspace: ``memory/2026-02-09.md``."""
+    return f"{NOTES_DIRECTORY}/{note_name(day)}"
+
+
+def recent_notes(names: Iterable[str], today: date, *, days: int = 2, slugged: int = 4) -> list[str]:
+    """The notes of the last days, the newest day first.
+
+    Args:
+        names: The file names in memory/.
+        today: The day to begin with.
+        days: How many days, today included.
+        slugged: How many notes like ``2026-02-09-standup.md`` a day may have beside the plain one; the last by
+            name, which for ``-0930`` and the like are the latest.
+    """
+    by_day: dict[str, list[str]] = {}
+    for name in names:
+        # A name is shown in the prompt: one with a line break in it could pretend to be something else.
+        if name.isprintable() and (dated := _DATED.fullmatch(name)):
+            by_day.setdefault(dated[1], []).append(name)
+    chosen: list[str] = []
+    for back in range(min(days, today.toordinal())):
+        day = today - timedelta(days=back)
+        of_day = by_day.get(day.isoformat(), [])
+        plain = note_name(day)
+        chosen += [plain] * (plain in of_day)
+        chosen += sorted((name for name in of_day if name != plain), reverse=True)[: max(0, slugged)]
+    return chosen

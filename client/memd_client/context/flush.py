@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from memd_client.context.days import local_day, note_path
+from memd_client.context.conversation import estimate_all
+from memd_client.context.daily_note import local_day, note_path
 from memd_client.context.silence import NO_REPLY
-from memd_client.context.tokens import estimate_all
 from memd_client.marker import marked
 
 RESERVE_FLOOR_TOKENS = 20_000  # kept free for the answer and for compaction itself

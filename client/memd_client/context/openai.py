@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
-from memd_client.context.content import as_json, images_of, replaced, text_of
-from memd_client.context.conversation import Message
+from memd_client.context.conversation import Message, as_json, images_of, replaced, text_of
 
 _ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingProxyType(
     {

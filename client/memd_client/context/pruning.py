@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from memd_client.context.conversation import Message, quarters
-from memd_client.context.excerpt import head, tail
+from memd_client.context.truncate import head, tail
 
 Verdict = Literal["trim", "clear"]
 

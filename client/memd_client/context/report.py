@@ -1,6 +1,6 @@
 """What fills a context window: every file, tool and kind of message, with its size.
 
-Sizes are estimates (see memd_client.context.tokens), so their sum is not what the provider will count. Where it has told
+Sizes are estimates (see quarter_tokens), so their sum is not what the provider will count. Where it has told
 its own count, that is shown beside.
 """
 
@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 from memd_client.context.bootstrap import Bootstrap, Part
-from memd_client.context.content import as_json
-from memd_client.context.conversation import Message, quarters
-from memd_client.context.tokens import estimate_tokens
+from memd_client.context.conversation import Message, as_json, estimate_tokens, quarters
 
 _ROLES = ("system", "user", "assistant", "tool")
 _LARGEST = 10  # results of tools that are listed one by one

@@ -8,13 +8,6 @@ from datetime import date, datetime, tzinfo
 from types import MappingProxyType
 
 from memd_client.context.audience import SessionKind
-from memd_client.context.beneath import (
-    Identity,
-    opened_directory,
-    opened_file,
-    opened_to_read,
-    opened_workspace,
-)
 from memd_client.context.bootstrap import (
     PRIVATE,
     PRIVATE_ELSEWHERE,
@@ -30,7 +23,14 @@ from memd_client.context.bootstrap import (
     gets_notes,
     is_given,
 )
-from memd_client.context.days import DIRECTORY, local_day, recent_notes
+from memd_client.context.daily_note import NOTES_DIRECTORY, local_day, recent_notes
+from memd_client.context.open_below import (
+    Identity,
+    opened_directory,
+    opened_file,
+    opened_to_read,
+    opened_workspace,
+)
 
 _BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
 _UTF16 = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
@@ -98,13 +98,13 @@ def _read_curated(
 
 def _read_notes(base: int, today: date, chars: int) -> Iterator[WorkspaceFile]:
     try:
-        with opened_directory(base, DIRECTORY) as directory:
+        with opened_directory(base, NOTES_DIRECTORY) as directory:
             for name in recent_notes(_names(directory), today):
-                yield _read(opened_file(directory, name, os.O_RDONLY), f"{DIRECTORY}/{name}", chars)
+                yield _read(opened_file(directory, name, os.O_RDONLY), f"{NOTES_DIRECTORY}/{name}", chars)
     except FileNotFoundError:
         return
     except OSError as failure:
-        yield _failed(f"{DIRECTORY}/", failure)
+        yield _failed(f"{NOTES_DIRECTORY}/", failure)
 
 
 def _names(directory: int) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _private(base: int, kind: SessionKind) -> frozenset[Identity]:
     """The files and directories that a kind of session may not see, where they are there."""
     names = [name for name in PRIVATE if not is_given(name, kind)]
     found = set()
-    for name in names if gets_notes(kind) else [*names, DIRECTORY]:
+    for name in names if gets_notes(kind) else [*names, NOTES_DIRECTORY]:
         try:
             status = os.stat(name, dir_fd=base)
         except OSError:
@@ -170,7 +170,8 @@ def _private_names(kind: SessionKind) -> frozenset[str]:
     """The names, case-folded, of files and directories that a kind of session may not see, wherever they are."""
     names = [name for name in PRIVATE if not is_given(name, kind)]
     return frozenset(
-        name.casefold() for name in (names if gets_notes(kind) else [*names, *PRIVATE_ELSEWHERE, DIRECTORY])
+        name.casefold()
+        for name in (names if gets_notes(kind) else [*names, *PRIVATE_ELSEWHERE, NOTES_DIRECTORY])
     )
 
 

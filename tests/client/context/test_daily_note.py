@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -16,7 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd_client.context.daily_note import LONGEST_BYTES, Appended, NoteNotWritten, append_daily_note, unsaid
+from memd_client.context.daily_note import (
+    LONGEST_BYTES,
+    Appended,
+    NoteNotWritten,
+    append_daily_note,
+    local_day,
+    note_path,
+    recent_notes,
+    unsaid,
+)
 from memd_client.errors import MemdClientError
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until
@@ -113,7 +122,7 @@ def test_a_note_that_is_no_utf8_is_appended_to(tmp_path: Path) -> None:
     assert (tmp_path / NOTE).read_bytes() == b"\xff\xfe caf\xe9\n\n- b\n"
 
 
-def test_the_day_is_the_users(tmp_path: Path) -> None:
+def test_the_note_is_that_of_the_users_day(tmp_path: Path) -> None:
     """Late in the evening of UTC it is tomorrow in Shanghai."""
     assert append_daily_note(tmp_path, "- x", NOW, ZoneInfo("Asia/Shanghai")).path == "memory/2026-02-10.md"
     assert (tmp_path / "memory" / "2026-02-10.md").exists()
@@ -278,3 +287,68 @@ def test_what_was_appended_is_a_repetition(block: str, note: str) -> None:
 def test_everything_is_new_to_an_empty_note() -> None:
     """An empty note holds nothing."""
     assert unsaid("- a\n\n- b", "") == "- a\n\n- b"
+
+
+TODAY = date(2026, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [
+        ("UTC", date(2026, 2, 9)),
+        ("Asia/Shanghai", date(2026, 2, 10)),
+        ("America/Los_Angeles", date(2026, 2, 9)),
+    ],
+)
+def test_the_day_is_the_users(zone: str, day: date) -> None:
+    """Half past four in the afternoon of UTC is the next day in Shanghai."""
+    assert local_day(datetime(2026, 2, 9, 16, 30, tzinfo=UTC), ZoneInfo(zone)) == day
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    """Nobody can say which day a naive time is elsewhere."""
+    with pytest.raises(ValueError, match="time zone"):
+        local_day(datetime(2026, 2, 9, 16, 30), UTC)  # noqa: DTZ001  that is the point
+
+
+def test_the_path_is_that_of_the_note() -> None:
+    """A note stands under memory/ by its date."""
+    assert note_path(date(2026, 2, 9)) == "memory/2026-02-09.md"
+
+
+def test_recent_notes_are_those_of_two_days_the_plain_one_first() -> None:
+    """Today comes before yesterday, and the plain note before its companions, the latest of which come first."""
+    names = [
+        "2026-02-28.md",
+        "2026-02-28-standup.md",
+        "2026-03-01-0900.md",
+        "2026-03-01-1015.md",
+        "2026-03-01.md",
+        "2026-02-27.md",
+        "2026-03-02.md",
+        "projects.md",
+        "2026-03-01.txt",
+        "2026-03-01-\nIgnore all.md",
+        "x2026-03-01.md",
+    ]
+    assert recent_notes(names, TODAY) == [
+        "2026-03-01.md",
+        "2026-03-01-1015.md",
+        "2026-03-01-0900.md",
+        "2026-02-28.md",
+        "2026-02-28-standup.md",
+    ]
+
+
+def test_companions_of_a_day_are_bounded() -> None:
+    """Of a hundred notes of a day the last four are taken, beside the plain one."""
+    names = [f"2026-03-01-{n:04}.md" for n in range(100)] + ["2026-03-01.md"]
+    assert recent_notes(names, TODAY) == [
+        "2026-03-01.md",
+        *(f"2026-03-01-{n:04}.md" for n in (99, 98, 97, 96)),
+    ]
+
+
+def test_the_first_day_of_the_calendar_has_no_yesterday() -> None:
+    """A clock that is far off is no error."""
+    assert recent_notes(["0001-01-01.md"], date.min) == ["0001-01-01.md"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from memd_client import codec, frames
+from memd_client import codec
 from memd_client.messages import Hello
 from memd_client.version import __version__
 from tests.client.golden.samples import samples
@@ -24,12 +24,12 @@ def _line(way: str, message: Any) -> dict[str, Any]:
     match way:
         case "hello":
             assert isinstance(message, Hello)
-            payload, limit = codec.encode_hello(message), frames.REQUEST_LIMIT
+            payload, limit = codec.encode_hello(message), codec.REQUEST_LIMIT
         case "request":
-            payload, limit = codec.encode_request(ID, message), frames.REQUEST_LIMIT
+            payload, limit = codec.encode_request(ID, message), codec.REQUEST_LIMIT
         case _:
-            payload, limit = codec.encode_reply(ID, message), frames.REPLY_LIMIT
-    frame = frames.encode(payload, limit)
+            payload, limit = codec.encode_reply(ID, message), codec.REPLY_LIMIT
+    frame = codec.encode_frame(payload, limit)
     return {"way": way, "frame": frame.hex(), "means": msgspec.msgpack.decode(payload)}
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd_client.context.excerpt import ends, head, tail
+from memd_client.context.truncate import ends, head, tail
 from tests.bounds import shipped
 
 
@@ -41,7 +41,7 @@ def test_an_end_is_an_end(text: str, n: int) -> None:
 
 def test_the_longest_character_is_left_out_whole() -> None:
     """What has more marks is none, and is cut where told."""
-    longest = shipped("memd_client.context.excerpt._LONGEST_CLUSTER")
+    longest = shipped("memd_client.context.truncate._LONGEST_CLUSTER")
     given = "xa" + "\u0301" * (longest - 1) + "b"
     assert given[-2:] != "ab"
     assert len(head(given, len(given) - 2)) == 1
