@@ -109,9 +109,8 @@ class Passes:
         """
         self.last: PassReport | None = None
         self.trouble: str | None = None  # why nothing was written to the store last time
-        self.succeeded = (
-            ChangeNotifier()
-        )  # also where nothing changed: chunks may wait since an earlier life of the daemon
+        # Notified also where nothing changed: chunks may wait since an earlier life of the daemon.
+        self.succeeded = ChangeNotifier()
         self._agent = agent
         self._index = index
         self._pending = pending
@@ -168,9 +167,8 @@ class Passes:
                 done = await self._make(taken, is_short=is_short)
             self._backoff.reset()
             self.trouble = None
-            if (
-                not self._pending.count
-            ):  # else a pass that went in between has failed, and its marks wait for the retry
+            # Where marks are left, a pass that went in between has failed, and they wait for the retry.
+            if not self._pending.count:
                 self._take_back_retry()
             self._note_success(taken, done)
         except FatalError:
@@ -180,9 +178,8 @@ class Passes:
             self._pending.put_back(taken)
             self._index.damage.report(failed)
         except Exception as failure:
-            if not isinstance(
-                failure, (TransientError, MemoryError)
-            ):  # it must be the trouble of no other agent
+            # A failure in the files of one agent must not stop the others.
+            if not isinstance(failure, (TransientError, MemoryError)):
                 log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
             failed = told(failure)
             self._pending.put_back(taken)
@@ -206,9 +203,8 @@ class Passes:
     async def _make(self, taken: TakenChanges, *, is_short: bool) -> PassResult:
         await self._index.settle()
         done = await self._runner.run(taken, partial(self.attempt, is_short=True), is_short=is_short)
-        await (
-            self._index.database.mistrust()
-        )  # afterwards: what is new is found meanwhile, whatever the disk keeps
+        # Only after the pass: what is new is found meanwhile, whatever the disk keeps.
+        await self._index.database.mistrust()
         return done
 
     def _note_success(self, taken: TakenChanges, done: PassResult) -> None:

@@ -211,9 +211,8 @@ class RecentFileCheck:
         self._glance = glance
         self._threads = threads
         self._comparison = PollComparison(look)
-        self._next: dict[
-            object, asyncio.Future[Collection[Path]]
-        ] = {}  # question -> a look that has not begun
+        # Question -> a look that has not begun.
+        self._next: dict[object, asyncio.Future[Collection[Path]]] = {}
 
     def blocked_s(self) -> float:
         """How long the files have not answered."""

@@ -121,9 +121,8 @@ class PassRunner:
         self._unheard: set[Path] = set()  # transcripts that were due meanwhile
         self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
         self._kept: dict[str, BlindReason] = {}  # path -> why the index holds it as it was seen last
-        self._skipped: dict[
-            str, SkipReason
-        ] = {}  # what a scan passed over -> why; another file may have that name in the index
+        # What a scan passed over -> why; another file may have that name in the index.
+        self._skipped: dict[str, SkipReason] = {}
         self._failed: dict[str, SkipReason] = {}  # path -> why it could not be read
         self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
         self._reading: dict[_Pass, tuple[int, int]] = {}  # of each pass that is under way
@@ -293,9 +292,8 @@ class PassRunner:
 
     async def _give_back(self) -> None:
         """To the disk, what the index holds of it without need; where that fails, or somebody reads, the next pass does it."""
-        await self._index.database.checkpoint(
-            wait=False
-        )  # the log may fill the disk: what comes is then written over its beginning
+        # The log may fill the disk: what comes is then written over its beginning.
+        await self._index.database.checkpoint(wait=False)
         while await self._index.database.shrink():
             await self._index.database.checkpoint(wait=False)
         if await self._index.database.empty_log():

@@ -160,9 +160,8 @@ def parse(text: str, today: date | None = None) -> Query:
     read = _read(text)
     quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
     names, words = _named(_QUESTION_WORDS.sub(" ", read))
-    words = _chosen(
-        _telling(words) or _named(read)[1], _MAX_WORDS
-    )  # a question of such words alone asks for them
+    # A question that has such words alone asks for them.
+    words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
     days = days_named(read, today) if today else ()
     names += [_phrase(day.isoformat().split("-")) for day in days]
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)

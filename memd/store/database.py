@@ -87,9 +87,8 @@ class Database:
         self.read_only: str | None = None  # why it can only be read, for now
         self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
         self.unsynced: str | None = None  # why some of what was written may be lost
-        self.copies: tuple[
-            migrations.BackupCopy, ...
-        ] = ()  # of it as it was before it was brought up to date
+        # Copies of the database as it was before it was brought up to date.
+        self.copies: tuple[migrations.BackupCopy, ...] = ()
         self._schema = schema
         self._extension = extension
         self._remakes = remakes
@@ -166,9 +165,8 @@ class Database:
                 migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 if not connection.pragma("user_version"):
-                    connection.pragma(
-                        "auto_vacuum", 2
-                    )  # by request; it has to be said before there is a table
+                    # By request (2): SQLite takes that only before there is a table.
+                    connection.pragma("auto_vacuum", 2)
                 connection.pragma("journal_mode", "wal")
                 # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
                 connection.pragma("synchronous", "normal")
@@ -331,10 +329,9 @@ class Database:
                 "SELECT freelist_count, page_count, auto_vacuum"
                 " FROM pragma_freelist_count, pragma_page_count, pragma_auto_vacuum",
             )
+            # A file that an earlier memd made has another mode; the next rebuild makes another file.
             if free < max(LEFT_FREE, pages // 4) or mode != BY_REQUEST:
-                return (
-                    False  # the latter for a file that an earlier memd made; the next rebuild makes another
-                )
+                return False
             writer.execute(f"PRAGMA incremental_vacuum({LEFT_FREE})").fetchall()
             return True
 

@@ -106,9 +106,8 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
     if not ids:
         return listed(())
     joined = np.concatenate(ids)
-    if (
-        joined[1:] > joined[:-1]
-    ).all():  # as with an edit, whose chunks have the highest ids: 1 ms less of each 60,000
+    # This is so after an edit, whose chunks have the highest ids: 1 ms less of each 60,000.
+    if (joined[1:] > joined[:-1]).all():
         return ListedVector(joined, np.concatenate(kinds))
     order = np.argsort(joined)
     return ListedVector(joined[order], np.concatenate(kinds)[order])

@@ -53,9 +53,8 @@ class EmbeddingStore:
         """
         self.file = file
         self.trouble: str | None = None  # why it is done without
-        self.renewed = (
-            ChangeNotifier()
-        )  # whenever a new file took the place of a damaged one, and lacks what indexes still have
+        # Notified whenever a new file took the place of a damaged one, and lacks what indexes still have.
+        self.renewed = ChangeNotifier()
         self._clock = clock
         self._rng = rng or Random()
         self._needed = 0  # how many indexes are built from it
@@ -64,9 +63,8 @@ class EmbeddingStore:
         self._open_again_at: float | None = 0.0  # None: it is open
         self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
         self._mending = asyncio.Lock()
-        self._vectors: dict[
-            tuple[Space, TextHash], tuple[bytes, float]
-        ] = {}  # not written yet, the oldest first
+        # Vectors that are not written yet, the oldest first.
+        self._vectors: dict[tuple[Space, TextHash], tuple[bytes, float]] = {}
         self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise
         self._written = 0  # vectors, those included that were there before
         # Vectors in the file, less those written by then; None: not counted yet.
@@ -314,9 +312,8 @@ class EmbeddingStore:
             for key, value in saved.items():
                 if unsaved.get(key) is value:
                     del unsaved[key]
-        self._enter(
-            None
-        )  # not before: neither a read nor a prune without a find shows that writing works again
+        # Not before: neither a read nor a prune without a find shows that writing works again.
+        self._enter(None)
 
 
 def _select(

@@ -10,9 +10,8 @@ from memd.runtime.ticks import Clock
 from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
-DOUBTED_S = (
-    7 * 86400.0
-)  # what is that old is forgotten after so long: until then a clock that was ahead has been put right
+# Records older than KEPT_S are forgotten after so long: until then a clock that was ahead has been put right.
+DOUBTED_S = 7 * 86400.0
 
 
 class ProviderStore:
@@ -24,7 +23,7 @@ class ProviderStore:
     """
 
     def __init__(self, store: EmbeddingStore, space: Space, clock: Clock = time.time) -> None:
-        """See the parameters.
+        """Use the records of one space.
 
         Args:
             store: The file.

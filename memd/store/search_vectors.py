@@ -56,9 +56,8 @@ class SearchVectors:
         self._changing = changing
         self._resident = resident
         self._like = like
-        self.held: Held | None = (
-            None  # the vectors, or what is known of those on disk; None: the index has no place for any
-        )
+        # The vectors, or what is known of those on disk; None: the index has no place for any.
+        self.held: Held | None = None
         self._following = Threads(1, f"memd-vectors-{database.file.stem}")
 
     # --- what a search reads

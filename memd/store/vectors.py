@@ -22,9 +22,8 @@ from memd.store.matrix import Matrix, Row
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
 MOST_DIMENSIONS = 8192  # of a column of vec0 0.1; longer vectors are in an ordinary table
-SHADOWS = frozenset(
-    {"vectors_chunks", "vectors_rowids", "vectors_vector_chunks00"}
-)  # in which vec0 keeps its rows
+# In which vec0 keeps its rows.
+SHADOWS = frozenset({"vectors_chunks", "vectors_rowids", "vectors_vector_chunks00"})
 BLOCK_ROWS = 1024  # read at once, as vec0 has them
 PIECE_BYTES = 2 << 20  # of a block of vec0 that are read at once: those of long vectors are large
 NOTHING = -1  # in the place of the id of a chunk
@@ -67,9 +66,8 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
     """Make the table for vectors of so many dimensions, and mend what an opening without sqlite-vec left behind."""
     here = "vectors" if _has_vec0(connection) and dimensions <= MOST_DIMENSIONS else "vectors_plain"
     if here == "vectors" and _dimensions_of_vec0(connection) not in {None, dimensions}:
-        connection.execute(
-            "DROP TABLE vectors"
-        )  # of another model, from before sqlite-vec was gone for a while
+        # The table is of another model, from before sqlite-vec was missing for a while.
+        connection.execute("DROP TABLE vectors")
     present = _tables(connection)
     if here not in present:
         connection.execute(
