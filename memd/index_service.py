@@ -202,7 +202,7 @@ class IndexService:
             self.watcher_note,
             self._rebuild_in_words()
             or ("the index was damaged and is filled anew" if self._is_filled_anew else None),
-            self._parts.passes.trouble or self._parts.rebuilder.trouble,
+            self._parts.passes.trouble or self._parts.rebuilder.failure,
             "; ".join(
                 f"{task} failed: {why}" for task, why in self.background.failed.items() if task != WATCHING
             )
@@ -294,7 +294,7 @@ class IndexService:
                     return
                 continue
             # Another index is being built, with those vectors.
-            trouble = self._parts.rebuilder.trouble or (queue and queue.trouble_of(self._agent))
+            trouble = self._parts.rebuilder.failure or (queue and queue.reason_of(self._agent))
             is_left = queue is not None and queue.only_jobs_left(self._agent)
             progress = self._parts.embedding.progress, self._parts.runner.progress
             if progress != seen:

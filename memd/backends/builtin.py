@@ -129,7 +129,7 @@ class Builtin:
                 ok=False, reason=f"{self._index.extension_trouble}; vectors are compared in memory"
             )
         is_available = providers.is_answering(self._index.space or space_of(providers.wanted))
-        return VectorSearchStatus(available=is_available, reason=None if is_available else providers.trouble)
+        return VectorSearchStatus(available=is_available, reason=None if is_available else providers.reason)
 
     async def close(self) -> None:
         """Nothing: threads without work end by themselves, and the index is the agent's."""

@@ -34,16 +34,16 @@ class ModelInfoStore:
         try:
             content = await self._store.document(_NAME)
             return None if content is None else msgspec.json.decode(content, type=ModelIdentity)
-        except (*_UNUSABLE, msgspec.DecodeError) as trouble:
-            log.warning("embed.portrait_not_read", reason=str(trouble))
+        except (*_UNUSABLE, msgspec.DecodeError) as failure:
+            log.warning("embed.portrait_not_read", reason=str(failure))
             return None
 
     async def keep(self, identity: ModelIdentity) -> None:
         """Keep an identity; a store that fails is logged."""
         try:
             await self._store.put_document(_NAME, msgspec.json.encode(identity))
-        except _UNUSABLE as trouble:
-            log.warning("embed.portrait_not_kept", reason=str(trouble))
+        except _UNUSABLE as failure:
+            log.warning("embed.portrait_not_kept", reason=str(failure))
 
 
 class ModelProbe:

@@ -142,7 +142,7 @@ class ProviderPair:
         return "" if self.used is None else self.used.model
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """Why nothing embeds, or why not what should; None: all is well."""
         used = self.used
         if used is None:

@@ -253,9 +253,9 @@ class AgentProviders:
         return self.pair.model
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """Why nothing embeds, or less well than it could; None: all is well."""
-        return self.pair.trouble
+        return self.pair.reason
 
     def unavailable(self, space: Space | None) -> DegradedPart | None:
         """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
@@ -266,9 +266,9 @@ class AgentProviders:
         if self.settings.provider == "none" or self._running(space) is not None:
             return None
         if not self.embeds:
-            return DegradedPart("provider", self.pair.trouble or "there is no embedding provider")
+            return DegradedPart("provider", self.pair.reason or "there is no embedding provider")
         if self.wanted is None:
-            return DegradedPart("provider", self.pair.trouble or f"{self.pair.name} has not answered yet")
+            return DegradedPart("provider", self.pair.reason or f"{self.pair.name} has not answered yet")
         if space is None:
             return None  # its first vectors are under way
         provider, model, _ = space

@@ -79,7 +79,7 @@ class ModelFollower:
         of another model.
         """
         rebuilder = self._rebuilder
-        is_kept = rebuilder.reason is None or rebuilder.trouble is not None or rebuilder.changes_space
+        is_kept = rebuilder.reason is None or rebuilder.failure is not None or rebuilder.changes_space
         queue = self._queues.queue(self._index.space)
         if queue is not None and (
             is_kept or queue.confirmations.asked_before_rebuild(self._agent) is not None

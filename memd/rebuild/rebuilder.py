@@ -56,7 +56,7 @@ class Rebuilder:
             rng: Source of the jitter of a backoff.
         """
         self.replaced = ChangeNotifier()  # when a new index is in place
-        self.trouble: str | None = None  # why the last attempt failed
+        self.failure: str | None = None  # why the last attempt failed
         self._agent = agent
         self._index = index
         self._fingerprint = fingerprint
@@ -124,7 +124,7 @@ class Rebuilder:
         self._aim_at(fingerprint, None)
         if self.reason is None:
             self.give_up()
-            self.trouble = None
+            self.failure = None
             self._hurried.set()  # no attempt is waited for
 
     def _aim_at(self, fingerprint: Fingerprint, reason: str | None) -> None:
@@ -153,7 +153,7 @@ class Rebuilder:
             version = reported.version
             if self.reason is None:
                 backoff.reset()
-                self.trouble = None
+                self.failure = None
                 await first_of(self._wanted.wait(), reported.since(version))
                 continue
             await self._let_calm_down()
@@ -193,7 +193,7 @@ class Rebuilder:
             return False
         finally:
             self._attempt = self._swapping = None
-        self.trouble = None
+        self.failure = None
         if self._index.damage.mended():
             self._mended_at = time.monotonic()
         if self._wishes == wishes:
@@ -218,14 +218,14 @@ class Rebuilder:
         """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
         if self.reason is None:
             return  # it is wanted no more
-        self.trouble = told(failure)
+        self.failure = told(failure)
         began, free = time.monotonic(), self._free_bytes()
         # What took the room may have given it back already, and there will never be more than now.
         needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes
         while True:
             wait_s = backoff.failed()
             log.warning(
-                "rebuild.retry_scheduled", agent=self._agent, reason=self.trouble, wait_s=round(wait_s, 1)
+                "rebuild.retry_scheduled", agent=self._agent, reason=self.failure, wait_s=round(wait_s, 1)
             )
             hurried = await self._pause(wait_s)
             if hurried or not needs_room or self._free_bytes() > free:

@@ -80,7 +80,7 @@ class Bench:
         self.rebuilder.want("a person wishes it", force=force)
 
         def is_built() -> bool:
-            if self.rebuilder.trouble is not None:
+            if self.rebuilder.failure is not None:
                 self.rebuilder.hurry()  # to wait after a failure is tried without waiting, below
             return self.rebuilder.reason is None
 
@@ -215,7 +215,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
         bench.rebuilder.want("a person wishes it")
-        await until_async(lambda: bench.rebuilder.trouble)
+        await until_async(lambda: bench.rebuilder.failure)
         for _ in range(20):
             await asyncio.to_thread(int)
         assert bench.failures == 1
@@ -325,7 +325,7 @@ class Course:
     def check(self) -> None:
         """What is told of a rebuild is so."""
         if self.rebuilder.reason is None:
-            assert self.rebuilder.trouble is None
+            assert self.rebuilder.failure is None
             assert not self.under_way
 
 

@@ -61,12 +61,12 @@ class Bulk:
         if self._batches is None:
             return None
         if not self._batches.jobs:
-            return self._batches.trouble
+            return self._batches.reason
         where = "a batch job" if self._batches.jobs == 1 else f"{self._batches.jobs} batch jobs"
         texts = f"{where} of {self._batches.claimed:,} texts"
         return f"in {texts}" if self._settings.wait else f"handed over to {texts}"
 
-    def trouble(self, *, use_cache: bool) -> str | None:
+    def reason(self, *, use_cache: bool) -> str | None:
         """Why there are no jobs, though they are configured; None: nothing is in the way."""
         if self._batches is None:
             return None
@@ -74,7 +74,7 @@ class Bulk:
             return "the cache is disabled, and the vectors of a job would have no place"
         if self._known.store.trouble is not None:
             return f"the cache does not work, and the vectors of a job would have no place: {self._known.store.trouble}"
-        return self._batches.trouble
+        return self._batches.reason
 
     def is_wanted(self, waiting: int) -> bool:
         """Whether so many chunks are enough for a job, and jobs are taken."""

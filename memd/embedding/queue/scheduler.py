@@ -119,7 +119,7 @@ class EmbeddingQueue:
         return self._slots.turns.waiting
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """Why nothing is embedded just now, for any agent; None: something is, or could be."""
         passages = self.health.now.passages
         return None if isinstance(passages, Healthy) else passages.reason
@@ -138,7 +138,7 @@ class EmbeddingQueue:
             return backlog.store
         return self.health.now.passages
 
-    def trouble_of(self, agent: str) -> str | None:
+    def reason_of(self, agent: str) -> str | None:
         """Why nothing of an agent is embedded just now."""
         return in_words(self.state_of(agent), agent)
 
@@ -160,7 +160,7 @@ class EmbeddingQueue:
     def eta_s(self, waiting: int) -> float | None:
         """Seconds until so many chunks of an agent are done, at the rate of late, if all others have as many."""
         rate = self._embedder.rate.per_s
-        if not waiting or not rate or self.trouble:
+        if not waiting or not rate or self.reason:
             return None
         sharing = sum(not backlog.is_idle for backlog in self._backlogs.values())
         return waiting * max(1, sharing) / rate
@@ -497,9 +497,9 @@ class EmbeddingQueue:
                 counts = await index.counts()
             if not counts.waiting:
                 return 0, None
-            trouble = self.trouble if backlog is None else self.trouble_of(backlog.agent)
-            if trouble is not None:
-                return counts.waiting, trouble
+            reason = self.reason if backlog is None else self.reason_of(backlog.agent)
+            if reason is not None:
+                return counts.waiting, reason
             is_in_jobs = backlog is not None and backlog.only_jobs_left
             if is_in_jobs and not self.bulk.is_waited_for:
                 return counts.waiting, self.bulk.note

@@ -100,7 +100,7 @@ class BatchClient:
         self.timeouts = timeouts or BatchTimeouts()
         self.clock = clock
         self.rng = rng
-        self.trouble: str | None = None  # why a job that has begun could not be asked about of late
+        self.reason: str | None = None  # why a job that has begun could not be asked about of late
         self._session = session
         self._key = key
 
@@ -176,16 +176,16 @@ class BatchClient:
                 gone_since = self.clock() if gone_since is None else gone_since
                 if not exists or self.clock() - gone_since >= self.timeouts.gone_s:
                     raise
-                self.trouble = str(gone)
+                self.reason = str(gone)
                 await self.wait_after(backoff, gone)
             except (EmbedUnavailable, EmbedTerminal) as failure:
-                self.trouble = str(failure)
+                self.reason = str(failure)
                 if self.clock() - since > self.timeouts.forget_s:
-                    self.trouble = None
+                    self.reason = None
                     raise JobFailed(f"the job could not be asked about for too long ({failure})") from failure
                 await self.wait_after(backoff, failure)
             else:
-                self.trouble = None
+                self.reason = None
                 return answer
 
     async def wait_after(self, backoff: Backoff, failure: MemdError) -> None:

@@ -92,9 +92,9 @@ class BatchRunner:
         )
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """What jobs that are under way wait for, beside the provider's work."""
-        return self._unwritten or self._client.trouble
+        return self._unwritten or self._client.reason
 
     @property
     def jobs(self) -> int:
@@ -146,7 +146,7 @@ class BatchRunner:
         """Put texts into jobs; returns when all are remembered, before any is created.
 
         Those that cannot be in one are left out, and so are those whose vectors are kept. Where a job cannot be
-        remembered, it is not created: trouble says so.
+        remembered, it is not created: reason says so.
         """
         async with self._submitting:
             if not self.is_open:
@@ -363,10 +363,10 @@ class BatchRunner:
                 self._enter(None)
                 return
 
-    def _enter(self, trouble: str | None) -> None:
-        if trouble is not None and trouble != self._unwritten:
-            log.warning("embed.batches_troubled", reason=trouble)
-        self._unwritten = trouble
+    def _enter(self, reason: str | None) -> None:
+        if reason is not None and reason != self._unwritten:
+            log.warning("embed.batches_troubled", reason=reason)
+        self._unwritten = reason
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

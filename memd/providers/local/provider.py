@@ -92,7 +92,7 @@ class LocalProvider:
         self._turn = asyncio.Lock()  # of one text: a short request need not wait for all of a long one
         self._worker: WorkerProcess | None = None
         self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)  # of starts of the worker
-        self._trouble = ""  # the last of them
+        self._reason = ""  # the last of them
         self._not_before = 0.0  # of the loop's clock: no worker is started earlier
         self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
         self._retirement: asyncio.TimerHandle | None = None
@@ -223,7 +223,7 @@ class LocalProvider:
         wait_s = self._not_before - asyncio.get_running_loop().time()
         if wait_s > 0:
             raise EmbedUnavailable(
-                f"The embedding worker {self._trouble}. It is started again in {wait_s:.1f} s."
+                f"The embedding worker {self._reason}. It is started again in {wait_s:.1f} s."
             )
 
     def _blame(self, death: WorkerDied, index: int, text: str) -> EmbedUnavailable | EmbedRejected:
@@ -240,7 +240,7 @@ class LocalProvider:
             return EmbedUnavailable("The embedding provider is closed.")
         wait_s = self._backoff.failed()
         self._not_before = asyncio.get_running_loop().time() + wait_s
-        self._trouble = reason
+        self._reason = reason
         log.warning(
             "embed.worker_failed", reason=reason, failures=self._backoff.failures, wait_s=round(wait_s, 2)
         )

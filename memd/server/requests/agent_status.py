@@ -192,12 +192,12 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
     """Whether an agent's chunks get their vectors."""
     queue = agent.queue
     if queue is None:
-        return wire.Embedding(state="none", reason=agent.providers.trouble)
+        return wire.Embedding(state="none", reason=agent.providers.reason)
     state = queue.state_of(agent.id)
     asked = state if isinstance(state, WaitingForConfirmation) else None
     return wire.Embedding(
         state=_NAMES[type(state)],
-        reason=queue.trouble_of(agent.id) or queue.note_of(agent.id),
+        reason=queue.reason_of(agent.id) or queue.note_of(agent.id),
         next_try_s=queue.next_try_s(agent.id),
         chunks=None if asked is None else asked.chunks,
         tokens=None if asked is None else asked.tokens,
@@ -208,7 +208,7 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
 
 def _provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
     """What is wrong with the provider, or with the store that takes its vectors: what a person asked for is no trouble."""
-    return queue.trouble_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
+    return queue.reason_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 
 def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
@@ -223,7 +223,7 @@ def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
         jobs=bulk.batches.jobs,
         texts=bulk.batches.claimed,
         files_left=bulk.batches.files_left,
-        reason=(bulk.trouble(use_cache=use_cache) if bulk.is_enabled else None) or state.reason,
+        reason=(bulk.reason(use_cache=use_cache) if bulk.is_enabled else None) or state.reason,
         at=state.at,
     )
 
@@ -234,7 +234,7 @@ def provider_health(agent: RunningAgent) -> wire.Health:
         return wire.Health(reason="provider = none")
     queue = agent.queue
     waits = None if queue is None else _provider_trouble(queue, agent.id)
-    reason = agent.providers.trouble or waits
+    reason = agent.providers.reason or waits
     return wire.Health(ok=reason is None, reason=reason)
 
 

@@ -102,8 +102,8 @@ async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassRepor
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
     embedding = [agent for agent in agents if not agent.sync.vectors_rest]
     queues = [(agent.id, agent.queue) for agent in embedding if agent.queue is not None]
-    troubles = [queue.trouble_of(agent_id) for agent_id, queue in queues]
-    troubles += [agent.providers.trouble for agent in embedding if agent.queue is None]
+    troubles = [queue.reason_of(agent_id) for agent_id, queue in queues]
+    troubles += [agent.providers.reason for agent in embedding if agent.queue is None]
     notes = [queue.note_of(agent_id) for agent_id, queue in queues]
     return wire.SyncReport(
         files=sum(count.files for count in counts),

@@ -121,7 +121,7 @@ async def test_what_is_written_while_a_job_runs_is_embedded_at_once(
         at.queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: index.has_vectors)
         assert [seen.texts for seen in server.requests("embed")] == [("just written",)]
-        assert at.queue.trouble_of("main") is None
+        assert at.queue.reason_of("main") is None
         server.batch_outcome = "completed"
         assert await at.queue.wait_for(index) == (0, None)
         await assert_right(index, TEXTS, server)
@@ -185,7 +185,7 @@ async def test_there_are_no_jobs_where_none_are_wanted(
         index = await at.serve(tmp_path, TEXTS, use_cache=use_cache)
         assert await at.queue.wait_for(index) == (0, None)
         assert not server.requests("upload")
-        reason = at.queue.bulk.trouble(use_cache=use_cache)
+        reason = at.queue.bulk.reason(use_cache=use_cache)
         assert (reason is None) == use_cache
         await index.close()
 

@@ -125,7 +125,7 @@ async def test_a_provider_that_is_down_is_asked_again(tmp_path: Path, cache: Emb
         provider.fail_next(0)
         while (await queue.wait_for(index))[0]:
             pass
-    assert queue.trouble is None
+    assert queue.reason is None
     assert (
         queue.eta_s(10) is None
     )  # one text alone, at the end of an outage, is no measure of how fast others come

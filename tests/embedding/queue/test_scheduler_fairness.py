@@ -133,10 +133,10 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
     async with running(queue, failing, sound):
         async with locked(failing, busy_ms=1):
             queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
-            await until_async(lambda: queue.trouble_of("failing"))
+            await until_async(lambda: queue.reason_of("failing"))
             queue.serve(IndexToEmbed("sound", sound, use_cache=use_cache))
             assert await queue.wait_for(sound) == (0, None)
-            assert (queue.trouble, queue.trouble_of("sound")) == (None, None)
+            assert (queue.reason, queue.reason_of("sound")) == (None, None)
             waiting, reason = await queue.wait_for(failing)
             assert waiting == 1
             assert reason
@@ -144,11 +144,11 @@ async def test_a_store_that_fails_holds_up_its_own_agent_alone(
                 queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
                 backlog = queue.backlogs["failing"]
                 await until_async(lambda backlog=backlog: not backlog.anew.is_set())  # type: ignore[misc]
-                await until_async(lambda: queue.trouble_of("failing"))
+                await until_async(lambda: queue.reason_of("failing"))
         queue.serve(IndexToEmbed("failing", failing, use_cache=use_cache))
         await until_async(lambda: failing.has_vectors, 10)
         assert await queue.wait_for(failing) == (0, None)
-        assert queue.trouble_of("failing") is None
+        assert queue.reason_of("failing") is None
         assert sum("failing text" in request for request in provider.requests) <= (1 if use_cache else 2)
 
 
@@ -255,7 +255,7 @@ async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_pa
             assert reason is not None
             assert "ValueError" in reason
             queue.serve(IndexToEmbed("odd", odd, use_cache=True))
-            await until_async(lambda: queue.trouble_of("odd") is None)
+            await until_async(lambda: queue.reason_of("odd") is None)
             assert await queue.wait_for(odd) == (0, None)
     assert [one["agent"] for one in logs if one["event"] == "embed.failed"] == ["odd"]
 
@@ -320,9 +320,9 @@ async def test_a_provider_that_is_down_is_no_trouble_of_one_agent(
     queue = queue_of(provider, cache)
     async with running(queue):
         queue.serve(IndexToEmbed("main", index, use_cache=True))
-        await until_async(lambda: queue.trouble)
-        assert queue.trouble_of("main") == queue.trouble_of("another") == queue.trouble
+        await until_async(lambda: queue.reason)
+        assert queue.reason_of("main") == queue.reason_of("another") == queue.reason
         await index.close()
         with contextlib.suppress(TimeoutError):
             await queue.leave("main")
-        assert queue.trouble is None
+        assert queue.reason is None

@@ -558,10 +558,10 @@ async def test_a_provider_that_is_away_for_a_while_loses_no_job(
     async with batching(name, server.base_url(name), tmp_path / "e.sqlite") as rig:
         await rig.batches.submit(texts)
         if trouble is says.wrong_key:
-            await until_async(lambda: "key" in (rig.batches.trouble or ""), 20)
+            await until_async(lambda: "key" in (rig.batches.reason or ""), 20)
         await until_forgotten(rig)
         assert len(rig.delivered) == 6
-        assert rig.batches.trouble is None
+        assert rig.batches.reason is None
         assert rig.batches.state.failures == 0
     assert len(server.embedded()) == 6
 
@@ -576,7 +576,7 @@ async def test_a_server_that_refuses_connections_loses_no_job(
         await rig.batches.submit(texts)
         await until_async(lambda: len(server.requests("poll")) > 2, 20)
         server.refuse()
-        await until_async(lambda: "cannot be reached" in (rig.batches.trouble or ""), 20)
+        await until_async(lambda: "cannot be reached" in (rig.batches.reason or ""), 20)
         assert all(map(rig.batches.holds, texts))
         server.batch_outcome = "completed"
         server.listen()

@@ -422,7 +422,7 @@ async def test_a_job_that_cannot_be_remembered_is_not_created(
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"begin"})) as rig:
         await rig.batches.submit(texts)
         assert not any(map(rig.batches.holds, texts))
-        assert rig.batches.trouble == (
+        assert rig.batches.reason == (
             "no job is created, since none can be remembered: no room is left on the disk"
         )
         assert not rig.batches.is_open
@@ -458,15 +458,15 @@ async def test_vectors_that_cannot_be_kept_stay_at_the_providers(
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"keep"})) as rig:
         await rig.batches.submit(texts)
-        await until_async(lambda: "wait at the provider's" in (rig.batches.trouble or ""), 20)
+        await until_async(lambda: "wait at the provider's" in (rig.batches.reason or ""), 20)
         assert all(map(rig.batches.holds, texts))
         assert not rig.delivered
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"keep"})) as rig:
-        await until_async(lambda: rig.batches.trouble, 20)
+        await until_async(lambda: rig.batches.reason, 20)
         (await troubled(rig)).steps.clear()
         await until_forgotten(rig)
         assert len(await rig.kept(texts)) == 6
-        assert rig.batches.trouble is None
+        assert rig.batches.reason is None
     assert len(server.embedded()) == 6
 
 
@@ -478,7 +478,7 @@ async def test_a_job_that_cannot_be_forgotten_does_no_harm(server: EmbeddingServ
         await rig.batches.submit(texts)
         await done(rig)
         assert not any(map(rig.batches.holds, texts))
-        await until_async(lambda: "cannot be forgotten" in (rig.batches.trouble or ""), 20)
+        await until_async(lambda: "cannot be forgotten" in (rig.batches.reason or ""), 20)
     async with batching("openai", url, file) as rig:
         assert (rig.batches.jobs, rig.batches.claimed) == (1, 0)
         await until_forgotten(rig)
@@ -542,7 +542,7 @@ async def test_while_the_ledger_cannot_be_read_every_text_is_held(
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {step})) as rig:
         assert all(map(rig.batches.holds, texts | others))
         assert not rig.batches.is_open
-        assert "so none is embedded" in (rig.batches.trouble or "")
+        assert "so none is embedded" in (rig.batches.reason or "")
         (await troubled(rig)).steps.clear()
         await until_async(lambda: rig.batches.is_open, 20)
         assert rig.changes
@@ -558,7 +558,7 @@ async def test_the_ledger_of_a_newer_memd_means_no_jobs(server: EmbeddingServer,
         assert not rig.batches.is_open
         assert not any(map(rig.batches.holds, texts_of(3)))
         assert rig.changes
-        assert "written by a newer memd" in (rig.batches.trouble or "")
+        assert "written by a newer memd" in (rig.batches.reason or "")
 
 
 async def test_a_ledger_that_proves_to_be_of_a_newer_memd_is_waited_for_no_longer(
@@ -573,7 +573,7 @@ async def test_a_ledger_that_proves_to_be_of_a_newer_memd_is_waited_for_no_longe
         await until_async(lambda: rig.changes, 20)
         assert not any(map(rig.batches.holds, texts_of(3)))
         assert not rig.batches.is_open
-        assert "written by a newer memd" in (rig.batches.trouble or "")
+        assert "written by a newer memd" in (rig.batches.reason or "")
         assert ledger.met.count("jobs") == 2
 
 

@@ -14,7 +14,7 @@ def agent_in(state: State | None) -> RunningAgent:
     """An agent whose queue is in a state; None: without a queue."""
     queue = SimpleNamespace(
         state_of=lambda _: state,
-        trouble_of=lambda _: None,
+        reason_of=lambda _: None,
         note_of=lambda _: "a note",
         next_try_s=lambda _: 4.5,
         bulk=SimpleNamespace(batches=None),
@@ -24,7 +24,7 @@ def agent_in(state: State | None) -> RunningAgent:
         SimpleNamespace(
             id="main",
             queue=None if state is None else queue,
-            providers=SimpleNamespace(trouble="provider = none"),
+            providers=SimpleNamespace(reason="provider = none"),
             settings=SimpleNamespace(cache=SimpleNamespace(enabled=True)),
         ),
     )
