@@ -28,7 +28,7 @@ FILES = {
 
 _INSTALLED = """
 import sys, memd
-from memd.ctl.service.unit_files import template
+from memd.ctl.service.supervisor import template
 print(memd.__path__[0])
 sys.stdout.write("".join(map(template, sys.argv[1:])))
 """
