@@ -9,17 +9,9 @@ from memd.config.settings import Chunking, Config
 from memd.config.toml_lines import lines
 from memd.ctl.atomic_write import write_text
 from memd.ctl.call import Call
-from memd.ctl.config import check
+from memd.ctl.config import check, starter
 from memd.ctl.config.check import ValuePlace, exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.config.edit import example
-from memd.ctl.config.starter import (
-    NAMES,
-    choose_sources,
-    find_installed_agents,
-    notes_in_words,
-    starter_config,
-    transcripts_in_words,
-)
 from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
@@ -171,9 +163,9 @@ def _init(call: Call) -> Outcome:
             f"{shown(file, home)} is there already; it was left alone.",
             "--force replaces it. `memd-ctl config check` says whether it is right.",
         )
-    there = find_installed_agents(call.environ)
-    choice = choose_sources(call, there)
-    write_text(file, starter_config(example(), choice, there))
+    there = starter.find_installed_agents(call.environ)
+    choice = starter.choose_sources(call, there)
+    write_text(file, starter.starter_config(example(), choice, there))
     workspace = Path(DEFAULT_WORKSPACE.replace("~", str(home), 1))
     is_there = workspace.is_dir()
     found = (
@@ -191,16 +183,16 @@ def _init(call: Call) -> Outcome:
         "found": there,
     }
     told = [f"Wrote {shown(file, home)}. {found}"]
-    notes = [notes_in_words(one) for one in there if one.preset in choice.memory]
+    notes = [starter.notes_in_words(one) for one in there if one.preset in choice.memory]
     if notes:
         told.append(f"It has the notes of {listed(notes)} searched too.")
     transcripts = [one for one in there if one.transcripts]
     if choice.sessions:
-        named = listed([NAMES[preset] for preset in choice.sessions])
+        named = listed([starter.NAMES[preset] for preset in choice.sessions])
         told.append(f"It has the transcripts of {named} searched, without secrets.")
     elif choice.sessions is None and transcripts:
         told.append(
-            f"Not searched are the transcripts of {listed(list(map(transcripts_in_words, transcripts)))}: "
+            f"Not searched are the transcripts of {listed(list(map(starter.transcripts_in_words, transcripts)))}: "
             "they are named in it in a comment; --sessions AGENTS has them searched."
         )
     return Outcome(data, "\n".join(told))

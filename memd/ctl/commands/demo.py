@@ -5,21 +5,9 @@ from datetime import date
 
 import msgspec
 
+from memd.ctl import demo
 from memd.ctl.call import Call
 from memd.ctl.commands import indexing
-from memd.ctl.demo import (
-    EDIT,
-    EDIT_QUESTION,
-    GROUP_KEY,
-    GROUP_QUESTION,
-    QUESTIONS,
-    DemoDirectory,
-    DemoQuestion,
-    daily_note_path,
-    demo_directory,
-    temporary_daemon,
-    write_notes,
-)
 from memd.ctl.output.humanize import counted, duration, one_line
 from memd.ctl.output.reply_text import hit_headline, hits_text
 from memd.ctl.output.terminal import Outcome, Paint
@@ -83,7 +71,7 @@ class Findings(msgspec.Struct, frozen=True):
     workspace: str | None  # where it is kept
 
 
-def is_answered(question: DemoQuestion, found: list[Hit]) -> bool:
+def is_answered(question: demo.DemoQuestion, found: list[Hit]) -> bool:
     """Whether what came back is what should."""
     if question.answer is None:
         return not found
@@ -163,11 +151,11 @@ def run_demo(call: Call) -> Outcome:
     """Make a workspace, index it, ask, edit, and leave nothing behind."""
     keep = call.options.keep
     today = date.today()  # noqa: DTZ011  notes are named by the local day
-    with demo_directory(call.places.home, keep=keep) as made:
-        number = write_notes(made.workspace, today)
+    with demo.demo_directory(call.places.home, keep=keep) as made:
+        number = demo.write_notes(made.workspace, today)
         call.screen.say(f"{counted(number, 'note')} in English and Chinese, with a daemon of their own.")
         began = time.monotonic()
-        with temporary_daemon(made.places, call.environ):
+        with demo.temporary_daemon(made.places, call.environ):
             found = _show(call, made, today, began)
     if keep:
         call.screen.say(f"Kept: {made.workspace}")
@@ -175,13 +163,13 @@ def run_demo(call: Call) -> Outcome:
     return Outcome(found)
 
 
-def _show(call: Call, made: DemoDirectory, today: date, began: float) -> Findings:
+def _show(call: Call, made: demo.DemoDirectory, today: date, began: float) -> Findings:
     screen = call.screen
     with Client(made.places.socket, timeout=_CALL_S) as memd:
         indexed = _index(call, made, memd, began)
         screen.say(index_text(indexed, screen.paint))
         asked = []
-        for number, question in enumerate(QUESTIONS, 1):
+        for number, question in enumerate(demo.QUESTIONS, 1):
             asked.append(_ask(memd, question))
             screen.say(f"\n{question_text(number, asked[-1], screen.paint)}")
         edit = _edit(memd, made, today)
@@ -192,7 +180,7 @@ def _show(call: Call, made: DemoDirectory, today: date, began: float) -> Finding
     return Findings(indexed=indexed, questions=asked, edit=edit, group=group, workspace=kept)
 
 
-def _index(call: Call, made: DemoDirectory, memd: Client, began: float) -> IndexingTime:
+def _index(call: Call, made: demo.DemoDirectory, memd: Client, began: float) -> IndexingTime:
     def connect(timeout_s: float | None) -> Client:
         return Client(made.places.socket, timeout_s)
 
@@ -203,7 +191,7 @@ def _index(call: Call, made: DemoDirectory, memd: Client, began: float) -> Index
     return indexing_time(memd.status().agents["main"], text_s, vectors_s)
 
 
-def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
+def _ask(memd: Client, question: demo.DemoQuestion) -> DemoAnswer:
     began = time.perf_counter()
     found = memd.search(question.text, max_results=_MAX_RESULTS)
     took_ms = (time.perf_counter() - began) * 1000
@@ -219,26 +207,30 @@ def _ask(memd: Client, question: DemoQuestion) -> DemoAnswer:
     )
 
 
-def _edit(memd: Client, made: DemoDirectory, today: date) -> EditFound:
-    path = daily_note_path(today)
+def _edit(memd: Client, made: demo.DemoDirectory, today: date) -> EditFound:
+    path = demo.daily_note_path(today)
     with (made.workspace / path).open("a", encoding="utf-8") as note:
-        note.write(EDIT)
+        note.write(demo.EDIT)
     written = time.monotonic()
     took_ms: float | None = None
     found: list[Hit] = []
     while took_ms is None and time.monotonic() - written < _EDIT_S:
-        found = memd.search(EDIT_QUESTION.text, max_results=1).results
-        if is_answered(EDIT_QUESTION, found):
+        found = memd.search(demo.EDIT_QUESTION.text, max_results=1).results
+        if is_answered(demo.EDIT_QUESTION, found):
             took_ms = round((time.monotonic() - written) * 1000, 1)
-    return EditFound(path=path, line=EDIT.strip(), query=EDIT_QUESTION.text, took_ms=took_ms, hits=found)
+    return EditFound(
+        path=path, line=demo.EDIT.strip(), query=demo.EDIT_QUESTION.text, took_ms=took_ms, hits=found
+    )
 
 
 def _ask_as_group(memd: Client) -> GroupComparison:
-    owner = memd.search(GROUP_QUESTION.text, max_results=_MAX_RESULTS).results
-    group = memd.search(GROUP_QUESTION.text, max_results=_MAX_RESULTS, session_key=GROUP_KEY).results
+    owner = memd.search(demo.GROUP_QUESTION.text, max_results=_MAX_RESULTS).results
+    group = memd.search(
+        demo.GROUP_QUESTION.text, max_results=_MAX_RESULTS, session_key=demo.GROUP_KEY
+    ).results
     return GroupComparison(
-        query=GROUP_QUESTION.text,
-        session_key=GROUP_KEY,
+        query=demo.GROUP_QUESTION.text,
+        session_key=demo.GROUP_KEY,
         owner_paths=[hit.path for hit in owner],
         group_paths=[hit.path for hit in group],
         sees_private=any(is_curated(hit.path) for hit in group),
