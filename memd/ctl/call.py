@@ -33,6 +33,11 @@ class Places(msgspec.Struct, frozen=True):
         """What the daemon of this state directory holds as long as it lives."""
         return self.state / "memd.lock"
 
+    @property
+    def socket_lock(self) -> Path:
+        """What the daemon at this socket holds as long as it lives."""
+        return self.socket.with_name(f"{self.socket.name}.lock")
+
 
 def places(
     environ: Mapping[str, str],

@@ -15,6 +15,7 @@ import msgspec
 
 from memd.ctl.call import Places
 from memd.ctl.daemon_process import await_answer, command_for, end, start, stop
+from memd.ctl.output.terminal import exit_on_signal
 from memd_client import paths
 
 
@@ -142,7 +143,7 @@ def _make_directory() -> Path:
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
     """A signal that would end this process at once ends it through the ways out of the code instead."""
-    with _handling(_leave, signal.SIGTERM, signal.SIGHUP):
+    with _handling(exit_on_signal, signal.SIGTERM, signal.SIGHUP):
         yield
 
 
@@ -161,7 +162,3 @@ def _handling(handler: _Handler, *signals: signal.Signals) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def _leave(number: int, _: FrameType | None) -> None:
-    raise SystemExit(128 + number)

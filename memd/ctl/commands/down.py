@@ -62,7 +62,7 @@ def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
         Failed: it can neither be asked nor be signalled from here.
         MemdClientError: something is at the socket, and it is not known what to stop.
     """
-    lock = call.places.socket.with_name(f"{call.places.socket.name}.lock")
+    lock = call.places.socket_lock
     seen = find_holder(lock)
     try:
         with call.client(_ASK_S) as memd:

@@ -122,8 +122,7 @@ def _refuse_unmanaged_daemon(
 ) -> None:
     """Raise Failed where a daemon runs that the manager knows nothing of."""
     # Not by connecting: that would have systemd start one.
-    socket = call.places.socket
-    for lock in (call.places.lock, socket.with_name(f"{socket.name}.lock")):
+    for lock in (call.places.lock, call.places.socket_lock):
         pid = find_holder(lock)
         if is_held(lock) and (pid is None or pid != managed.pid):
             raise Failed(

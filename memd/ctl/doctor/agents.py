@@ -92,8 +92,7 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
         fixes = dict.fromkeys(_root_fix(root, scan, context) for root in closed)
         return wrong(name, told, "\n".join(fixes))
     if scan.unreadable_count:
-        more = scan.unreadable_count - len(scan.unreadable)
-        names = ", ".join(map(visible, scan.unreadable)) + (f" and {more} more" if more else "")
+        names = _some_of(scan.unreadable, scan.unreadable_count)
         first = _place_of(scan.unreadable[0], scan)
         return wrong(
             name,
@@ -152,6 +151,12 @@ def _root_fix(root: InspectedRoot, scan: RootsScan, context: DoctorContext) -> s
     return f"Put it right, or change agents.{scan.agent}.{key} in the configuration."
 
 
+def _some_of(names: Sequence[str], count: int) -> str:
+    """The names that are known of so many files."""
+    more = count - len(names)
+    return ", ".join(map(visible, names)) + (f" and {more} more" if more else "")
+
+
 def _place_of(name: str, scan: RootsScan) -> str:
     """The absolute path of a name in the index."""
     if name.startswith("/") or not scan.roots:
@@ -163,8 +168,7 @@ def _clock(scan: RootsScan) -> Finding:
     name = name_of(scan.agent, "clock")
     if not scan.future_count:
         return right(name, "no file says that it was written later than now")
-    more = scan.future_count - len(scan.future)
-    names = ", ".join(map(visible, scan.future)) + (f" and {more} more" if more else "")
+    names = _some_of(scan.future, scan.future_count)
     first = _place_of(scan.future[0], scan)
     return wrong(
         name,

@@ -43,7 +43,7 @@ def look(context: DoctorContext) -> DaemonProcesses:
     return DaemonProcesses(
         state_holder=find_holder(places.lock),
         is_state_held=is_held(places.lock),
-        socket_holder=find_holder(places.socket.with_name(f"{places.socket.name}.lock")),
+        socket_holder=find_holder(places.socket_lock),
         others=tuple(running) if system.PROC.is_dir() else None,
         interpreters={pid: program for pid in running if (program := system.interpreter_of(pid))},
         code_at=newest_code(),

@@ -65,6 +65,10 @@ class DoctorContext(msgspec.Struct, frozen=True, kw_only=True):
         """A command line of pip for this installation."""
         return shlex.join((f"{self.prefix}/bin/pip", *words))
 
+    def reinstall(self, *packages: str) -> str:
+        """What to do about packages that do not work."""
+        return f"Install it anew: {self.pip('install', '--force-reinstall', *packages)}"
+
     def restart(self) -> str:
         """The command lines that end the daemon and start it again."""
         return f"{self.ctl('down')} && {self.ctl('up')}"

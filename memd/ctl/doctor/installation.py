@@ -85,17 +85,14 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = answer.first(Engine)
     if engine is None:
-        fix = f"Install it anew: {context.pip('install', '--force-reinstall', 'apsw', 'sqlite-vec')}"
-        told = wrong(names[0], f"SQLite {answer.trouble or 'gave no answer'}", fix)
+        told = wrong(
+            names[0], f"SQLite {answer.trouble or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
+        )
         return [told, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
         right(names[1], "FTS5 finds a Chinese word of two characters")
         if engine.keywords is None
-        else wrong(
-            names[1],
-            engine.keywords,
-            f"Install it anew: {context.pip('install', '--force-reinstall', 'apsw')}",
-        )
+        else wrong(names[1], engine.keywords, context.reinstall("apsw"))
     )
     vectors = (
         right(names[2], f"sqlite-vec {engine.vec} compares vectors")
@@ -103,7 +100,7 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
         else wrong(
             names[2],
             f"{engine.vectors}; memd keeps vectors in an ordinary table meanwhile",
-            f"Install it anew: {context.pip('install', '--force-reinstall', 'sqlite-vec')}",
+            context.reinstall("sqlite-vec"),
         )
     )
     return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]

@@ -222,7 +222,7 @@ def page_text(text: str, rows: int) -> str:
 @contextmanager
 def _whole_terminal(screen: Screen) -> Iterator[None]:
     """The terminal while the page is shown; given back however that ends."""
-    before = signal.signal(signal.SIGTERM, _end)
+    before = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         screen.draw(_BEGIN)
         yield
@@ -232,7 +232,8 @@ def _whole_terminal(screen: Screen) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _end(number: int, _: FrameType | None) -> None:
+def exit_on_signal(number: int, _: FrameType | None) -> None:
+    """Handle a signal by an exit through the cleanup of the code, with the status that shells have for it."""
     raise SystemExit(128 + number)
 
 
