@@ -15,7 +15,7 @@ from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import SkipReason, scan
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, is_session, only_file
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
-from memd.watch.watch_plan import survey
+from memd.watch.watch_plan import plan_watches
 
 _NAMED = 3  # files that are named; the others are counted
 _AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
@@ -64,7 +64,7 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
         skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)),
         future=_some(future),
         future_count=len(future),
-        directories=survey(parts, recursive=False).size,
+        directories=plan_watches(parts, recursive=False).size,
     )
 
 

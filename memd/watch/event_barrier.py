@@ -33,10 +33,10 @@ class EventBarrier:
             clock: Seconds, monotonic.
         """
         self._clock = clock
-        self._tap: FeedPosition | None = None  # of the watches that are set
+        self._position: FeedPosition | None = None  # of the watches that are set
         self._returns = False  # no watch is set, but some will be at once
         self._round = 0  # how often watches were set
-        self._done = 0  # of what this round's tap told
+        self._done = 0  # of what the position of this round had queued
         self._unwatched: frozenset[Path] = frozenset()
         self._roots: Mapping[Path, Identity | None] = {}
         self._absent: frozenset[Path] = frozenset()
@@ -53,7 +53,7 @@ class EventBarrier:
 
     def pauses(self) -> None:
         """The watcher sets its watches again; a rescan is announced afterwards."""
-        self._tap, self._returns = None, True
+        self._position, self._returns = None, True
 
     def ends(self, unseen: frozenset[Path] = frozenset()) -> None:
         """The watcher reports no changes until `begins` is called.
@@ -61,13 +61,13 @@ class EventBarrier:
         Args:
             unseen: Places to scan meanwhile; empty if this system never says how many events it has queued.
         """
-        self._tap, self._returns = None, False
+        self._position, self._returns = None, False
         self._roots, self._absent, self._unseen = {}, frozenset(), unseen
         self._move()
 
     def begins(
         self,
-        tap: FeedPosition,
+        position: FeedPosition,
         *,
         roots: Mapping[Path, Identity | None] = MappingProxyType({}),
         absent: frozenset[Path] = frozenset(),
@@ -76,17 +76,17 @@ class EventBarrier:
         """Watches are set, and a rescan was announced.
 
         Args:
-            tap: The position of the feed.
+            position: The position of the feed.
             roots: Directories of roots that are watched, with their identities before that.
             absent: Directories of roots that do not exist or cannot be listed, and so are not watched.
             unseen: Files and directories, with all below, that may change without an event here.
         """
-        self._tap, self._returns = tap, True
+        self._position, self._returns = position, True
         self._round += 1
         self._done, self._unwatched = 0, frozenset()
         self._roots, self._absent, self._unseen, self._followed = roots, absent, unseen, frozenset()
         if self.to_follow:
-            tap.hurry()  # until they are watched by themselves, each search looks at them
+            position.hurry()  # until they are watched by themselves, each search looks at them
         self._move()
 
     def rests(self, unwatched: frozenset[Path]) -> None:
@@ -95,8 +95,8 @@ class EventBarrier:
         Args:
             unwatched: New directories that are not watched yet.
         """
-        if self._tap is not None:
-            self._done, self._unwatched = self._tap.given, unwatched
+        if self._position is not None:
+            self._done, self._unwatched = self._position.given, unwatched
             self._move()
 
     @property
@@ -118,8 +118,8 @@ class EventBarrier:
     def has_linked(self, files: frozenset[Linked]) -> None:
         """A full scan found that these files have several names."""
         self._linked = frozenset(sorted(files)[:_MOST_LINKED])
-        if self._tap is not None and self.to_follow:
-            self._tap.hurry()
+        if self._position is not None and self.to_follow:
+            self._position.hurry()
 
     def misses(self, directories: frozenset[Path]) -> None:
         """A scan did not find these directories of roots, and their files stay indexed.
@@ -177,7 +177,7 @@ class EventBarrier:
         Raises:
             TimeoutError: the wait took too long.
         """
-        if self._tap is not None and self._done == self._tap.told():
+        if self._position is not None and self._done == self._position.queued():
             return self._to_look_at()
         if not self._returns:
             return self._untold()
@@ -192,12 +192,12 @@ class EventBarrier:
     async def _reached(self) -> frozenset[Path] | None:
         goal: tuple[int, int] | None = None
         while self._returns:
-            if self._tap is not None:
+            if self._position is not None:
                 # What comes meanwhile is not waited for. A later round is good enough: it began with looking at everything.
-                goal = goal or (self._round, self._tap.told())
+                goal = goal or (self._round, self._position.queued())
                 if (self._round, self._done) >= goal:
                     return self._to_look_at()
-                self._tap.hurry()
+                self._position.hurry()
             await self._moved.wait()
         return self._untold()
 

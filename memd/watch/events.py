@@ -37,7 +37,7 @@ class FeedPosition(Protocol):
         """How much the feed has given."""
         ...
 
-    def told(self) -> int:
+    def queued(self) -> int:
         """How much the system has queued, given or not, including all changes before this call."""
         ...
 
@@ -49,7 +49,7 @@ class FeedPosition(Protocol):
 class Feed(Protocol):
     """The raw events of some watches, until the feed breaks. It is started once, and always stopped."""
 
-    async def start(self, ground: WatchPlan) -> None:
+    async def start(self, plan: WatchPlan) -> None:
         """Set the watches; changes are seen when it returns.
 
         Raises:
@@ -70,7 +70,7 @@ class Feed(Protocol):
         """Set a watch on each file itself, for writes under any name; returns the files that this call watches newly."""
         ...
 
-    def tap(self) -> FeedPosition | None:
+    def position(self) -> FeedPosition | None:
         """The position; None if the system does not say how many events it has queued."""
         ...
 
@@ -91,10 +91,10 @@ class FilteredBatch(msgspec.Struct, frozen=True):
         return bool(self.unwatched)
 
 
-def sight(
+def filter_events(
     batch: Iterable[tuple[Change, str]],
     roots: Iterable[Root],
-    ground: WatchPlan,
+    plan: WatchPlan,
     is_directory: Callable[[Path], bool],
     has_other_names: Callable[[Path], bool] = lambda _: False,
 ) -> FilteredBatch:
@@ -105,7 +105,7 @@ def sight(
     Args:
         batch: Changes with absolute paths.
         roots: As sources.roots gives them.
-        ground: The watched directories: a path among them was a directory.
+        plan: The watched directories: a path among them was a directory.
         is_directory: Whether a path is a directory now; does not follow symlinks.
         has_other_names: Whether a path is a file with several names: one of them may be that of a note.
     """
@@ -115,9 +115,9 @@ def sight(
     for change, raw in batch:
         path = Path(raw)
         below = [(root, parts) for root in roots if (parts := parts_below(root, path)) is not None]
-        is_watched = path in ground.flat or path in ground.deep
+        is_watched = path in plan.flat or path in plan.deep
         # A watch with everything below goes along with the directories there, and knows none by name.
-        is_deep = any(above in ground.deep for above in path.parents)
+        is_deep = any(above in plan.deep for above in path.parents)
         if any(descends(root, parts) for root, parts in below):
             if change is Change.deleted:
                 came_or_went, stands_for_files = is_watched, is_watched or is_deep

@@ -78,18 +78,18 @@ class InotifyFeed:
         self._mounts: MountEvents | None = None
         self._given = 0
 
-    async def start(self, ground: WatchPlan) -> None:
-        """Set the watches; see raw_events.Feed."""
+    async def start(self, plan: WatchPlan) -> None:
+        """Set the watches; see events.Feed."""
         self._descriptor = _instance()
         self._mounts = MountEvents()
         # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
-        setting = Threads(1, "memd-watch").run(self._set, self._descriptor, sorted(ground.flat))
+        setting = Threads(1, "memd-watch").run(self._set, self._descriptor, sorted(plan.flat))
         self._setting = asyncio.ensure_future(setting)
         await asyncio.shield(self._setting)
         self._loop.add_reader(self._descriptor, self._on_readable)
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see raw_events.Feed."""
+        """The next events; see events.Feed."""
         try:
             async with asyncio.timeout_at(until):
                 await self._readable.wait()
@@ -110,21 +110,21 @@ class InotifyFeed:
         return msgspec.structs.replace(batch_of(raw, self._paths), remounted=remounted)
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
-        """Set a watch on each; see raw_events.Feed."""
+        """Set a watch on each; see events.Feed."""
         assert self._descriptor is not None
         return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
 
-    def tap(self) -> FeedPosition:
+    def position(self) -> FeedPosition:
         """Itself."""
         return self
 
     @property
     def given(self) -> int:
-        """The position in bytes; a mount since the last call counts as one more. See raw_events.FeedPosition."""
+        """The position in bytes; a mount since the last call counts as one more. See events.FeedPosition."""
         return self._given
 
-    def told(self) -> int:
-        """See raw_events.FeedPosition; counted like `given`."""
+    def queued(self) -> int:
+        """See events.FeedPosition; counted like `given`."""
         if self._descriptor is None:
             return self._given
         (unread,) = _INT.unpack(fcntl.ioctl(self._descriptor, termios.FIONREAD, bytes(_INT.size)))
@@ -135,7 +135,7 @@ class InotifyFeed:
         return self._mounts is not None and self._mounts.told()
 
     def hurry(self) -> None:
-        """See raw_events.FeedPosition."""
+        """See events.FeedPosition."""
         self._hurried.set()
         self._readable.set()
 

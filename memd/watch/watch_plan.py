@@ -34,7 +34,7 @@ class WatchPlan(msgspec.Struct, frozen=True):
 
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
-    footing: RootState
+    root_state: RootState
 
     @property
     def size(self) -> int:
@@ -42,7 +42,7 @@ class WatchPlan(msgspec.Struct, frozen=True):
         return len(self.flat) + len(self.deep)
 
 
-def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> WatchPlan:
+def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> WatchPlan:
     """Find the directories to watch.
 
     Args:
@@ -57,7 +57,7 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Wa
     """
     roots = tuple(roots)
     # Before the directories: what changes meanwhile shows at the next comparison.
-    footing = footing_of(roots, mountinfo)
+    root_state = root_state_of(roots, mountinfo)
     flat: set[Path] = set()
     deep: set[Path] = set()
     for root in roots:
@@ -74,7 +74,7 @@ def survey(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> Wa
             deep.add(directory)
         else:
             flat.update(_directories(root, directory, top))
-    return WatchPlan(frozenset(flat), frozenset(deep), footing)
+    return WatchPlan(frozenset(flat), frozenset(deep), root_state)
 
 
 def listable(directories: Iterable[Path]) -> list[Path]:
@@ -87,7 +87,7 @@ def replaced(roots: Mapping[Path, Identity | None]) -> list[Path]:
     return [root for root, identity in roots.items() if identity_of(root) != identity]
 
 
-def footing_of(roots: Iterable[Root], mountinfo: str) -> RootState:
+def root_state_of(roots: Iterable[Root], mountinfo: str) -> RootState:
     """The current state of the roots.
 
     Args:

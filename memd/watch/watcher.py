@@ -21,10 +21,10 @@ from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.ticks import until_next_tick_s
 from memd.text.memory_paths import Root, SessionPaths, only_file
 from memd.watch.event_barrier import EventBarrier, UnwatchedNames
-from memd.watch.events import EventBatch, Feed, FeedBroken, FilteredBatch, sight
+from memd.watch.events import EventBatch, Feed, FeedBroken, FilteredBatch, filter_events
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
-from memd.watch.watch_plan import RootState, WatchPlan, footing_of, identities_of, listable, survey
+from memd.watch.watch_plan import RootState, WatchPlan, identities_of, listable, plan_watches, root_state_of
 from memd.watch.watchfiles_feed import LibraryFeed
 
 _log = structlog.get_logger()
@@ -86,7 +86,7 @@ class WatchMethods(msgspec.Struct, frozen=True):
 _USUAL = WatcherPace()
 
 
-def ways_of(platform: str) -> WatchMethods:
+def methods_of(platform: str) -> WatchMethods:
     """The methods for a platform, as sys.platform names it."""
     if sets_watches_by_directory(platform):
         return WatchMethods(recursive=False, feed=InotifyFeed)
@@ -96,7 +96,7 @@ def ways_of(platform: str) -> WatchMethods:
 async def watch(
     roots: Sequence[Root],
     *,
-    ways: WatchMethods | None = None,
+    methods: WatchMethods | None = None,
     pace: WatcherPace = _USUAL,
     rng: Random | None = None,
     backlog: EventBarrier | None = None,
@@ -115,13 +115,13 @@ async def watch(
 
     Args:
         roots: As sources.roots gives them.
-        ways: Feeds and system calls; None: those of this platform.
+        methods: Feeds and system calls; None: those of this platform.
         pace: How fast.
         rng: Source of the jitter between attempts to watch again.
         backlog: Receives the position of the watcher.
     """
     backlog = backlog or EventBarrier()
-    ways = ways or ways_of(sys.platform)
+    methods = methods or methods_of(sys.platform)
     rng = rng or Random()
     # Of its own: where a disk does not answer, nobody else waits with it.
     threads = Threads(1, "memd-watch")
@@ -133,7 +133,7 @@ async def watch(
     while True:
         armed_at: float | None = None
         try:
-            async with aclosing(_watched(roots, reason, ways, pace, threads, backlog, names)) as events:
+            async with aclosing(_watched(roots, reason, methods, pace, threads, backlog, names)) as events:
                 async for event in events:
                     if isinstance(event, WatcherHealth):
                         armed_at = clock()
@@ -165,7 +165,7 @@ async def watch(
 async def _watched(
     roots: Sequence[Root],
     reason: str,
-    ways: WatchMethods,
+    methods: WatchMethods,
     pace: WatcherPace,
     threads: Threads,
     backlog: EventBarrier,
@@ -176,7 +176,7 @@ async def _watched(
     Args:
         roots: As for watch.
         reason: Of the first rescan.
-        ways: As for watch.
+        methods: As for watch.
         pace: As for watch.
         threads: For calls that read the disk.
         backlog: Receives the position of the watcher.
@@ -187,23 +187,23 @@ async def _watched(
     """
     clock = asyncio.get_running_loop().time
     settle = Debouncer(quiet_s=pace.settle_s, cap_s=pace.settle_cap_s)
-    feed, ground = await _armed(roots, ways, threads)
-    check = _Check(roots, ways.mountinfo, ground.footing, backlog)
+    feed, plan = await _armed(roots, methods, threads)
+    check = _Check(roots, methods.mountinfo, plan.root_state, backlog)
     places = frozenset(_place(root) for root in roots)
     unwatched: frozenset[Path] = frozenset()
     try:
-        _log.info("watch.armed", directories=ground.size, reason=reason)
-        health = await threads.run(_health, roots, ground.footing)
+        _log.info("watch.armed", directories=plan.size, reason=reason)
+        health = await threads.run(_health, roots, plan.root_state)
         yield health
         yield RescanNeeded(reason)
-        if await threads.run(_survey, roots, ways) != ground:
-            # A directory that came between the survey and the watch of the one above it was announced to nobody.
+        if await threads.run(_plan_watches, roots, methods) != plan:
+            # A directory that came between the plan and the watch of the one above it was announced to nobody.
             settle.mark(clock())
             unwatched = places
         # Before anybody is told that all is seen: what was written while no watch was set made no event.
         if again := await names.follow_again(feed):
             yield PathsChanged(again)
-        _begin(backlog, feed, _notes(roots), ground)
+        _begin(backlog, feed, _notes(roots), plan)
         check_at = _next_check(clock(), pace, roots)
         while (due_at := settle.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
@@ -214,11 +214,11 @@ async def _watched(
                 unwatched = places  # directories may be among them
                 yield RescanNeeded("very many files changed at once")
             else:
-                sighting = await _sighted(batch, roots, ground, threads)
-                if sighting.restructured:
+                filtered = await _filtered(batch, roots, plan, threads)
+                if filtered.restructured:
                     settle.mark(clock())
-                    unwatched |= sighting.unwatched
-                changed = sighting.paths
+                    unwatched |= filtered.unwatched
+                changed = filtered.paths
             changed |= await names.follow(feed, batch, changed)
             is_another = False
             if batch.remounted or clock() >= check_at:
@@ -235,25 +235,25 @@ async def _watched(
         await feed.stop()
 
 
-async def _sighted(
-    batch: EventBatch, roots: Sequence[Root], ground: WatchPlan, threads: Threads
+async def _filtered(
+    batch: EventBatch, roots: Sequence[Root], plan: WatchPlan, threads: Threads
 ) -> FilteredBatch:
     if not batch.events:
         return FilteredBatch(frozenset(), frozenset())
-    return await threads.run(sight, batch.events, roots, ground, _is_directory, _has_other_names)
+    return await threads.run(filter_events, batch.events, roots, plan, _is_directory, _has_other_names)
 
 
-def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], ground: WatchPlan) -> None:
-    tap = feed.tap()
-    if tap is None:
+def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], plan: WatchPlan) -> None:
+    position = feed.position()
+    if position is None:
         backlog.ends()
         return
-    identities = ground.footing.identities
+    identities = plan.root_state.identities
     backlog.begins(
-        tap,
-        roots={root.directory: identities[root.directory] for root in notes if root.directory in ground.flat},
-        absent=frozenset(root.directory for root in notes) - ground.flat,
-        unseen=frozenset(unseen(notes, ground.footing.mounts)),
+        position,
+        roots={root.directory: identities[root.directory] for root in notes if root.directory in plan.flat},
+        absent=frozenset(root.directory for root in notes) - plan.flat,
+        unseen=frozenset(unseen(notes, plan.root_state.mounts)),
     )
 
 
@@ -263,17 +263,17 @@ def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
     return now + until_next_tick_s(now - apart_s, pace.check_s)
 
 
-async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
+async def _armed(roots: Sequence[Root], methods: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
     """A started feed, with the plan of its watches.
 
     Raises:
         FeedBroken: there are none.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
-        ground = await threads.run(_survey, roots, ways)
-        feed = ways.feed()
+        plan = await threads.run(_plan_watches, roots, methods)
+        feed = methods.feed()
         try:
-            await feed.start(ground)
+            await feed.start(plan)
         except (FileNotFoundError, PermissionError) as failure:
             await feed.stop()
             if not attempts_left:
@@ -282,7 +282,7 @@ async def _armed(roots: Sequence[Root], ways: WatchMethods, threads: Threads) ->
             await feed.stop()
             raise
         else:
-            return feed, ground
+            return feed, plan
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -290,12 +290,16 @@ class _Check:
     """Compares the roots with their last state, on a thread: a dead disk may never answer."""
 
     def __init__(
-        self, roots: Sequence[Root], mountinfo: Callable[[], str], footing: RootState, backlog: EventBarrier
+        self,
+        roots: Sequence[Root],
+        mountinfo: Callable[[], str],
+        root_state: RootState,
+        backlog: EventBarrier,
     ) -> None:
         self._roots = roots
         self._mountinfo = mountinfo
         self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
-        self._footing = footing
+        self._root_state = root_state
         self._threads = Threads(1, "memd-check")  # of its own: one that hangs must keep no event waiting
         self._backlog = backlog
         self._remounted = False  # nobody has looked since
@@ -332,11 +336,11 @@ class _Check:
         if remounted:
             returned |= self._backlog.otherwise(partial(mounted, mounts=parsed(text)))
         if text == self._parsed:
-            return identities_of(self._roots) != self._footing.identities, returned
-        footing = footing_of(self._roots, text)
-        if footing.mounts == self._footing.mounts:
+            return identities_of(self._roots) != self._root_state.identities, returned
+        root_state = root_state_of(self._roots, text)
+        if root_state.mounts == self._root_state.mounts:
             self._parsed = text
-        return footing != self._footing, returned
+        return root_state != self._root_state, returned
 
     def cancel(self) -> None:
         """Stop waiting for a running comparison."""
@@ -344,16 +348,16 @@ class _Check:
             self._asked.cancel()
 
 
-def _survey(roots: Sequence[Root], ways: WatchMethods) -> WatchPlan:
-    return survey(roots, recursive=ways.recursive, mountinfo=ways.mountinfo())
+def _plan_watches(roots: Sequence[Root], methods: WatchMethods) -> WatchPlan:
+    return plan_watches(roots, recursive=methods.recursive, mountinfo=methods.mountinfo())
 
 
-def _health(roots: Sequence[Root], footing: RootState) -> WatcherHealth:
-    distant = unseen(roots, footing.mounts)
+def _health(roots: Sequence[Root], root_state: RootState) -> WatcherHealth:
+    distant = unseen(roots, root_state.mounts)
     notes = [
         _absence(root.directory)
         for root in roots
-        if footing.identities[root.directory] is None
+        if root_state.identities[root.directory] is None
         and not (isinstance(root, SessionPaths) and not root.expected)
     ]
     if distant:

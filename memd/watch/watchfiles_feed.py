@@ -26,9 +26,9 @@ class LibraryFeed:
         self._pumps: list[asyncio.Task[None]] = []
         self._failure: Exception | None = None
 
-    async def start(self, ground: WatchPlan) -> None:
-        """Set the watches; see raw_events.Feed."""
-        for directories, recursive in ((ground.flat, False), (ground.deep, True)):
+    async def start(self, plan: WatchPlan) -> None:
+        """Set the watches; see events.Feed."""
+        for directories, recursive in ((plan.flat, False), (plan.deep, True)):
             if directories:
                 pump = self._pump(sorted(directories), recursive=recursive)
                 self._pumps.append(asyncio.create_task(pump))
@@ -39,7 +39,7 @@ class LibraryFeed:
         self._raise_failure()
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see raw_events.Feed."""
+        """The next events; see events.Feed."""
         events: set[RawEvent] = set()
         try:
             async with asyncio.timeout_at(until):
@@ -51,11 +51,11 @@ class LibraryFeed:
         self._raise_failure()
         return EventBatch(frozenset(events))
 
-    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see raw_events.Feed
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see events.Feed
         """Nothing: these systems report the name that a file is written under."""
         return frozenset()
 
-    def tap(self) -> None:
+    def position(self) -> None:
         """None: the number of events that are on their way is not known."""
 
     async def stop(self) -> None:

@@ -41,7 +41,7 @@ class Counts:
         self.given = 0
         self.known = 0
 
-    def told(self) -> int:
+    def queued(self) -> int:
         return self.known
 
     def hurry(self) -> None:

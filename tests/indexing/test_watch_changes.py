@@ -304,7 +304,7 @@ async def test_blind_and_seeing_again() -> None:
 class Deaf:
     """The watches of a network mount while others write to it: nothing is told."""
 
-    async def start(self, ground: WatchPlan) -> None:
+    async def start(self, plan: WatchPlan) -> None:
         pass
 
     async def next(self, until: float) -> EventBatch:
@@ -314,7 +314,7 @@ class Deaf:
     async def watch_files(self, _: Iterable[Path]) -> frozenset[Path]:
         return frozenset()
 
-    def tap(self) -> None:
+    def position(self) -> None:
         pass
 
     async def stop(self) -> None:
@@ -341,7 +341,7 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
 
     pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     told: list[WatcherHealth] = []
-    events = watch(roots, ways=WatchMethods(recursive=False, feed=Deaf, mountinfo=lambda: info))
+    events = watch(roots, methods=WatchMethods(recursive=False, feed=Deaf, mountinfo=lambda: info))
     pace = PollPace(least_s=0.005, share=0)
     task = asyncio.create_task(follow(events, pending, look, told.append, pace=pace))
     try:

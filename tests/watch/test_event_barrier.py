@@ -15,14 +15,14 @@ LONG_S = 20.0
 
 
 class Counter:
-    """A tap whose counts a test sets."""
+    """A position whose counts a test sets."""
 
     def __init__(self) -> None:
         self.given = 0
         self.known = 0
         self.hurries = 0
 
-    def told(self) -> int:
+    def queued(self) -> int:
         return self.known
 
     def hurry(self) -> None:
@@ -30,10 +30,10 @@ class Counter:
 
 
 def watching() -> tuple[EventBarrier, Counter]:
-    backlog, tap = EventBarrier(), Counter()
+    backlog, position = EventBarrier(), Counter()
     backlog.pauses()
-    backlog.begins(tap)
-    return backlog, tap
+    backlog.begins(position)
+    return backlog, position
 
 
 async def test_before_anything_is_watched() -> None:
@@ -43,22 +43,22 @@ async def test_before_anything_is_watched() -> None:
 
 async def test_nothing_waits() -> None:
     """Where all is passed on that was told, the answer is there at once, and nobody is hurried."""
-    backlog, tap = watching()
+    backlog, position = watching()
     assert await backlog.drained(0) == NOTHING
-    assert tap.hurries == 0
+    assert position.hurries == 0
 
 
 async def test_it_waits_for_what_was_told_before_and_not_for_more() -> None:
     """What is read is not passed on yet; what the system tells after the question is not waited for."""
-    backlog, tap = watching()
-    tap.known = 100
+    backlog, position = watching()
+    position.known = 100
     asked = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries)
-    tap.known = 1_000_000
-    tap.given = 60
+    await until_async(lambda: position.hurries)
+    position.known = 1_000_000
+    position.given = 60
     backlog.rests(NOTHING)
-    await until_async(lambda: tap.hurries == 2)
-    tap.given = 130
+    await until_async(lambda: position.hurries == 2)
+    position.given = 130
     assert not asked.done()
     backlog.rests(NEW)
     assert await asked == NEW
@@ -66,18 +66,18 @@ async def test_it_waits_for_what_was_told_before_and_not_for_more() -> None:
 
 async def test_those_that_ask_later_wait_for_more() -> None:
     """Each that asks has its own goal."""
-    backlog, tap = watching()
-    tap.known = 10
+    backlog, position = watching()
+    position.known = 10
     first = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries)
-    tap.known = 20
+    await until_async(lambda: position.hurries)
+    position.known = 20
     second = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries == 2)
-    tap.given = 10
+    await until_async(lambda: position.hurries == 2)
+    position.given = 10
     backlog.rests(NOTHING)
     assert await first == NOTHING
     assert not second.done()
-    tap.given = 20
+    position.given = 20
     backlog.rests(NOTHING)
     assert await second == NOTHING
 
@@ -85,9 +85,9 @@ async def test_those_that_ask_later_wait_for_more() -> None:
 async def test_too_late() -> None:
     """A watcher that does not move is waited for once, and not by each that asks; when it moves, it is trusted again."""
     now = [0.0]
-    backlog, tap = EventBarrier(lambda: now[0]), Counter()
-    backlog.begins(tap)
-    tap.known = 10
+    backlog, position = EventBarrier(lambda: now[0]), Counter()
+    backlog.begins(position)
+    position.known = 10
     with pytest.raises(TimeoutError):
         await backlog.drained(0.01)
     now[0] = LONG_S + 1
@@ -95,21 +95,21 @@ async def test_too_late() -> None:
         for _ in range(100):
             with pytest.raises(TimeoutError):
                 await backlog.drained(LONG_S)
-    tap.given = 5
+    position.given = 5
     backlog.rests(NOTHING)
     asked = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries == 2)
-    tap.given = 10
+    await until_async(lambda: position.hurries == 2)
+    position.given = 10
     backlog.rests(NOTHING)
     assert await asked == NOTHING
 
 
 async def test_watches_that_are_set_anew_are_waited_for() -> None:
     """Whoever asks before or meanwhile waits until they are set: what came in between was announced along with everything."""
-    backlog, tap = watching()
-    tap.known = 10
+    backlog, position = watching()
+    position.known = 10
     before = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries)
+    await until_async(lambda: position.hurries)
     backlog.pauses()
     meanwhile = asyncio.create_task(backlog.drained(LONG_S))
     await asyncio.sleep(0)
@@ -129,10 +129,10 @@ async def test_watches_that_are_set_anew_are_waited_for() -> None:
 
 async def test_the_end_of_watching() -> None:
     """When watching ends, those that wait are told that nothing can be told."""
-    backlog, tap = watching()
-    tap.known = 10
+    backlog, position = watching()
+    position.known = 10
     asked = asyncio.create_task(backlog.drained(LONG_S))
-    await until_async(lambda: tap.hurries)
+    await until_async(lambda: position.hurries)
     backlog.pauses()
     backlog.ends()
     assert await asked is None
@@ -142,30 +142,30 @@ async def test_the_end_of_watching() -> None:
 
 async def test_places_of_which_nothing_is_told() -> None:
     """Where the watches are broken all places are to be looked at; those that have none are, as long as it is so."""
-    backlog, tap = watching()
-    backlog.begins(tap, absent=NEW)
+    backlog, position = watching()
+    backlog.begins(position, absent=NEW)
     assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NEW, NOTHING)
     backlog.ends(NEW)
     assert (await backlog.drained(LONG_S), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NEW)
-    backlog.begins(tap)
+    backlog.begins(position)
     assert (await backlog.drained(0), backlog.absent, backlog.unseen) == (NOTHING, NOTHING, NOTHING)
 
 
 async def test_files_with_several_names() -> None:
     """Until one is watched by itself, it is to be looked at; another file in its place is another one."""
-    backlog, tap = watching()
+    backlog, position = watching()
     note = Path("/w/a.md")
     backlog.has_linked(frozenset({(note, 1)}))
-    assert tap.hurries == 1
+    assert position.hurries == 1
     assert await backlog.drained(0) == frozenset({note})
     backlog.follows(backlog.to_follow)
     backlog.has_linked(frozenset({(note, 1)}))
-    assert (tap.hurries, await backlog.drained(0)) == (1, NOTHING)
+    assert (position.hurries, await backlog.drained(0)) == (1, NOTHING)
     backlog.has_linked(frozenset({(note, 2)}))
     assert await backlog.drained(0) == frozenset({note})
-    hurries = tap.hurries
-    backlog.begins(tap)
-    assert (tap.hurries, backlog.to_follow) == (hurries + 1, frozenset({(note, 2)}))
+    hurries = position.hurries
+    backlog.begins(position)
+    assert (position.hurries, backlog.to_follow) == (hurries + 1, frozenset({(note, 2)}))
     backlog.has_linked(frozenset())
     assert await backlog.drained(0) == NOTHING
 

@@ -6,7 +6,7 @@ import pytest
 from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile, Workspace
-from memd.watch.events import sight
+from memd.watch.events import filter_events
 from memd.watch.watch_plan import RootState, WatchPlan
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
@@ -15,12 +15,12 @@ ROOTS = (WORKSPACE, ExtraDirectory(Path("/vault")), SingleFile(Path("/home"), "t
 FLAT = WatchPlan(
     flat=frozenset(map(Path, ("/ws", "/ws/memory", "/ws/memory/sub", "/vault", "/home"))),
     deep=frozenset(),
-    footing=RootState({}, {}),
+    root_state=RootState({}, {}),
 )
 DEEP = WatchPlan(
     flat=frozenset(map(Path, ("/ws", "/home"))),
     deep=frozenset(map(Path, ("/ws/memory", "/vault"))),
-    footing=RootState({}, {}),
+    root_state=RootState({}, {}),
 )
 DIRECTORIES = frozenset(
     map(
@@ -39,7 +39,7 @@ DIRECTORIES = frozenset(
 )
 
 
-@pytest.mark.parametrize("ground", [FLAT, DEEP], ids=["flat", "deep"])
+@pytest.mark.parametrize("plan", [FLAT, DEEP], ids=["flat", "deep"])
 @pytest.mark.parametrize("change", [ADDED, MODIFIED, DELETED])
 @pytest.mark.parametrize(
     ("path", "concerns"),
@@ -59,9 +59,9 @@ DIRECTORIES = frozenset(
         ("/elsewhere/a.md", False),
     ],
 )
-def test_files(path: str, concerns: bool, change: Change, ground: WatchPlan) -> None:
+def test_files(path: str, concerns: bool, change: Change, plan: WatchPlan) -> None:
     """Files that may be notes concern memory, whatever happened to them; no other file does."""
-    seen = sight([(change, path)], ROOTS, ground, DIRECTORIES.__contains__)
+    seen = filter_events([(change, path)], ROOTS, plan, DIRECTORIES.__contains__)
     assert seen.paths == ({Path(path)} if concerns else set())
     assert not seen.restructured
 
@@ -92,7 +92,7 @@ def test_directories_watched_one_by_one(
     change: Change, path: str, concerns: bool, restructured: bool
 ) -> None:
     """A directory that comes or goes stands for its files, and for another set of watches."""
-    seen = sight([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__)
+    seen = filter_events([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__)
     assert seen.paths == ({Path(path)} if concerns else set())
     assert seen.restructured is restructured
 
@@ -114,7 +114,7 @@ def test_directories_watched_from_above(
     change: Change, path: str, concerns: bool, restructured: bool
 ) -> None:
     """Where everything below is watched, directories there ask for no other watches."""
-    seen = sight([(change, path)], ROOTS, DEEP, DIRECTORIES.__contains__)
+    seen = filter_events([(change, path)], ROOTS, DEEP, DIRECTORIES.__contains__)
     assert seen.paths == ({Path(path)} if concerns else set())
     assert seen.restructured is restructured
 
@@ -127,7 +127,7 @@ def test_a_batch() -> None:
         (MODIFIED, "/ws/x"),
         (ADDED, "/vault/d"),
     ]
-    seen = sight(batch, ROOTS, FLAT, DIRECTORIES.__contains__)
+    seen = filter_events(batch, ROOTS, FLAT, DIRECTORIES.__contains__)
     assert seen.paths == set(map(Path, ("/ws/memory/a.md", "/ws/memory/b.md", "/vault/d")))
     assert seen.unwatched == {Path("/vault/d")}
 
@@ -146,13 +146,13 @@ def test_a_batch() -> None:
 )
 def test_a_file_that_is_no_note_may_be_another_name_of_one(change: Change, path: str, told: set[str]) -> None:
     """A hard link that comes beside notes has all of them looked at; what only changes, or lies elsewhere, does not."""
-    seen = sight([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__, lambda _: True)
+    seen = filter_events([(change, path)], ROOTS, FLAT, DIRECTORIES.__contains__, lambda _: True)
     assert seen.paths == set(map(Path, told))
 
 
 def test_an_empty_batch() -> None:
     """Nothing is nothing."""
-    seen = sight([], ROOTS, FLAT, DIRECTORIES.__contains__)
+    seen = filter_events([], ROOTS, FLAT, DIRECTORIES.__contains__)
     assert not seen.paths
     assert not seen.restructured
 
@@ -162,7 +162,7 @@ GEMINI = SessionPaths(Path("/g/tmp"), "gemini", "gemini")
 TRANSCRIPTS = WatchPlan(
     flat=frozenset(map(Path, ("/c/projects", "/c/projects/-a", "/g/tmp", "/g/tmp/9f", "/g/tmp/9f/chats"))),
     deep=frozenset(),
-    footing=RootState({}, {}),
+    root_state=RootState({}, {}),
 )
 
 
@@ -185,6 +185,6 @@ def test_transcripts_are_seen_and_noise_is_not(
     change: Change, path: str, is_directory: bool, counts: bool, restructures: bool
 ) -> None:
     """Locks, temporary files and logs of an agent cost no pass, its other directories no watch."""
-    sighting = sight([(change, path)], (CLAUDE, GEMINI), TRANSCRIPTS, lambda _: is_directory)
-    assert sighting.paths == (frozenset({Path(path)}) if counts else frozenset())
-    assert sighting.restructured is restructures
+    filtered = filter_events([(change, path)], (CLAUDE, GEMINI), TRANSCRIPTS, lambda _: is_directory)
+    assert filtered.paths == (frozenset({Path(path)}) if counts else frozenset())
+    assert filtered.restructured is restructures

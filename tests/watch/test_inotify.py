@@ -147,13 +147,13 @@ async def test_an_idle_watch_asks_for_nothing(tmp_path: Path) -> None:
 async def test_what_was_written_is_told_at_once_and_given_once_it_is_read(tmp_path: Path) -> None:
     """The count goes up before the writer goes on; it is the same for what is read and what is not."""
     async with fed(tmp_path) as feed:
-        assert (feed.given, feed.told()) == (0, 0)
+        assert (feed.given, feed.queued()) == (0, 0)
         (tmp_path / "a.md").touch()
-        told = feed.told()
+        told = feed.queued()
         assert told > 0
         assert feed.given == 0
         await feed.next(soon())
-        assert (feed.given, feed.told()) == (told, told)
+        assert (feed.given, feed.queued()) == (told, told)
 
 
 async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> Non
         assert asyncio.get_running_loop().time() >= until
     finally:
         await feed.stop()
-    assert feed.told() == feed.given
+    assert feed.queued() == feed.given
 
 
 async def test_directories_that_went_meanwhile(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of
-from memd.watch.watch_plan import WatchPlan, footing_of, survey
+from memd.watch.watch_plan import WatchPlan, plan_watches, root_state_of
 from tests.otheruser import as_other_user, shared_directory
 
 
@@ -32,12 +32,12 @@ def test_one_by_one(base: Path) -> None:
         ExtraDirectory(base / "vault"),
         SingleFile(base / "home", "todo.md"),
     ]
-    ground = survey(roots, recursive=False)
-    assert names(ground.flat, base) == {
+    plan = plan_watches(roots, recursive=False)
+    assert names(plan.flat, base) == {
         "ws", "ws/memory", "ws/memory/a", "ws/memory/a/b", "vault", "vault/x", "vault/x/y", "home",
     }  # fmt: skip
-    assert not ground.deep
-    assert ground.size == 8
+    assert not plan.deep
+    assert plan.size == 8
 
 
 def test_from_above(base: Path) -> None:
@@ -48,17 +48,17 @@ def test_from_above(base: Path) -> None:
         ExtraDirectory(base / "vault"),
         SingleFile(base / "home", "todo.md"),
     ]
-    ground = survey(roots, recursive=True)
-    assert names(ground.flat, base) == {"ws", "home"}
-    assert names(ground.deep, base) == {"ws/memory", "vault"}
+    plan = plan_watches(roots, recursive=True)
+    assert names(plan.flat, base) == {"ws", "home"}
+    assert names(plan.deep, base) == {"ws/memory", "vault"}
 
 
 def test_foreign_directories_cost_no_watch(base: Path) -> None:
     """What is hidden, excluded, somebody's packages or a symlink is not watched."""
     make(base, "v/.git/objects", "v/node_modules/p", "v/venv/lib", "v/drafts", "v/kept", "elsewhere/x")
     (base / "v" / "link").symlink_to(base / "elsewhere")
-    ground = survey([ExtraDirectory(base / "v", exclude_of(["drafts/"]))], recursive=False)
-    assert names(ground.flat, base) == {"v", "v/kept"}
+    plan = plan_watches([ExtraDirectory(base / "v", exclude_of(["drafts/"]))], recursive=False)
+    assert names(plan.flat, base) == {"v", "v/kept"}
 
 
 @pytest.mark.parametrize("recursive", [False, True])
@@ -70,9 +70,9 @@ def test_what_is_not_there(base: Path, recursive: bool) -> None:
         ExtraDirectory(base / "away"),
         SingleFile(base / "off", "a.md"),
     ]
-    ground = survey(roots, recursive=recursive)
-    assert names(ground.flat | ground.deep, base) == {"ws"}
-    missing = {path for path, identity in ground.footing.identities.items() if identity is None}
+    plan = plan_watches(roots, recursive=recursive)
+    assert names(plan.flat | plan.deep, base) == {"ws"}
+    missing = {path for path, identity in plan.root_state.identities.items() if identity is None}
     assert missing == {base / "ws" / "memory", base / "away", base / "off"}
 
 
@@ -81,8 +81,8 @@ def test_memory_as_a_symlink(base: Path, recursive: bool) -> None:
     """A memory/ that is a symlink is not watched."""
     make(base, "ws", "elsewhere")
     (base / "ws" / "memory").symlink_to(base / "elsewhere")
-    ground = survey([Workspace(base / "ws")], recursive=recursive)
-    assert names(ground.flat | ground.deep, base) == {"ws"}
+    plan = plan_watches([Workspace(base / "ws")], recursive=recursive)
+    assert names(plan.flat | plan.deep, base) == {"ws"}
 
 
 @pytest.mark.parametrize("recursive", [False, True])
@@ -90,19 +90,19 @@ def test_a_root_whose_name_is_not_utf8(base: Path, recursive: bool) -> None:
     """A root that the watching library could not be told of is left out."""
     odd = base / os.fsdecode(b"odd\xff")
     (odd / "memory").mkdir(parents=True)
-    ground = survey([Workspace(odd), ExtraDirectory(odd)], recursive=recursive)
-    assert ground.size == 0
+    plan = plan_watches([Workspace(odd), ExtraDirectory(odd)], recursive=recursive)
+    assert plan.size == 0
 
 
 def test_identities(base: Path) -> None:
     """Another directory in the same place has another identity."""
     make(base, "ws/memory", "other")
     roots = [Workspace(base / "ws")]
-    before = footing_of(roots, "")
-    assert footing_of(roots, "") == before
+    before = root_state_of(roots, "")
+    assert root_state_of(roots, "") == before
     (base / "ws" / "memory").rename(base / "aside")
     (base / "other").rename(base / "ws" / "memory")
-    after = footing_of(roots, "")
+    after = root_state_of(roots, "")
     assert after != before
     assert after.identities[base / "ws"] == before.identities[base / "ws"]
 
@@ -112,22 +112,22 @@ def test_behind_a_symlink(base: Path, link: str) -> None:
     """What lies behind a symlink, however far above, is not watched and has no identity until it is uncovered."""
     make(base, "ws/deep/memory")
     roots = [Workspace(base / "ws" / "deep")]
-    before = survey(roots, recursive=False)
+    before = plan_watches(roots, recursive=False)
     (base / link).rename(base / "aside")
     (base / link).symlink_to(base / "aside")
-    hidden = survey(roots, recursive=False)
+    hidden = plan_watches(roots, recursive=False)
     assert base / "ws/deep/memory" not in hidden.flat
-    assert hidden.footing.identities[base / "ws/deep/memory"] is None
+    assert hidden.root_state.identities[base / "ws/deep/memory"] is None
     (base / link).unlink()
     (base / "aside").rename(base / link)
-    assert survey(roots, recursive=False) == before
+    assert plan_watches(roots, recursive=False) == before
 
 
 def surveyed_by_other_user(directory: str, recursive: str) -> list[str]:
-    ground: WatchPlan = survey(
+    plan: WatchPlan = plan_watches(
         [Workspace(Path(directory)), ExtraDirectory(Path(directory) / "closed")], recursive=bool(recursive)
     )
-    return sorted(str(path).removeprefix(directory) for path in ground.flat | ground.deep)
+    return sorted(str(path).removeprefix(directory) for path in plan.flat | plan.deep)
 
 
 @pytest.mark.parametrize(
@@ -158,25 +158,27 @@ def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
         SessionPaths(base / "one", "one", "plain", file="a.jsonl"),
         SessionPaths(base / "later", "later", "plain"),
     ]
-    ground = survey(roots, recursive=False)
-    assert names(ground.flat, base) == {
+    plan = plan_watches(roots, recursive=False)
+    assert names(plan.flat, base) == {
         "c", "c/-a", "c/-b",
         "g", "g/9f", "g/9f/chats", "g/8e",
         "x", "x/2026", "x/2026/03", "x/2026/03/02",
         "o", "o/main", "o/main/sessions", "o/main/sessions/cold",
         "one",
     }  # fmt: skip
-    with_subagents = survey([SessionPaths(base / "c", "c", "claude-code", subagents=True)], recursive=False)
+    with_subagents = plan_watches(
+        [SessionPaths(base / "c", "c", "claude-code", subagents=True)], recursive=False
+    )
     assert names(with_subagents.flat, base) == {
         "c", "c/-a", "c/-a/u1", "c/-a/u1/subagents", "c/-b", "c/-b/memory",
     }  # fmt: skip
-    assert ground.footing.identities[base / "later"] is None
+    assert plan.root_state.identities[base / "later"] is None
 
 
 def test_a_way_to_notes_is_watched(base: Path) -> None:
     """From its beginning, so that a directory which comes on it is seen to come."""
     make(base, "c/projects/-a/memory/topics", "c/projects/-a/u1", "c/cache/x", "c/projects/-b")
-    ground = survey([ExtraDirectory(base / "c", way=("projects", "*", "memory"))], recursive=False)
-    assert names(ground.flat, base) == {
+    plan = plan_watches([ExtraDirectory(base / "c", way=("projects", "*", "memory"))], recursive=False)
+    assert names(plan.flat, base) == {
         "c", "c/projects", "c/projects/-a", "c/projects/-a/memory", "c/projects/-a/memory/topics", "c/projects/-b",
     }  # fmt: skip

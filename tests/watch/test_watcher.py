@@ -37,7 +37,7 @@ from tests.wait import until_async
 PACE = WatcherPace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
 FLAT = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
 DEEP = WatchMethods(recursive=True, feed=LibraryFeed)
-WAYS = pytest.mark.parametrize("ways", [FLAT, DEEP], ids=["flat", "deep"])
+METHODS = pytest.mark.parametrize("methods", [FLAT, DEEP], ids=["flat", "deep"])
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ class Seen:
 @asynccontextmanager
 async def watching(
     *roots: Root,
-    ways: WatchMethods = FLAT,
+    methods: WatchMethods = FLAT,
     pace: WatcherPace = PACE,
     first: type[Event] = RescanNeeded,
     backlog: EventBarrier | None = None,
@@ -92,7 +92,9 @@ async def watching(
     seen = Seen()
 
     async def collect() -> None:
-        async with aclosing(watch(roots, ways=ways, pace=pace, rng=Random(1), backlog=backlog)) as events:
+        async with aclosing(
+            watch(roots, methods=methods, pace=pace, rng=Random(1), backlog=backlog)
+        ) as events:
             async for event in events:
                 seen.events.append(event)
 
@@ -127,14 +129,16 @@ def save_with_backup(note: Path) -> None:
     note.write_text("second")
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize(
     "save", [save_in_place, save_by_rename, save_anew, save_with_backup, Path.unlink, Path.touch]
 )
 @pytest.mark.parametrize("note", ["ws/memory/sub/a.md", "vault/sub/a.md"])
-async def test_a_saved_note(base: Path, note: str, save: Callable[[Path], None], ways: WatchMethods) -> None:
+async def test_a_saved_note(
+    base: Path, note: str, save: Callable[[Path], None], methods: WatchMethods
+) -> None:
     """However an editor saves a note, the change is seen, and nothing else is."""
-    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), methods=methods) as seen:
         save(base / note)
         await seen.changed(base / note)
     assert {path for path in seen.paths() if path.suffix == ".md"} == {base / note}
@@ -147,11 +151,11 @@ async def test_begins_with_health_and_a_rescan(base: Path) -> None:
     assert seen.events == [WatcherHealth(ok=True), RescanNeeded("watching began")]
 
 
-@WAYS
-async def test_the_workspace_itself(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_the_workspace_itself(base: Path, methods: WatchMethods) -> None:
     """Of the files in the workspace only the curated ones are seen."""
     workspace = base / "ws"
-    async with watching(Workspace(workspace), ways=ways) as seen:
+    async with watching(Workspace(workspace), methods=methods) as seen:
         (workspace / "README.md").write_text("code")
         (workspace / "src").mkdir()
         (workspace / "src" / "a.md").write_text("code")
@@ -160,10 +164,10 @@ async def test_the_workspace_itself(base: Path, ways: WatchMethods) -> None:
     assert seen.paths() == {workspace / "MEMORY.md"}
 
 
-@WAYS
-async def test_a_single_file(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_single_file(base: Path, methods: WatchMethods) -> None:
     """An extra file is seen, also when it is replaced; its neighbours are not."""
-    async with watching(SingleFile(base, "todo.md"), ways=ways) as seen:
+    async with watching(SingleFile(base, "todo.md"), methods=methods) as seen:
         (base / "other.md").write_text("other")
         (base / "todo.md").write_text("first")
         await seen.changed(base / "todo.md")
@@ -173,82 +177,82 @@ async def test_a_single_file(base: Path, ways: WatchMethods) -> None:
     assert seen.paths() == {base / "todo.md"}
 
 
-@WAYS
-async def test_a_new_directory(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_new_directory(base: Path, methods: WatchMethods) -> None:
     """A new directory comes out itself, for the files in it; later ones come out one by one."""
     new = base / "ws" / "memory" / "2026" / "01"
-    async with watching(Workspace(base / "ws"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), methods=methods) as seen:
         new.mkdir(parents=True)
         (new / "a.md").write_text("early")
         await seen.changed(new.parent)
-        if not ways.recursive:
+        if not methods.recursive:
             await seen.rescanned(2)
         (new / "b.md").write_text("late")
         await seen.changed(new / "b.md")
 
 
-@WAYS
-async def test_a_renamed_directory(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_renamed_directory(base: Path, methods: WatchMethods) -> None:
     """Both names of a renamed directory come out; what is written in it afterwards is seen by the new name."""
     old, new = base / "vault" / "sub", base / "vault" / "renamed"
-    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
         old.rename(new)
         await seen.changed(old)
         await seen.changed(new)
-        if not ways.recursive:
+        if not methods.recursive:
             await seen.rescanned(2)
         (new / "b.md").write_text("late")
         await seen.changed(new / "b.md")
 
 
-@WAYS
-async def test_a_deleted_directory(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_deleted_directory(base: Path, methods: WatchMethods) -> None:
     """A directory that is moved away comes out, and so does one that is deleted and made anew."""
     sub = base / "vault" / "sub"
-    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
         sub.rename(base / "aside")
         await seen.changed(sub)
         before = seen.rescans()
         sub.mkdir()
-        if not ways.recursive:
+        if not methods.recursive:
             await seen.rescanned(before + 1)
         await until_async(lambda: not (sub / "b.md").write_text("b") or sub / "b.md" in seen.paths())
 
 
-@WAYS
-async def test_memory_comes_later(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_memory_comes_later(base: Path, methods: WatchMethods) -> None:
     """A memory/ that is made after the start is watched."""
     shutil.rmtree(base / "ws" / "memory")
     memory = base / "ws" / "memory"
-    async with watching(Workspace(base / "ws"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), methods=methods) as seen:
         await seen.stirred(memory.mkdir)
         (memory / "a.md").write_text("first")
         await seen.changed(memory / "a.md")
 
 
-@WAYS
-async def test_a_root_comes_later(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_root_comes_later(base: Path, methods: WatchMethods) -> None:
     """A root that is not there at the start is named as missing, and is watched when it comes."""
-    async with watching(ExtraDirectory(base / "away" / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "away" / "vault"), methods=methods) as seen:
         assert "does not exist" in seen.reasons()[0]
         await seen.stirred(lambda: (base / "away" / "vault").mkdir(parents=True))
         (base / "away" / "vault" / "b.md").write_text("b")
         await seen.changed(base / "away" / "vault" / "b.md")
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize("root", ["ws", "ws/memory", "vault"])
-async def test_a_root_vanishes_and_returns(base: Path, root: str, ways: WatchMethods) -> None:
+async def test_a_root_vanishes_and_returns(base: Path, root: str, methods: WatchMethods) -> None:
     """Going and returning of a root each ask for a rescan; afterwards its changes are seen again."""
-    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), methods=methods) as seen:
         await seen.stirred(lambda: (base / root).rename(base / "aside"))
         await seen.stirred(lambda: shutil.copytree(base / "aside", base / root))
         note = next((base / root).rglob("a.md"))
         await until_async(lambda: not note.write_text("again") or note in seen.paths())
 
 
-@WAYS
-async def test_a_root_is_exchanged(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_a_root_is_exchanged(base: Path, methods: WatchMethods) -> None:
     """Another directory in the place of a root, as a mount would put it, is noticed and watched."""
     shutil.copytree(base / "vault", base / "other")
 
@@ -256,7 +260,7 @@ async def test_a_root_is_exchanged(base: Path, ways: WatchMethods) -> None:
         (base / "vault").rename(base / "aside")
         (base / "other").rename(base / "vault")
 
-    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
         await seen.stirred(exchange)
         note = base / "vault" / "sub" / "a.md"
         await until_async(lambda: not note.write_text("again") or note in seen.paths())
@@ -317,8 +321,8 @@ async def test_a_network_mount(base: Path) -> None:
     info = mountinfo(
         (str(base / "ws"), "nfs4", "nas:/notes"), (str(base / "vault" / "sub"), "fuse.sshfs", "me@host:")
     )
-    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
-    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways) as seen:
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), methods=methods) as seen:
         (health,) = [event for event in seen.events if isinstance(event, WatcherHealth)]
         assert health.ok
         assert health.unseen == {base / "ws", base / "vault" / "sub"}
@@ -331,8 +335,8 @@ async def test_a_network_mount(base: Path) -> None:
 async def test_mounting_and_unmounting(base: Path) -> None:
     """A mount that comes or goes, wherever notes can lie, asks for a rescan and is watched."""
     info = [mountinfo()]
-    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
-    async with watching(ExtraDirectory(base / "vault"), ways=ways) as seen:
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
+    async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
         info[0] = mountinfo((str(base / "vault" / "sub"), "cifs", "//nas/notes"))
         await seen.rescanned(2)
         assert "//nas/notes" in seen.reasons()[-1]
@@ -363,8 +367,8 @@ async def test_mounts_that_cannot_be_looked_at(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02)
-    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
-    async with watching(ExtraDirectory(base / "vault"), pace=pace, ways=ways) as seen:
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
+    async with watching(ExtraDirectory(base / "vault"), pace=pace, methods=methods) as seen:
         await until_async(lambda: asked[0] > 8)
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
@@ -382,9 +386,9 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02, check_patience_s=0.02)
-    ways = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=hanging)
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=hanging)
     try:
-        async with watching(ExtraDirectory(base / "vault"), pace=pace, ways=ways) as seen:
+        async with watching(ExtraDirectory(base / "vault"), pace=pace, methods=methods) as seen:
             await until_async(lambda: asked[0] == 3)
             (base / "vault" / "b.md").write_text("b")
             await seen.changed(base / "vault" / "b.md")
@@ -446,7 +450,7 @@ async def test_symlinks_are_not_followed(base: Path) -> None:
 async def test_a_name_that_is_not_utf8(base: Path, feed: Callable[[], Feed]) -> None:
     """A file whose name no string can hold does not end the watching."""
     vault = base / "vault"
-    async with watching(ExtraDirectory(vault), ways=WatchMethods(recursive=False, feed=feed)) as seen:
+    async with watching(ExtraDirectory(vault), methods=WatchMethods(recursive=False, feed=feed)) as seen:
         os.close(os.open(os.fsencode(vault) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
         await until_async(lambda: not (vault / "b.md").write_text("b") or vault / "b.md" in seen.paths())
     assert False not in seen.health()
@@ -457,7 +461,7 @@ async def test_more_watches_than_threads(base: Path) -> None:
     limiter = current_default_thread_limiter()
     usual, limiter.total_tokens = limiter.total_tokens, 1
     vault = ExtraDirectory(base / "vault")
-    async with watching(vault, ways=DEEP) as first, watching(vault, ways=DEEP) as second:
+    async with watching(vault, methods=DEEP) as first, watching(vault, methods=DEEP) as second:
         (base / "vault" / "b.md").write_text("b")
         await first.changed(base / "vault" / "b.md")
         await second.changed(base / "vault" / "b.md")
@@ -475,24 +479,24 @@ def inotify_instances() -> int:
     return count
 
 
-@WAYS
-async def test_cancelling_takes_the_watches_away(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_cancelling_takes_the_watches_away(base: Path, methods: WatchMethods) -> None:
     """When the task that listens has ended, nothing watches any longer: no thread, no descriptor."""
     limiter, before = current_default_thread_limiter(), inotify_instances()
-    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), ways=ways):
-        await until_async(lambda: limiter.borrowed_tokens == 2 * ways.recursive)
+    async with watching(Workspace(base / "ws"), ExtraDirectory(base / "vault"), methods=methods):
+        await until_async(lambda: limiter.borrowed_tokens == 2 * methods.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
     await until_async(lambda: inotify_instances() <= before)  # those of earlier tests may go meanwhile
 
 
-@WAYS
-async def test_closing_takes_the_watches_away(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_closing_takes_the_watches_away(base: Path, methods: WatchMethods) -> None:
     """When the stream is closed by its reader, nothing watches any longer."""
     limiter, before = current_default_thread_limiter(), inotify_instances()
-    async with aclosing(watch([ExtraDirectory(base / "vault")], ways=ways, pace=PACE)) as events:
+    async with aclosing(watch([ExtraDirectory(base / "vault")], methods=methods, pace=PACE)) as events:
         assert await anext(events) == WatcherHealth(ok=True)
-        await until_async(lambda: limiter.borrowed_tokens == ways.recursive)
+        await until_async(lambda: limiter.borrowed_tokens == methods.recursive)
         assert inotify_instances() > before
     assert limiter.borrowed_tokens == 0
     await until_async(lambda: inotify_instances() <= before)  # those of earlier tests may go meanwhile
@@ -506,7 +510,7 @@ class Scripted:
         self.armed = 0
 
     @property
-    def ways(self) -> WatchMethods:
+    def methods(self) -> WatchMethods:
         return WatchMethods(recursive=False, feed=self._make)
 
     def _make(self) -> Feed:
@@ -521,10 +525,10 @@ class ScriptedFeed:
         self._script = script
         self._feed = InotifyFeed(gather_s=0.005)
 
-    async def start(self, ground: WatchPlan) -> None:
+    async def start(self, plan: WatchPlan) -> None:
         if isinstance(self._script, OSError | FeedBroken):
             raise self._script
-        await self._feed.start(ground)
+        await self._feed.start(plan)
 
     async def next(self, until: float) -> EventBatch:
         script, self._script = self._script, None
@@ -535,8 +539,8 @@ class ScriptedFeed:
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         return await self._feed.watch_files(files)
 
-    def tap(self) -> FeedPosition:
-        return self._feed.tap()
+    def position(self) -> FeedPosition:
+        return self._feed.position()
 
     async def stop(self) -> None:
         await self._feed.stop()
@@ -566,7 +570,7 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
         ExtraDirectory(base / "vault"),
         SingleFile(base, "a.md"),
         pace=pace,
-        ways=scripted.ways,
+        methods=scripted.methods,
         first=WatcherHealth,
     ) as seen:
         await until_async(lambda: seen.health()[-1:] == [True] and seen.health().count(False) == 3, 20)
@@ -581,7 +585,7 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
 
 async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:
     """A watch that breaks after it worked for a while is set again, with a rescan and no alarm."""
-    async with watching(ExtraDirectory(base / "vault"), ways=Scripted(Later("a bug")).ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=Scripted(Later("a bug")).methods) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
@@ -596,7 +600,7 @@ async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
     times: list[float] = []
     clock = asyncio.get_running_loop().time
     async with aclosing(
-        watch([ExtraDirectory(base / "vault")], ways=scripted.ways, pace=pace, rng=Random(1))
+        watch([ExtraDirectory(base / "vault")], methods=scripted.methods, pace=pace, rng=Random(1))
     ) as events:
         async for event in events:
             assert isinstance(event, WatcherHealth)
@@ -612,7 +616,7 @@ async def test_attempts_to_watch_again_grow_rare(base: Path) -> None:
 async def test_a_directory_goes_away_before_it_is_watched(base: Path, failure: OSError) -> None:
     """When a directory goes away between being found and being watched, the others are found again."""
     scripted = Scripted(failure, failure)
-    async with watching(ExtraDirectory(base / "vault"), ways=scripted.ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=scripted.methods) as seen:
         assert seen.events == [WatcherHealth(ok=True), RescanNeeded("watching began")]
     assert scripted.armed == 3
 
@@ -622,7 +626,7 @@ async def test_directories_that_keep_going_away(base: Path) -> None:
     pace = WatcherPace(check_s=0.05, trusted_s=10.0, retry_s=100.0)
     scripted = Scripted(*[FileNotFoundError("gone")] * 50)
     async with watching(
-        ExtraDirectory(base / "vault"), pace=pace, ways=scripted.ways, first=WatcherHealth
+        ExtraDirectory(base / "vault"), pace=pace, methods=scripted.methods, first=WatcherHealth
     ) as seen:
         assert seen.health() == [False]
     assert scripted.armed < 10
@@ -633,7 +637,7 @@ async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
     backlog = EventBarrier()
     patient = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
     pace = WatcherPace(check_s=1e9)
-    async with watching(ExtraDirectory(base / "vault"), ways=patient, pace=pace, backlog=backlog) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=patient, pace=pace, backlog=backlog) as seen:
         assert await backlog.drained(20.0) == frozenset()
         for number in range(20):
             note = base / "vault" / "sub" / f"{number}.md"
@@ -675,7 +679,7 @@ async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> No
     pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
     scripted = Scripted(EventBatch(incomplete=True))
     async with watching(
-        ExtraDirectory(base / "vault"), ways=scripted.ways, pace=pace, backlog=backlog
+        ExtraDirectory(base / "vault"), methods=scripted.methods, pace=pace, backlog=backlog
     ) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
@@ -701,17 +705,17 @@ async def test_where_not_every_change_is_seen(
     """Where events come late or not at all, that is said of the places, and of no others; nobody waits."""
     backlog = EventBarrier()
     remote = mountinfo((str(base / "vault"), "nfs4", "nas:/notes"))
-    ways = {
+    methods = {
         "library": DEEP,
         "network": WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: remote),
         "missing": FLAT,
-        "broken": Scripted(*[LIMIT] * 50).ways,
+        "broken": Scripted(*[LIMIT] * 50).methods,
     }[why]
     roots: list[Root] = [ExtraDirectory(base / "vault")]
     if why == "missing":
         roots += [ExtraDirectory(base / "away"), SingleFile(base / "off", "a.md")]
     pace = WatcherPace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
-    async with watching(*roots, ways=ways, pace=pace, first=WatcherHealth, backlog=backlog):
+    async with watching(*roots, methods=methods, pace=pace, first=WatcherHealth, backlog=backlog):
         assert await backlog.drained(20.0) == drained
         assert backlog.absent == {base / name for name in absent}
         assert backlog.unseen == {base / name for name in unseen}
@@ -720,7 +724,7 @@ async def test_where_not_every_change_is_seen(
 async def test_very_many_changes(base: Path) -> None:
     """A batch of very many events asks for a rescan instead of naming them."""
     batch = EventBatch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
-    async with watching(ExtraDirectory(base / "vault"), ways=Scripted(batch).ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=Scripted(batch).methods) as seen:
         await seen.rescanned(3)
     assert RescanNeeded("very many files changed at once") in seen.events
     assert not seen.paths()
@@ -730,7 +734,7 @@ async def test_lost_events(base: Path) -> None:
     """Where events were lost it asks for a rescan, and sets the watches anew: directories may have come."""
     note = str(base / "vault" / "a.md")
     scripted = Scripted(EventBatch(frozenset({(Change.modified, note)}), incomplete=True))
-    async with watching(ExtraDirectory(base / "vault"), ways=scripted.ways) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=scripted.methods) as seen:
         await seen.rescanned(3)
         assert scripted.armed == 2
     assert not seen.paths()
@@ -748,8 +752,8 @@ async def test_a_storm_of_directories(base: Path) -> None:
         await until_async(lambda: [note.write_text("x") for note in notes] and seen.paths() >= set(notes))
 
 
-@WAYS
-async def test_transcripts_are_followed(base: Path, ways: WatchMethods) -> None:
+@METHODS
+async def test_transcripts_are_followed(base: Path, methods: WatchMethods) -> None:
     """They are seen to grow, to be renamed and deleted, in new directories too; what lies beside them is not."""
     root = SessionPaths(base / "codex", "codex", "codex")
     day = base / "codex" / "2026" / "03" / "02"
@@ -757,7 +761,7 @@ async def test_transcripts_are_followed(base: Path, ways: WatchMethods) -> None:
     names = [f"rollout-2026-03-02T01-02-0{number}-x.jsonl" for number in range(3)]
     for name in names:
         (day / name).write_text("{}\n")
-    async with watching(root, ways=ways) as seen:
+    async with watching(root, methods=methods) as seen:
         save_in_place(day / names[0])
         (day / f"{names[0]}.lock").touch()
         (day / names[1]).rename(day / f"{names[1]}.zst")
@@ -766,7 +770,7 @@ async def test_transcripts_are_followed(base: Path, ways: WatchMethods) -> None:
             await seen.changed(day / name)
         assert day / f"{names[0]}.lock" not in seen.paths()
         new = base / "codex" / "2027" / "01" / "01"
-        if ways.recursive:
+        if methods.recursive:
             new.mkdir(parents=True)
         else:
             await seen.stirred(lambda: new.mkdir(parents=True))
