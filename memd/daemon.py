@@ -147,9 +147,10 @@ async def serve(
             )
             control = DaemonControl(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
-            async with answering(places.socket, given, handlers, agents, tasks):
+            async with answering(places.socket, given, handlers, agents, tasks, background):
+                informing = partial(tell_manager, notifier, agents, sd_notify.watchdog_interval_s(environ))
                 manager = tasks.create_task(
-                    tell_manager(notifier, agents, sd_notify.watchdog_interval_s(environ))
+                    background.keep(BackgroundTask("informing the service manager", informing, is_once=True))
                 )
                 notifier.ready()
                 log.info(

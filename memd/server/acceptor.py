@@ -5,12 +5,14 @@ import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Collection
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from memd.agent.agents import Agents
+from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.runtime.process import open_files
 from memd.runtime.ticks import until_next_tick_s
 from memd.server import listening_socket
@@ -171,7 +173,12 @@ class Acceptor:
 
 @contextlib.asynccontextmanager
 async def answering(
-    path: Path, given: socket.socket | None, handlers: Handlers, agents: Agents, tasks: asyncio.TaskGroup
+    path: Path,
+    given: socket.socket | None,
+    handlers: Handlers,
+    agents: Agents,
+    tasks: asyncio.TaskGroup,
+    background: BackgroundTasks,
 ) -> AsyncIterator[None]:
     """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
     connections: set[Connection] = set()
@@ -182,7 +189,9 @@ async def answering(
         connections,
         lambda: most_connections(open_files(), len(agents.all())),
     )
-    keeping = tasks.create_task(keep_listening(listening, acceptor))
+    keeping = tasks.create_task(
+        background.keep(BackgroundTask("keeping the socket", partial(keep_listening, listening, acceptor)))
+    )
     try:
         yield
     finally:

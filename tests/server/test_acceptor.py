@@ -5,13 +5,27 @@ import socket
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import pytest
+import structlog
 
-from memd.server.acceptor import LEAST, Acceptor, AdmissionPolicy, most_agents, most_connections
+from memd.agent.agents import Agents
+from memd.maintenance.loop import FIRST_WAIT_S, BackgroundTasks
+from memd.server.acceptor import (
+    LEAST,
+    LOOK_S,
+    Acceptor,
+    AdmissionPolicy,
+    answering,
+    most_agents,
+    most_connections,
+)
 from memd.server.connection import Connection
+from memd.server.listening_socket import ListeningSocket
 from memd_client.messages import Get, Note, Reply, Request
+from tests.clock import hastily
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
 
@@ -175,3 +189,34 @@ async def test_a_socket_is_looked_at_only_while_it_is_accepted_from(
             assert not loop.remove_reader(watched[0])
         await acceptor.close()
         assert [loop.remove_reader(one) for one in watched] == [False, False]
+
+
+def test_an_unforeseen_error_does_not_end_the_watch_over_the_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged, and the socket whose file was deleted is bound again a little later."""
+    address = tmp_path / "s"
+    is_gone = ListeningSocket.is_gone
+    failures = [ValueError("a bug")]
+
+    def failing_once(socket: ListeningSocket) -> bool:
+        if failures:
+            raise failures.pop()
+        return is_gone(socket)
+
+    monkeypatch.setattr(ListeningSocket, "is_gone", failing_once)
+
+    async def main() -> bool:
+        background = BackgroundTasks(None, Random(0))
+        async with (
+            asyncio.TaskGroup() as tasks,
+            answering(address, None, cast("Any", None), Agents(), tasks, background),
+        ):
+            address.unlink()
+            await asyncio.sleep(FIRST_WAIT_S + 10 * LOOK_S)
+            return address.exists()
+
+    with structlog.testing.capture_logs() as logs:
+        assert hastily(main())
+    assert [event["event"] for event in logs] == ["maintenance.failed", "server.socket_bound_again"]
+    assert not address.exists()
