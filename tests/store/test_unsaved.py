@@ -12,6 +12,8 @@ from memd.model import TextHash
 from memd.runtime import backoff
 from memd.store.embedding_cache import UNSAVED, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from tests.bounds import shipped
+from tests.clock import Clock
 from tests.wait import until_async
 
 SPACE = ("hashing", "m", "1")
@@ -106,3 +108,21 @@ async def test_a_cache_that_is_damaged_is_replaced_by_a_check(store: Failing) ->
         await store.check()
     assert store.renewed.version == before + 1
     await store.check()
+
+
+async def test_a_file_that_could_not_be_opened_is_tried_again_after_a_while(tmp_path: Path) -> None:
+    """Not at each use, which would wait for its disk each time; what was to be kept is written then."""
+    clock, directory = Clock(), tmp_path / "state"
+    reopen_s = shipped("memd.store.embedding_cache.REOPEN_S")
+    cache = EmbeddingStore(directory / "embeddings.sqlite", clock)
+    await cache.open()
+    directory.mkdir()
+    for passed_s, is_open in ((reopen_s - 1, False), (1, True)):
+        clock.run(passed_s)
+        await cache.put(SPACE, {A: b"v"}, 1.0)
+        assert (cache.trouble is None) is is_open
+    await cache.close()
+    again = EmbeddingStore(cache.file)
+    await again.open()
+    assert await again.get(SPACE, [A], 2.0) == {A: b"v"}
+    await again.close()
