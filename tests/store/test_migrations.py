@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from memd.store import migrations
+from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.migrations import KEPT_S, is_old
 from tests.faults.vfs import Act, Operation, Sync, Write, between
@@ -221,3 +222,21 @@ def test_a_copy_that_has_no_room_is_not_begun(
         migrations.make_copy(connection, file, 4)
     assert len(migrations.kept_copies(file)) == 1 - missing
     connection.close()
+
+
+async def test_of_several_copies_those_are_deleted_that_are_named(tmp_path: Path) -> None:
+    """Or all of them."""
+    database = Database(tmp_path / "e.sqlite", "embeddings")
+    await database.open()
+    await database.close()
+    for schema in (2, 3):
+        shutil.copy(database.file, tmp_path / f"e.sqlite.before-schema-{schema}")
+    database = Database(database.file, "embeddings")
+    await database.open()
+    older, newer = sorted(database.copies, key=lambda copy: copy.before)
+    assert (newer.before, older.before) == (3, 2)
+    await database.drop_copies([newer])
+    left = [copy.before for copy in database.copies]
+    await database.drop_copies()
+    assert (left, [copy.before for copy in database.copies]) == ([older.before], [])
+    await database.close()
