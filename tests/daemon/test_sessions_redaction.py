@@ -7,11 +7,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd_client import Client
+from memd_client import AsyncClient, Client
 from tests.daemon.chats import NEVER, begun, configured, holding, name_of, settings, status
 from tests.daemon.fresh import becomes_fresh, index_of
+from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
-from tests.wait import until
+from tests.fakes import HashingProvider
+from tests.wait import until, until_told
 
 PATIENCE_S = 30.0
 SECRET = "hunter2secretX9"  # said in the transcript
@@ -110,3 +112,29 @@ def test_what_is_cached_of_a_text_is_no_text(daemon: Daemon) -> None:
         assert not holding_bytes(daemon.state, SECRET)
         kept = (daemon.state / "embeddings.sqlite").read_bytes()
         assert b"walrus" not in kept
+
+
+async def test_better_rules_embed_what_changed_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is redacted anew at the next start; vectors of texts that it leaves alone are kept."""
+    provider = HashingProvider()
+    for number in range(20):
+        write(home, f"memory/{number:02}.md", f"# Note {number}\n\nword{number} stands here\n")
+    write(home, "memory/a.md", "# Door\n\nwalrus, and then BADGE77431\n")
+    older = 'redact = { mode = "all" }'
+    async with running(home, provider, settings=older) as client:
+        assert (await client.sync()).vectors == "complete"
+        assert sum(map(len, provider.requests)) == 21
+    better = 'redact = { mode = "all", extra = [{ name = "badge", pattern = "BADGE[0-9]+" }] }'
+    for wanted, embedded in ((better, 22), (better, 22)):
+        monkeypatch.setattr("memd.redact.redactor.VERSION", embedded * 100 + len(provider.requests))
+        async with running(home, provider, settings=wanted) as client:
+
+            async def is_built(client: AsyncClient = client) -> bool:
+                status = (await client.status()).agents["main"]
+                return status.rebuild is None and status.files == 21
+
+            await until_told(is_built, PATIENCE_S)
+            assert (await client.sync()).vectors == "complete"
+            assert sum(map(len, provider.requests)) == embedded
+            [hit] = (await client.search("walrus")).results[:1]
+            assert "[REDACTED:badge]" in hit.snippet
