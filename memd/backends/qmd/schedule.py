@@ -22,58 +22,47 @@ class ScheduleSettings(msgspec.Struct, frozen=True):
     clean_rest_s: float = 600.0  # between two cleanings: each writes the whole index anew
 
 
-class UpdateHistory(msgspec.Struct, frozen=True):
-    """What there has been of updates; times are of one clock, in seconds."""
+class TaskHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """What there has been of updates, of embeddings, or of cleanings; times are of one clock, in seconds."""
 
-    ended: float | None = None  # the last one, however it ended
+    ended: float | None = None  # the last run, however it ended
     took_s: float = 0.0
     failures: int = 0  # in a row
     passing: bool = False  # the last failure was a lock or a timeout
-    unseen: float | None = None  # the first change that no update has taken in
+    unseen: float | None = (
+        None  # the first change that no run has taken in; of cleanings: since when qmd may hold what is gone
+    )
 
 
-class EmbeddingHistory(msgspec.Struct, frozen=True):
-    """What there has been of embeddings."""
-
-    ended: float | None = None  # the last one, however it ended
-    failures: int = 0  # in a row
-
-
-class CleanupHistory(msgspec.Struct, frozen=True):
-    """What there has been of cleanings; times are of one clock, in seconds."""
-
-    soiled: float | None  # since when qmd may hold what is gone
-    ended: float | None = None  # the last one, however it ended
-    failures: int = 0  # in a row
-
-
-def noticed(past: UpdateHistory, now: float) -> UpdateHistory:
-    """Files have changed."""
+def noticed(past: TaskHistory, now: float) -> TaskHistory:
+    """Files have changed, or what qmd has of them is gone."""
     return past if past.unseen is not None else msgspec.structs.replace(past, unseen=now)
 
 
-def began(past: UpdateHistory) -> UpdateHistory:
-    """An update begins: it takes in every change until now."""
+def began(past: TaskHistory) -> TaskHistory:
+    """A run begins: it takes in every change until now."""
     return msgspec.structs.replace(past, unseen=None)
 
 
 def ended(
-    past: UpdateHistory, now: float, *, took_s: float, failed: bool, passing: bool = False
-) -> UpdateHistory:
-    """An update is over.
+    past: TaskHistory, now: float, *, failed: bool, took_s: float = 0.0, passing: bool = False
+) -> TaskHistory:
+    """A run is over.
 
     Args:
         past: What was before, changes that came meanwhile included.
         now: Of the clock.
-        took_s: How long it took.
         failed: Whether it did.
+        took_s: How long it took.
         passing: Whether trying again in a moment may help.
     """
     failures = past.failures + 1 if failed else 0
-    return UpdateHistory(now, took_s, failures, failed and passing, past.unseen)
+    return TaskHistory(
+        ended=now, took_s=took_s, failures=failures, passing=failed and passing, unseen=past.unseen
+    )
 
 
-def update_at(past: UpdateHistory, pace: ScheduleSettings) -> float | None:
+def update_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
     """When the next update is due; None: not before something changes."""
     if past.ended is None:
         return 0.0
@@ -91,7 +80,7 @@ def update_at(past: UpdateHistory, pace: ScheduleSettings) -> float | None:
     return min(due, default=None)
 
 
-def hurried_at(past: UpdateHistory, pace: ScheduleSettings) -> float:
+def hurried_at(past: TaskHistory, pace: ScheduleSettings) -> float:
     """When an update may begin that a search asks for."""
     if past.ended is None:
         return 0.0
@@ -102,12 +91,7 @@ def hurried_at(past: UpdateHistory, pace: ScheduleSettings) -> float:
     return past.ended + REST * past.took_s
 
 
-def embedded(past: EmbeddingHistory, now: float, *, failed: bool) -> EmbeddingHistory:
-    """An embedding is over."""
-    return EmbeddingHistory(now, past.failures + 1 if failed else 0)
-
-
-def embed_at(past: EmbeddingHistory, pace: ScheduleSettings) -> float | None:
+def embed_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
     """When the next embedding is due; None: never again by itself."""
     if past.ended is None:
         return 0.0
@@ -116,24 +100,7 @@ def embed_at(past: EmbeddingHistory, pace: ScheduleSettings) -> float | None:
     return past.ended + pace.embed_s if pace.embed_s else None
 
 
-def soiled(past: CleanupHistory, now: float) -> CleanupHistory:
-    """Something that qmd has is gone."""
-    return past if past.soiled is not None else msgspec.structs.replace(past, soiled=now)
-
-
-def cleaning(past: CleanupHistory) -> CleanupHistory:
-    """A cleaning begins: it takes away all that is gone until now."""
-    return msgspec.structs.replace(past, soiled=None)
-
-
-def cleaned(past: CleanupHistory, now: float, *, failed: bool) -> CleanupHistory:
-    """A cleaning is over."""
-    if not failed:
-        return CleanupHistory(past.soiled, now)
-    return CleanupHistory(now if past.soiled is None else past.soiled, now, past.failures + 1)
-
-
-def clean_at(past: CleanupHistory, pace: ScheduleSettings, searched: float) -> float | None:
+def clean_at(past: TaskHistory, pace: ScheduleSettings, searched: float) -> float | None:
     """When the next cleaning is due; None: there is nothing to clean.
 
     Args:
@@ -141,9 +108,9 @@ def clean_at(past: CleanupHistory, pace: ScheduleSettings, searched: float) -> f
         pace: How often.
         searched: When somebody last did.
     """
-    if past.soiled is None:
+    if past.unseen is None:
         return None
-    at = min(searched + pace.clean_quiet_s, past.soiled + pace.clean_latest_s)
+    at = min(searched + pace.clean_quiet_s, past.unseen + pace.clean_latest_s)
     if past.ended is None:
         return at
     # Where it fails it has kept searches waiting for nothing: it is not tried again often.

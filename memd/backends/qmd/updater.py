@@ -33,7 +33,7 @@ from memd.backends.qmd.process import (
     QmdTimedOut,
 )
 from memd.backends.qmd.runner import Runner
-from memd.backends.qmd.schedule import CleanupHistory, EmbeddingHistory, ScheduleSettings, UpdateHistory
+from memd.backends.qmd.schedule import ScheduleSettings, TaskHistory
 from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
@@ -104,10 +104,10 @@ class QmdUpdater:
         self.pace = ScheduleSettings(
             settings.update_minutes * 60, settings.debounce_seconds, settings.embed_minutes * 60
         )
-        self._updates = UpdateHistory()
-        self._embeddings = EmbeddingHistory()
+        self._updates = TaskHistory()
+        self._embeddings = TaskHistory()
         # What went while nobody looked may be in it since an earlier life.
-        self.cleanings = CleanupHistory(soiled=self._born)
+        self.cleanings = TaskHistory(unseen=self._born)
         self._nudged = asyncio.Event()  # what is due must be looked at again
         self._is_hurried = False
         self._ended = ChangeNotifier()  # at the end of each update
@@ -303,7 +303,7 @@ class QmdUpdater:
         self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
         self._beyond = frozenset(known.keys() - seen.keys())
         if any(seen.get(path) != was for path, was in self._seen.items()):
-            self.cleanings = schedule.soiled(self.cleanings, self._clock())
+            self.cleanings = schedule.noticed(self.cleanings, self._clock())
         self._seen, self._seen_version = seen, version
 
     async def drop_index(self, reason: str) -> None:
@@ -456,7 +456,7 @@ class QmdUpdater:
         """Have qmd forget the texts that are gone. That it fails is in cleanings."""
         failed: str | None = None
         async with self._indexing, self._ensuring:  # to add a collection is to index it
-            self.cleanings = schedule.cleaning(self.cleanings)
+            self.cleanings = schedule.began(self.cleanings)
             try:
                 await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
             except QmdFailed as failure:
@@ -464,7 +464,9 @@ class QmdUpdater:
                 log.warning("qmd.cleaning_failed", agent=self._agent, reason=failed)
             else:
                 log.debug("qmd.cleaned", agent=self._agent)
-        self.cleanings = schedule.cleaned(self.cleanings, self._clock(), failed=failed is not None)
+        self.cleanings = schedule.ended(self.cleanings, self._clock(), failed=failed is not None)
+        if failed is not None:  # what was gone still is
+            self.cleanings = schedule.noticed(self.cleanings, self._clock())
 
     # --- vectors
 
@@ -487,7 +489,7 @@ class QmdUpdater:
                 await self._runner.ask(commands.EMBED, timeout_s=EMBED_S, quiet=True)
             except QmdFailed as failure:
                 failed = str(failure)
-        self._embeddings = schedule.embedded(self._embeddings, self._clock(), failed=failed is not None)
+        self._embeddings = schedule.ended(self._embeddings, self._clock(), failed=failed is not None)
         if failed is None:
             self._embedded = seen
             self._become(last_embed=time.time(), embed_failure=None)

@@ -8,7 +8,7 @@ import pytest
 
 from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
-from memd.backends.qmd.schedule import UpdateHistory
+from memd.backends.qmd.schedule import TaskHistory
 from memd.config.settings import Redact, UserRule
 from memd.store.errors import StoreDamaged
 from tests.backends.qmd.bench import Bench, indexing, serving
@@ -124,10 +124,10 @@ async def test_a_damaged_index_is_told_and_not_tried_again_at_once(
     tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It will be damaged a moment later, too; it is built anew first."""
-    judged: list[UpdateHistory] = []
+    judged: list[TaskHistory] = []
     ended = schedule.ended
 
-    def noted(past: UpdateHistory, now: float, **how: Any) -> UpdateHistory:
+    def noted(past: TaskHistory, now: float, **how: Any) -> TaskHistory:
         judged.append(ended(past, now, **how))
         return judged[-1]
 
