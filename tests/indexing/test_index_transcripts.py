@@ -14,7 +14,7 @@ from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import FileMissing, FileUnreadable
 from memd.sources.scan import scan
-from memd.sources.transcripts.format import Learnt
+from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.read_position import ReadProgress, mark_of
 from memd.store.index import Index
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
@@ -249,7 +249,9 @@ def test_a_session_is_placed_by_agent_and_project(
     format_name: str | None, cwd: str | None, place: str
 ) -> None:
     """As people would say where it was."""
-    progress = ReadProgress(inode=1, mark=mark_of(0, b"", b""), format=format_name, learnt=Learnt(cwd=cwd))
+    progress = ReadProgress(
+        inode=1, mark=mark_of(0, b"", b""), format=format_name, learnt=SessionFacts(cwd=cwd)
+    )
     assert place_of(progress) == place
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 def folding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names below a descriptor lead to what differs from them in case alone, where nothing is called just so."""
 
-    def folded(call: Callable[..., Any]) -> Callable[..., Any]:
+    def built(call: Callable[..., Any]) -> Callable[..., Any]:
         def calling(path: Any, *rest: Any, dir_fd: int | None = None, **options: Any) -> Any:
             if dir_fd is not None and isinstance(path, str):
                 # The descriptor may be one for passing through alone.
@@ -32,8 +32,8 @@ def folding(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return calling
 
-    monkeypatch.setattr(os, "stat", folded(os.stat))
-    monkeypatch.setattr(os, "open", folded(os.open))
+    monkeypatch.setattr(os, "stat", built(os.stat))
+    monkeypatch.setattr(os, "open", built(os.open))
 
 
 def _scan(*roots: Root, within: Sequence[Path] | None = None) -> Scan:

@@ -227,22 +227,22 @@ def _said(data: bytes, redactor: "Redactor") -> _Said | None:
     """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
     from memd.sources.transcripts.parser import TranscriptParser  # noqa: PLC0415 - as above
     from memd.sources.transcripts.read_position import LineSplitter  # noqa: PLC0415 - likewise
-    from memd.sources.transcripts.reader import hear_all  # noqa: PLC0415 - likewise
+    from memd.sources.transcripts.reader import parse_all  # noqa: PLC0415 - likewise
 
     raw, clean = TranscriptParser(None, None), TranscriptParser(None, redactor)
-    for hearing in (raw, clean):
-        hear_all(hearing, LineSplitter(), iter((data,)))
+    for parser in (raw, clean):
+        parse_all(parser, LineSplitter(), iter((data,)))
     if clean.format is None:
         return None
-    before = {(turn.start_line, turn.role): turn.text for turn in raw.fold.turns}
+    before = {(turn.start_line, turn.role): turn.text for turn in raw.builder.turns}
     lines = [
         RedactedLine(turn.start_line, turn.end_line, _excerpt(text))
-        for turn in clean.fold.turns
+        for turn in clean.builder.turns
         for text in _changed(before.get((turn.start_line, turn.role)), turn.text)
     ]
     prefix = "redacted."
     counts = {kind.removeprefix(prefix): n for kind, n in clean.tally.items() if kind.startswith(prefix)}
-    found = [one for turn in raw.fold.turns for one in _found(turn.text, redactor, line=turn.start_line)]
+    found = [one for turn in raw.builder.turns for one in _found(turn.text, redactor, line=turn.start_line)]
     return _Said(clean.format.name, lines, counts, found)
 
 

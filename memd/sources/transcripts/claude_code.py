@@ -6,7 +6,16 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.format import Branched, Cleared, Event, Format, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import (
+    Branched,
+    Cleared,
+    Event,
+    Format,
+    RecordAdded,
+    SessionFacts,
+    TurnAdded,
+    UnparsedLine,
+)
 
 _TEXT = frozenset({"text"})
 _NO_SPEECH = frozenset(
@@ -91,8 +100,8 @@ def _read(line: bytes, state: ClaudeCodeState) -> tuple[Event, ...]:
     state.recent.append(lenient_json.mark(identity))
     if len(state.recent) > 2 * _RECENT_KEPT:
         del state.recent[:_RECENT_KEPT]
-    is_turn = any(isinstance(event, Said) and event.id == identity for event in events)
-    return events if is_turn else (*events, Passed(identity))
+    is_turn = any(isinstance(event, TurnAdded) and event.id == identity for event in events)
+    return events if is_turn else (*events, RecordAdded(identity))
 
 
 def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
@@ -101,7 +110,7 @@ def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
         events = _learnt(record, state)
         if record.type == "attachment":
             return (*events, *_typed_ahead(record, state))
-        return events if lenient_json.word(record.type) in _NO_SPEECH else (*events, Unread("unknown"))
+        return events if lenient_json.word(record.type) in _NO_SPEECH else (*events, UnparsedLine("unknown"))
     message = _decode_message(record.message)
     texts = lenient_json.texts(message.content, _TEXT)
     events = _learnt(record, state)
@@ -115,7 +124,7 @@ def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     if record.is_sidechain is True and not state.sidechain:
         return events
     if texts is None:
-        return (*events, Unread("unknown"))
+        return (*events, UnparsedLine("unknown"))
     # What stands in for a reply, such as the notice of a failed request, was said by nobody.
     if message.model == "<synthetic>":
         return events
@@ -136,7 +145,7 @@ def _typed_ahead(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
         return ()
     texts = lenient_json.texts(attachment.prompt, _TEXT)
     if texts is None:
-        return (Unread("unknown"),)
+        return (UnparsedLine("unknown"),)
     text = boilerplate.joined(boilerplate.claude_code(text, "user") for text in texts)
     if not text:
         return ()
@@ -155,11 +164,11 @@ def _said(
     at = lenient_json.instant(record.timestamp)
     identity = lenient_json.word(message.id) if role == "assistant" else None
     if identity is not None and identity == state.message:
-        return (Said(id=state.turn, role=role, at=at, text=text, joins=True),)
+        return (TurnAdded(id=state.turn, role=role, at=at, text=text, joins=True),)
     state.message = identity
     # A message that goes on after somebody else spoke is another turn.
     state.turn = identity if identity and _is_new(identity, state) else uuid or ""
-    said = Said(id=state.turn, role=role, at=at, text=text)
+    said = TurnAdded(id=state.turn, role=role, at=at, text=text)
     return (*_branched(record, state), said) if role == "user" else (said,)
 
 
@@ -195,17 +204,17 @@ def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
     state.started |= started is not None
     if session is None and cwd is None and started is None:
         return ()
-    return (Learnt(session_id=session, cwd=cwd, started_at=started),)
+    return (SessionFacts(session_id=session, cwd=cwd, started_at=started),)
 
 
 def _sidechain(is_sidechain: bool, state: ClaudeCodeState) -> tuple[Event, ...]:
     """Whether the file is a subagent's: it begins with a sidechain; a session may contain sidechains later."""
     was, state.sidechain = state.sidechain, is_sidechain and state.sidechain is not False
     if state.sidechain and not was:
-        return (Learnt(subagent=True),)
+        return (SessionFacts(subagent=True),)
     if was and not state.sidechain:
         state.message, state.turn, state.seen = None, "", set()
-        return (Cleared(), Learnt(subagent=False))
+        return (Cleared(), SessionFacts(subagent=False))
     return ()
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.format import Dropped, Event, Format, Learnt, Said, Unread
+from memd.sources.transcripts.format import Dropped, Event, Format, SessionFacts, TurnAdded, UnparsedLine
 
 _TEXT = frozenset({"text", "input_text", "output_text"})
 _NO_SPEECH = frozenset(
@@ -96,22 +96,22 @@ def _read(line: bytes, state: CodexState) -> tuple[Event, ...]:
         case None if record.instructions or record.record_type is not None:
             return _began(_Meta(id=record.id), record, state)
         case kind:
-            return () if kind in _NO_SPEECH or kind in _BARE else (Unread("unknown"),)
+            return () if kind in _NO_SPEECH or kind in _BARE else (UnparsedLine("unknown"),)
 
 
 def _sent(payload: _Payload, record: _Record, state: CodexState) -> tuple[Event, ...]:
     role = lenient_json.role(payload.role)
     if role is None:
-        return () if lenient_json.word(payload.role) else (Unread("unknown"),)
+        return () if lenient_json.word(payload.role) else (UnparsedLine("unknown"),)
     texts = lenient_json.texts(payload.content, _TEXT)
     if texts is None:
-        return (Unread("unknown"),)
+        return (UnparsedLine("unknown"),)
     text = boilerplate.joined(boilerplate.codex(text, role) for text in texts)
     if not text:
         return ()
     if _was_shown(role, text, state):
         return ()
-    return (Said(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
+    return (TurnAdded(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
 
 
 def _was_shown(role: Role, text: str, state: CodexState) -> bool:
@@ -136,18 +136,18 @@ def _event(payload: _Payload, record: _Record, state: CodexState) -> tuple[Event
     if payload.type == "thread_rolled_back":
         turns = payload.num_turns
         if isinstance(turns, bool) or not isinstance(turns, int):
-            return (Unread("unknown"),)
+            return (UnparsedLine("unknown"),)
         return (Dropped(turns),) if turns > 0 else ()
     role = _SHOWN.get(lenient_json.word(payload.type))
     if role is None or role in state.sent:
         return ()
     if not isinstance(payload.message, str):
-        return (Unread("unknown"),)
+        return (UnparsedLine("unknown"),)
     text = boilerplate.codex(lenient_json.clean(payload.message), role)
     if not text:
         return ()
     state.shown = [*state.shown[1 - _MOST_SHOWN :], (role, lenient_json.mark(text))]
-    return (Said(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
+    return (TurnAdded(id="", role=role, at=lenient_json.instant(record.timestamp), text=text),)
 
 
 def _began(meta: _Meta, record: _Record, state: CodexState) -> tuple[Event, ...]:
@@ -159,7 +159,7 @@ def _began(meta: _Meta, record: _Record, state: CodexState) -> tuple[Event, ...]
         or meta.thread_source == "subagent"
         or lenient_json.word(meta.parent_thread_id) is not None
     )
-    learnt = Learnt(
+    learnt = SessionFacts(
         session_id=lenient_json.word(meta.id) or lenient_json.word(meta.session_id),
         cwd=lenient_json.word(meta.cwd),
         started_at=lenient_json.instant(meta.timestamp, record.timestamp),

@@ -8,7 +8,7 @@ import msgspec
 from memd.model import Role
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class TurnAdded(msgspec.Struct, frozen=True, gc=False):
     """Somebody said something: a new turn, unless it belongs to one that was said before."""
 
     id: str  # empty: the format has none
@@ -19,7 +19,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     again: bool = False  # takes the place of the earlier turn with this id
 
 
-class Passed(msgspec.Struct, frozen=True, gc=False):
+class RecordAdded(msgspec.Struct, frozen=True, gc=False):
     """A record that is no turn, but that a later event may refer to."""
 
     id: str
@@ -47,7 +47,7 @@ class Cleared(msgspec.Struct, frozen=True, gc=False):
     """All turns are removed; those that stay follow again."""
 
 
-class Learnt(msgspec.Struct, frozen=True, gc=False):
+class SessionFacts(msgspec.Struct, frozen=True, gc=False):
     """Something about the session as a whole; None: nothing about that."""
 
     session_id: str | None = None
@@ -56,13 +56,13 @@ class Learnt(msgspec.Struct, frozen=True, gc=False):
     subagent: bool | None = None  # it worked for another session
 
 
-class Unread(msgspec.Struct, frozen=True, gc=False):
+class UnparsedLine(msgspec.Struct, frozen=True, gc=False):
     """The line was not understood."""
 
     why: str  # broken | unknown
 
 
-Event = Said | Passed | Rewound | Branched | Dropped | Cleared | Learnt | Unread
+Event = TurnAdded | RecordAdded | Rewound | Branched | Dropped | Cleared | SessionFacts | UnparsedLine
 
 
 # Of the parsers and of what counts as speech. To be raised where the same lines would give other turns: transcripts

@@ -6,7 +6,16 @@ import msgspec
 
 from memd.model import Role
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.format import Cleared, Event, Format, Learnt, Passed, Rewound, Said, Unread
+from memd.sources.transcripts.format import (
+    Cleared,
+    Event,
+    Format,
+    RecordAdded,
+    Rewound,
+    SessionFacts,
+    TurnAdded,
+    UnparsedLine,
+)
 
 _TEXT = frozenset({None})
 _ROLES: dict[Any, Role] = {"user": "user", "gemini": "assistant"}
@@ -52,7 +61,7 @@ def _read(line: bytes, state: GeminiState) -> tuple[Event, ...]:
     record = _decode_record(line)
     if record.rewind_to is not None:
         identity = lenient_json.word(record.rewind_to)
-        return (Rewound(identity),) if identity else (Unread("unknown"),)
+        return (Rewound(identity),) if identity else (UnparsedLine("unknown"),)
     if record.changes:
         return _replaced(_decode_changes(record.changes).messages, state)
     if lenient_json.word(record.session_id) is not None and record.type is None:
@@ -65,7 +74,7 @@ def _began(record: _Record, state: GeminiState) -> tuple[Event, ...]:
     if state.began:
         return ()
     state.began = True
-    learnt = Learnt(
+    learnt = SessionFacts(
         session_id=lenient_json.word(record.session_id),
         started_at=lenient_json.instant(record.start_time),
         subagent=True if record.kind == "subagent" else None,
@@ -91,20 +100,22 @@ def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
     kind = lenient_json.word(message.type)
     role = _ROLES.get(kind)
     # A turn stays what it was when its message is written down again without anything to say.
-    passed: tuple[Event, ...] = (Passed(identity),) if identity and not is_known else ()
+    passed: tuple[Event, ...] = (RecordAdded(identity),) if identity and not is_known else ()
     if role is None:
-        return passed if kind in _NO_SPEECH else (*passed, Unread("unknown"))
+        return passed if kind in _NO_SPEECH else (*passed, UnparsedLine("unknown"))
     # What the user saw has no files that were put into the prompt.
     texts = lenient_json.texts(message.display_content, _TEXT) or lenient_json.texts(message.content, _TEXT)
     if texts is None:
-        return (*passed, Unread("unknown"))
+        return (*passed, UnparsedLine("unknown"))
     text = boilerplate.gemini("".join(texts), role)
     if not text:
         return passed
     if identity:
         state.seen.add(mark)
     return (
-        Said(id=identity, role=role, at=lenient_json.instant(message.timestamp), text=text, again=is_known),
+        TurnAdded(
+            id=identity, role=role, at=lenient_json.instant(message.timestamp), text=text, again=is_known
+        ),
     )
 
 

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from memd.model import Role
-from memd.sources.transcripts.format import Event, Unread
+from memd.sources.transcripts.format import Event, UnparsedLine
 
 NO_JSON = msgspec.Raw()  # the default of a field that is read later, or not at all
 NULL = msgspec.Raw(b"null")  # likewise, of one that must be there
 
 _State = TypeVar("_State")
-_BROKEN = (Unread("broken"),)
-_UNKNOWN = (Unread("unknown"),)
+_BROKEN = (UnparsedLine("broken"),)
+_UNKNOWN = (UnparsedLine("unknown"),)
 
 # One escape after the other, so that the second half of an escaped backslash begins none.
 _ESCAPE = re.compile(

@@ -5,7 +5,15 @@ from typing import Any
 import msgspec
 
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.format import Branched, Event, Format, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import (
+    Branched,
+    Event,
+    Format,
+    RecordAdded,
+    SessionFacts,
+    TurnAdded,
+    UnparsedLine,
+)
 
 _TEXT = frozenset({"text", None})
 _SILENT = frozenset(
@@ -60,13 +68,13 @@ def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
     record = _decode_record(line)
     kind = lenient_json.word(record.type)
     if kind == "session":
-        learnt = Learnt(
+        learnt = SessionFacts(
             session_id=lenient_json.word(record.id),
             cwd=lenient_json.word(record.cwd),
             started_at=lenient_json.instant(record.timestamp),
         )
         return (learnt,)
-    said: Event | None = None if kind in _SILENT else Unread("unknown")
+    said: Event | None = None if kind in _SILENT else UnparsedLine("unknown")
     is_beside = False
     if kind == "message":
         message = _decode_message(record.message)
@@ -74,8 +82,8 @@ def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
         said = _said(record, message, state)
     branched = _grow(record, state, is_beside=is_beside)
     identity = lenient_json.word(record.id)
-    if identity and not isinstance(said, Said):
-        branched = (*branched, Passed(identity))
+    if identity and not isinstance(said, TurnAdded):
+        branched = (*branched, RecordAdded(identity))
     return branched if said is None else (*branched, said)
 
 
@@ -102,10 +110,10 @@ def _grow(record: _Record, state: OpenClawState, *, is_beside: bool) -> tuple[Ev
 def _said(record: _Record, message: _Message, state: OpenClawState) -> Event | None:
     role = lenient_json.role(message.role)
     if role is None:
-        return None if lenient_json.word(message.role) else Unread("unknown")
+        return None if lenient_json.word(message.role) else UnparsedLine("unknown")
     texts = lenient_json.texts(message.content, _TEXT)
     if texts is None:
-        return Unread("unknown")
+        return UnparsedLine("unknown")
     text = boilerplate.joined(boilerplate.openclaw(text, role) for text in texts)
     if not text:
         return None
@@ -117,7 +125,7 @@ def _said(record: _Record, message: _Message, state: OpenClawState) -> Event | N
         if message.model == "delivery-mirror" and mark in state.replies:
             return None
         state.replies = [*state.replies[1 - _REPLIES_KEPT :], mark]
-    return Said(
+    return TurnAdded(
         id=lenient_json.word(record.id) or "",
         role=role,
         at=lenient_json.instant(record.timestamp, message.timestamp),

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.runtime.timing import spent
 from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, plain
-from memd.sources.transcripts.format import Event, Format, Learnt, Said, Unread
+from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
 
@@ -86,7 +86,7 @@ def _find(line: bytes, findings: _Findings) -> tuple[Event, ...]:
     record = _decode_record(line)
     message = _message(record.message)
     findings.format = _format(record, message)
-    return () if findings.format else (Unread("unknown"),)
+    return () if findings.format else (UnparsedLine("unknown"),)
 
 
 _look = lenient_json.never_raising(_find)
@@ -166,10 +166,10 @@ class TranscriptParser:
         self._redactor = redactor
         self._untold: list[tuple[int, bytes]] = []
         self._untold_bytes = 0
-        self.fold = TurnBuilder()
+        self.builder = TurnBuilder()
         if after is not None:
             self.format, self._state = _going_on(after)
-            self.fold = TurnBuilder(after.turns, after.last, after.learnt)
+            self.builder = TurnBuilder(after.turns, after.last, after.learnt)
             self.tally.update(after.tally)
         self._is_hidden = after is not None and after.hidden
 
@@ -190,7 +190,7 @@ class TranscriptParser:
         """The state of the parser, as ReadProgress stores it."""
         return b"" if self.format is None else msgspec.msgpack.encode(self._state)
 
-    def hear(self, number: int, line: bytes) -> None:
+    def parse(self, number: int, line: bytes) -> None:
         """Parse the next line.
 
         Raises:
@@ -216,17 +216,17 @@ class TranscriptParser:
     def _take(self, number: int, line: bytes) -> None:
         assert self.format is not None
         for event in self.format.parse(line, self._state):
-            if not self._is_hidden or isinstance(event, Learnt):
-                self.fold.take(number, self._clean(event))
+            if not self._is_hidden or isinstance(event, SessionFacts):
+                self.builder.take(number, self._clean(event))
 
     def _clean(self, event: Event) -> Event:
         """The event with redacted text."""
         match event:
-            case Said():
+            case TurnAdded():
                 return msgspec.structs.replace(event, text=self._redacted(event.text))
-            case Learnt(cwd=str(cwd)):
+            case SessionFacts(cwd=str(cwd)):
                 return msgspec.structs.replace(event, cwd=self._redacted(cwd))
-            case Unread():
+            case UnparsedLine():
                 self.tally[f"lines.{event.why}"] += 1
                 return event
             case _:

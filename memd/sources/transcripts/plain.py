@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from memd.sources.transcripts import boilerplate, lenient_json
-from memd.sources.transcripts.format import Event, Format, Said, Unread
+from memd.sources.transcripts.format import Event, Format, TurnAdded, UnparsedLine
 
 _TEXT = frozenset({"text", "input_text", "output_text", None})
 
@@ -36,10 +36,10 @@ def _read(line: bytes, state: PlainState) -> tuple[Event, ...]:  # noqa: ARG001 
     message = _decode_message(record.message) if record.role is None and record.message else record
     role = lenient_json.role(message.role)
     if role is None:
-        return () if lenient_json.word(message.role) else (Unread("unknown"),)
+        return () if lenient_json.word(message.role) else (UnparsedLine("unknown"),)
     texts = lenient_json.texts(message.content, _TEXT)
     if texts is None:
-        return (Unread("unknown"),)
+        return (UnparsedLine("unknown"),)
     text = boilerplate.joined(boilerplate.plain(text, role) for text in texts)
     if not text:
         return ()
@@ -47,7 +47,7 @@ def _read(line: bytes, state: PlainState) -> tuple[Event, ...]:  # noqa: ARG001 
         *(part for of in (record, message) for part in (of.timestamp, of.ts, of.time, of.created_at))
     )
     # An "id" may as well be the conversation's or the speaker's: nothing hangs on it.
-    return (Said(id="", role=role, at=at, text=text),)
+    return (TurnAdded(id="", role=role, at=at, text=text),)
 
 
 FORMAT = Format("plain", PlainState, lenient_json.never_raising(_read))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from memd.model import Turn
-from memd.sources.transcripts.format import Learnt
+from memd.sources.transcripts.format import SessionFacts
 
 # Raised by whoever changes what these fields mean: transcripts are then read from their beginning.
 VERSION = 1
@@ -41,7 +41,7 @@ class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
     unended: bool = False  # the last line was taken before its end came: only that may come next
     turns: int = 0
     last: Turn | None = None  # of the turns
-    learnt: Learnt = Learnt()
+    learnt: SessionFacts = SessionFacts()
     tally: Mapping[str, int] = {}  # redacted.<kind>, lines.<why>, sessions.<why>: of the whole transcript
 
     @property

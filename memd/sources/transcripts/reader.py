@@ -9,7 +9,7 @@ import msgspec
 from memd.model import FoundFile, Stamp, Turn
 from memd.sources.notes import settled
 from memd.sources.safe_open import refusal
-from memd.sources.transcripts.format import Learnt
+from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
 from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
 from memd.sources.transcripts.read_position import (
@@ -163,71 +163,71 @@ def _read_on(
         tail=edges.tail,
     )
     try:
-        hearing = TranscriptParser(progress, redactor)
-        hear_all(hearing, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
+        parser = TranscriptParser(progress, redactor)
+        parse_all(parser, cutter, _pieces(opened.descriptor, progress.offset, opened.stamp.size))
     except (UnresolvedReference, LineContinued, StaleParserState):
         return None
-    if _is_hidden(hearing.fold.learnt, subagents=subagents) != progress.hidden:
+    if _is_hidden(parser.builder.learnt, subagents=subagents) != progress.hidden:
         return None
-    turns_from, turns = hearing.fold.turns_from, tuple(hearing.fold.turns)
+    turns_from, turns = parser.builder.turns_from, tuple(parser.builder.turns)
     last = progress.last if turns_from == progress.turns else None
-    now = _progress(opened, cutter, hearing, turns_from + len(turns), turns[-1] if turns else last)
+    now = _progress(opened, cutter, parser, turns_from + len(turns), turns[-1] if turns else last)
     return turns_from, turns, now if not progress.hidden else _hidden(now)
 
 
 def _read_whole(
     opened: OpenTranscript, shown: str, redactor: TurnRedactor | None, *, subagents: bool
 ) -> tuple[tuple[Turn, ...], ReadProgress]:
-    cutter, hearing = LineSplitter(), TranscriptParser(None, redactor)
+    cutter, parser = LineSplitter(), TranscriptParser(None, redactor)
     size = opened.stamp.size
-    hear_all(
-        hearing,
+    parse_all(
+        parser,
         cutter,
         unpacked(opened.descriptor, size, shown) if opened.packed else _pieces(opened.descriptor, 0, size),
     )
-    if hearing.format is None:
-        return (), _untold(opened, hearing)
-    turns = tuple(hearing.fold.turns)
-    now = _progress(opened, cutter, hearing, len(turns), turns[-1] if turns else None)
+    if parser.format is None:
+        return (), _untold(opened, parser)
+    turns = tuple(parser.builder.turns)
+    now = _progress(opened, cutter, parser, len(turns), turns[-1] if turns else None)
     return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
 
 
-def hear_all(hearing: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
+def parse_all(parser: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
     """Parse all lines, or as many as show that the format is unknown."""
     for piece in pieces:
         for number, line in cutter.feed(piece):
-            hearing.hear(number, line)
-        if hearing.is_hopeless:
+            parser.parse(number, line)
+        if parser.is_hopeless:
             return
     last = cutter.finish()
     if last is not None:
-        hearing.hear(*last)
+        parser.parse(*last)
 
 
-def _is_hidden(learnt: Learnt, *, subagents: bool) -> bool:
+def _is_hidden(learnt: SessionFacts, *, subagents: bool) -> bool:
     return bool(learnt.subagent) and not subagents
 
 
 def _progress(
-    opened: OpenTranscript, cutter: LineSplitter, hearing: TranscriptParser, turns: int, last: Turn | None
+    opened: OpenTranscript, cutter: LineSplitter, parser: TranscriptParser, turns: int, last: Turn | None
 ) -> ReadProgress:
     """The progress for the next reading."""
-    assert hearing.format is not None
+    assert parser.format is not None
     return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened) if opened.packed else cutter.mark,
         packed=opened.packed,
         followed=not opened.packed,
-        format=hearing.format.name,
-        state=hearing.state,
+        format=parser.format.name,
+        state=parser.state,
         offset=cutter.offset,
         lines=cutter.lines,
         skipping=cutter.skipping,
         unended=cutter.unended,
         turns=turns,
         last=last,
-        learnt=hearing.fold.learnt,
-        tally=dict(hearing.tally + Counter({"lines.too_long": cutter.too_long})),
+        learnt=parser.builder.learnt,
+        tally=dict(parser.tally + Counter({"lines.too_long": cutter.too_long})),
     )
 
 
@@ -236,14 +236,14 @@ def _hidden(progress: ReadProgress) -> ReadProgress:
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
-def _untold(opened: OpenTranscript, hearing: TranscriptParser) -> ReadProgress:
+def _untold(opened: OpenTranscript, parser: TranscriptParser) -> ReadProgress:
     """The progress of a transcript of unknown format: it is read again from its beginning when it has changed."""
     return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened),
         packed=opened.packed,
         followed=False,
-        tally={} if hearing.is_empty else {"sessions.unknown_format": 1},
+        tally={} if parser.is_empty else {"sessions.unknown_format": 1},
     )
 
 

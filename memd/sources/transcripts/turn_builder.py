@@ -8,11 +8,11 @@ from memd.sources.transcripts.format import (
     Cleared,
     Dropped,
     Event,
-    Learnt,
-    Passed,
+    RecordAdded,
     Rewound,
-    Said,
-    Unread,
+    SessionFacts,
+    TurnAdded,
+    UnparsedLine,
 )
 
 
@@ -51,7 +51,7 @@ class TurnBuilder:
     """
 
     def __init__(
-        self, before: int | None = None, last: Turn | None = None, learnt: Learnt | None = None
+        self, before: int | None = None, last: Turn | None = None, learnt: SessionFacts | None = None
     ) -> None:
         """Begin with the first line of a transcript, or continue after an earlier reading.
 
@@ -66,7 +66,7 @@ class TurnBuilder:
         self._last = last
         self._top: _Node | _Ground = _Ground(max((before or 0) - held, 0))
         self._places: dict[str, _Node | _Ground] = {}  # id of a record -> it, or the turn it stands on
-        self.learnt = learnt or Learnt()
+        self.learnt = learnt or SessionFacts()
         if last is not None:
             self._put(last)
 
@@ -77,9 +77,9 @@ class TurnBuilder:
             UnresolvedReference: the transcript must be read from its first line on; this builder is unusable now.
         """
         match event:
-            case Said():
+            case TurnAdded():
                 self._say(number, event)
-            case Passed(id=identity):
+            case RecordAdded(id=identity):
                 if identity:
                     self._places[identity] = self._top
             case Rewound(id=identity):
@@ -90,9 +90,9 @@ class TurnBuilder:
                 self._drop(turns)
             case Cleared():
                 self._fall_to(self._nothing)
-            case Learnt():
+            case SessionFacts():
                 self.learnt = both(self.learnt, event)
-            case Unread():
+            case UnparsedLine():
                 pass
 
     @property
@@ -116,7 +116,7 @@ class TurnBuilder:
             return at.height + 1, turns[1:]
         return at.height, turns
 
-    def _say(self, number: int, said: Said) -> None:
+    def _say(self, number: int, said: TurnAdded) -> None:
         if said.joins and self._join(number, said):
             return
         if said.again and self._replace(number, said):
@@ -130,7 +130,7 @@ class TurnBuilder:
         if turn.id:
             self._places[turn.id] = self._top
 
-    def _join(self, number: int, said: Said) -> bool:
+    def _join(self, number: int, said: TurnAdded) -> bool:
         top = self._top
         if isinstance(top, _Ground):
             if top.height:
@@ -142,7 +142,7 @@ class TurnBuilder:
         top.turn = msgspec.structs.replace(top.turn, text=text, end_line=number)
         return True
 
-    def _replace(self, number: int, said: Said) -> bool:
+    def _replace(self, number: int, said: TurnAdded) -> bool:
         node = self._place(said.id)
         if not isinstance(node, _Node) or node.is_gone or node.turn.id != said.id:
             return False
@@ -187,9 +187,9 @@ class TurnBuilder:
         return place
 
 
-def both(earlier: Learnt, later: Learnt) -> Learnt:
+def both(earlier: SessionFacts, later: SessionFacts) -> SessionFacts:
     """Merge facts about a session; later ones win."""
-    return Learnt(
+    return SessionFacts(
         session_id=earlier.session_id if later.session_id is None else later.session_id,
         cwd=earlier.cwd if later.cwd is None else later.cwd,
         started_at=earlier.started_at if later.started_at is None else later.started_at,

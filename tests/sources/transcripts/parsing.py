@@ -16,7 +16,7 @@ def events(kind: Format, *records: Any) -> list[Event]:
 
 def turns(kind: Format, *records: Any) -> list[tuple[str, str]]:
     """Who said what, in these lines."""
-    fold = TurnBuilder()
+    builder = TurnBuilder()
     for event in events(kind, *records):
-        fold.take(1, event)
-    return [(turn.role, turn.text) for turn in fold.turns]
+        builder.take(1, event)
+    return [(turn.role, turn.text) for turn in builder.turns]

@@ -7,7 +7,7 @@ import pytest
 
 from memd.sources.transcripts import claude_code
 from memd.sources.transcripts.claude_code import FORMAT
-from memd.sources.transcripts.format import Cleared, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import Cleared, RecordAdded, SessionFacts, TurnAdded, UnparsedLine
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
 
@@ -24,19 +24,19 @@ def reply(uuid: str, message: str | None, text: str, **more: Any) -> dict[str, A
 @pytest.mark.parametrize(
     ("record", "found"),
     [
-        (user("u", "hi"), [Said("u", "user", None, "hi")]),
-        (user("u", [{"type": "text", "text": "hi"}, {"type": "image", "source": {}}]), [Said("u", "user", None, "hi")]),
+        (user("u", "hi"), [TurnAdded("u", "user", None, "hi")]),
+        (user("u", [{"type": "text", "text": "hi"}, {"type": "image", "source": {}}]), [TurnAdded("u", "user", None, "hi")]),
         (user("u", "hi", isMeta=True), []),
         (user("u", "hi", isCompactSummary=True), []),
-        (user("u", "hi", isMeta="yes"), [Said("u", "user", None, "hi")]),
+        (user("u", "hi", isMeta="yes"), [TurnAdded("u", "user", None, "hi")]),
         (user("u", [{"type": "tool_result", "content": "x"}], toolUseResult={"stdout": "x"}), []),
         (user("u", [{"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]), []),
         (user("u", "[Request interrupted by user]"), []),
-        (user("u", 5), [Unread("unknown")]),
-        ({"type": "user", "uuid": "u"}, [Unread("unknown")]),
-        ({"type": "user", "uuid": 5, "message": {"content": "hi"}}, [Said("", "user", None, "hi")]),
-        (reply("u", "m", "hi"), [Said("m", "assistant", None, "hi")]),
-        (reply("u", None, "hi"), [Said("u", "assistant", None, "hi")]),
+        (user("u", 5), [UnparsedLine("unknown")]),
+        ({"type": "user", "uuid": "u"}, [UnparsedLine("unknown")]),
+        ({"type": "user", "uuid": 5, "message": {"content": "hi"}}, [TurnAdded("", "user", None, "hi")]),
+        (reply("u", "m", "hi"), [TurnAdded("m", "assistant", None, "hi")]),
+        (reply("u", None, "hi"), [TurnAdded("u", "assistant", None, "hi")]),
         (reply("u", "m", "API Error: 500", model="<synthetic>"), []),
         ({"type": "assistant", "message": {"content": [{"type": "thinking", "thinking": "x"}]}}, []),
         ({"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {"text": "x"}}]}}, []),
@@ -44,14 +44,14 @@ def reply(uuid: str, message: str | None, text: str, **more: Any) -> dict[str, A
         ({"type": "ai-title", "title": "x"}, []),
         ({"type": "system", "subtype": "compact_boundary", "content": "x"}, []),
         ({"type": "attachment", "attachment": {"content": "x"}}, []),
-        ({"type": "news"}, [Unread("unknown")]),
-        ({}, [Unread("unknown")]),
-        (b"5", [Unread("unknown")]),
+        ({"type": "news"}, [UnparsedLine("unknown")]),
+        ({}, [UnparsedLine("unknown")]),
+        (b"5", [UnparsedLine("unknown")]),
     ],
 )  # fmt: skip
 def test_records(record: Any, found: list[Any]) -> None:
     """Only what a user or the assistant said is speech, whatever shape a record has."""
-    assert [event for event in events(FORMAT, record) if not isinstance(event, Passed)] == found
+    assert [event for event in events(FORMAT, record) if not isinstance(event, RecordAdded)] == found
 
 
 def typed_ahead(uuid: str, prompt: Any, **more: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def test_lines_of_one_reply_are_one_turn() -> None:
         reply("4", "m", "three"),
     ]
     assert turns(FORMAT, *lines) == [("assistant", "one\n\ntwo"), ("user", "stop"), ("assistant", "three")]
-    said = [each for each in events(FORMAT, *lines) if isinstance(each, Said)]
+    said = [each for each in events(FORMAT, *lines) if isinstance(each, TurnAdded)]
     assert [(each.id, each.joins) for each in said] == [("m", False), ("m", True), ("3", False), ("4", False)]
 
 
@@ -158,13 +158,13 @@ def test_lines_of_subagents_are_left_out() -> None:
     """A session does not say what its subagents said; their own transcripts do, and are known as such."""
     task = user("s", "count", isSidechain=True)
     assert turns(FORMAT, user("1", "hi"), task, user("2", "well?")) == [("user", "hi"), ("user", "well?")]
-    assert events(FORMAT, task) == [Learnt(subagent=True), Said("s", "user", None, "count")]
+    assert events(FORMAT, task) == [SessionFacts(subagent=True), TurnAdded("s", "user", None, "count")]
     assert events(FORMAT, task, user("1", "hi"), task) == [
-        Learnt(subagent=True),
-        Said("s", "user", None, "count"),
+        SessionFacts(subagent=True),
+        TurnAdded("s", "user", None, "count"),
         Cleared(),
-        Learnt(subagent=False),
-        Said("1", "user", None, "hi"),
+        SessionFacts(subagent=False),
+        TurnAdded("1", "user", None, "hi"),
     ]
 
 
@@ -174,8 +174,8 @@ def test_the_session_is_told_bit_by_bit() -> None:
     second = {"type": "system", "sessionId": "t", "cwd": "/a", "timestamp": "2026-08-10T12:00:00.000Z"}
     third = {"type": "system", "sessionId": "t", "cwd": "/b", "timestamp": "2026-08-11T12:00:00.000Z"}
     assert events(FORMAT, first, second, third) == [
-        Learnt(session_id="s"),
-        Learnt(cwd="/a", started_at=1786363200.0),
+        SessionFacts(session_id="s"),
+        SessionFacts(cwd="/a", started_at=1786363200.0),
     ]
 
 

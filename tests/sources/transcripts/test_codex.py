@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memd.sources.transcripts.codex import FORMAT
-from memd.sources.transcripts.format import Dropped, Learnt, Said, Unread
+from memd.sources.transcripts.format import Dropped, SessionFacts, TurnAdded, UnparsedLine
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
 
@@ -29,32 +29,32 @@ AT = 1786392171.0
 @pytest.mark.parametrize(
     ("record", "found"),
     [
-        (sent("user", "hi"), [Said("", "user", AT, "hi")]),
-        (sent("assistant", "hi"), [Said("", "assistant", AT, "hi")]),
+        (sent("user", "hi"), [TurnAdded("", "user", AT, "hi")]),
+        (sent("assistant", "hi"), [TurnAdded("", "assistant", AT, "hi")]),
         (sent("developer", "hi"), []),
         (sent("system", "hi"), []),
         (sent("user", "<environment_context>\n</environment_context>"), []),
-        (line("response_item", type="message", role=5), [Unread("unknown")]),
-        (line("response_item", type="message", role="user", content=5), [Unread("unknown")]),
+        (line("response_item", type="message", role=5), [UnparsedLine("unknown")]),
+        (line("response_item", type="message", role="user", content=5), [UnparsedLine("unknown")]),
         (line("response_item", type="reasoning", summary=[{"type": "summary_text", "text": "x"}]), []),
         (line("response_item", type="function_call_output", output="x"), []),
         (line("response_item", type="news"), []),
-        (shown("user", "hi"), [Said("", "user", AT, "hi")]),
-        (shown("user", 5), [Unread("unknown")]),
+        (shown("user", "hi"), [TurnAdded("", "user", AT, "hi")]),
+        (shown("user", 5), [UnparsedLine("unknown")]),
         (line("event_msg", type="agent_reasoning", text="x"), []),
         (line("event_msg", type="token_count"), []),
         (line("event_msg", type="thread_rolled_back", num_turns=2), [Dropped(2)]),
         (line("event_msg", type="thread_rolled_back", num_turns=0), []),
-        (line("event_msg", type="thread_rolled_back", num_turns=True), [Unread("unknown")]),
-        (line("event_msg", type="thread_rolled_back"), [Unread("unknown")]),
+        (line("event_msg", type="thread_rolled_back", num_turns=True), [UnparsedLine("unknown")]),
+        (line("event_msg", type="thread_rolled_back"), [UnparsedLine("unknown")]),
         (line("compacted", message="x", replacement_history=[sent("user", "hi")]), []),
         (line("turn_context", cwd="/a"), []),
         (line("token_usage_record", total=5), []),
-        (line("news"), [Unread("unknown")]),
-        ({"type": "response_item", "payload": 5}, [Unread("unknown")]),
-        ({"type": "response_item"}, [Unread("unknown")]),
-        ({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}, [Said("", "user", None, "hi")]),
-        ({"record_type": "state"}, [Learnt()]),
+        (line("news"), [UnparsedLine("unknown")]),
+        ({"type": "response_item", "payload": 5}, [UnparsedLine("unknown")]),
+        ({"type": "response_item"}, [UnparsedLine("unknown")]),
+        ({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}, [TurnAdded("", "user", None, "hi")]),
+        ({"record_type": "state"}, [SessionFacts()]),
     ],
 )  # fmt: skip
 def test_records(record: Any, found: list[Any]) -> None:
@@ -114,7 +114,7 @@ def test_the_session_is_told_once(meta: dict[str, Any], subagent: bool | None) -
     """The first head tells of the session; those that a fork repeats do not."""
     head = line("session_meta", id="t", cwd="/repo", timestamp="2026-08-10T20:00:00Z", **meta)
     other = line("session_meta", id="parent", cwd="/other")
-    assert events(FORMAT, head, other) == [Learnt("t", "/repo", 1786392000.0, subagent)]
+    assert events(FORMAT, head, other) == [SessionFacts("t", "/repo", 1786392000.0, subagent)]
 
 
 def test_a_turn_that_was_shown_is_known_again_for_some_turns() -> None:

@@ -73,11 +73,11 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def read(kind: Format, lines: Sequence[bytes], state: Any, after: int, fold: TurnBuilder) -> TurnBuilder:
+def read(kind: Format, lines: Sequence[bytes], state: Any, after: int, builder: TurnBuilder) -> TurnBuilder:
     for number, line in enumerate(lines, after + 1):
         for event in kind.parse(line, state):
-            fold.take(number, event)
-    return fold
+            builder.take(number, event)
+    return builder
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.format import Learnt, Passed, Rewound, Said, Unread
+from memd.sources.transcripts.format import RecordAdded, Rewound, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.gemini import FORMAT
 from tests.sources.transcripts.parsing import events, turns
 
@@ -14,34 +14,34 @@ def line(identity: str, content: Any, kind: str = "user", **more: Any) -> dict[s
 
 
 HEAD = {"sessionId": "s", "projectHash": "9f", "startTime": "2026-08-21T10:00:00Z", "kind": "main"}
-LEARNT = Learnt(session_id="s", started_at=1787306400.0)
+LEARNT = SessionFacts(session_id="s", started_at=1787306400.0)
 
 
 @pytest.mark.parametrize(
     ("record", "found"),
     [
         (HEAD, [LEARNT]),
-        ({**HEAD, "kind": "subagent"}, [Learnt("s", None, 1787306400.0, subagent=True)]),
-        (line("m", "hi"), [Said("m", "user", None, "hi")]),
-        (line("m", [{"text": "hi, "}, {"text": "you"}]), [Said("m", "user", None, "hi, you")]),
-        (line("m", {"text": "hi"}), [Said("m", "user", None, "hi")]),
-        (line("m", ["hi"]), [Said("m", "user", None, "hi")]),
-        (line("m", [{"text": "x", "thought": True}, {"text": "hi"}], "gemini"), [Said("m", "assistant", None, "hi")]),
-        (line("m", "hi\nfile", displayContent=[{"text": "hi"}]), [Said("m", "user", None, "hi")]),
-        (line("m", [{"functionResponse": {"response": {"output": "x"}}}]), [Passed("m")]),
-        (line("m", [{"inlineData": {"data": "aa"}}]), [Passed("m")]),
-        (line("m", "", "gemini", toolCalls=[{"result": [{"text": "x"}]}]), [Passed("m")]),
-        (line("m", "x", "info"), [Passed("m")]),
-        (line("m", "x", "error"), [Passed("m")]),
-        (line("m", "x", "news"), [Passed("m"), Unread("unknown")]),
-        (line("m", 5), [Passed("m"), Unread("unknown")]),
+        ({**HEAD, "kind": "subagent"}, [SessionFacts("s", None, 1787306400.0, subagent=True)]),
+        (line("m", "hi"), [TurnAdded("m", "user", None, "hi")]),
+        (line("m", [{"text": "hi, "}, {"text": "you"}]), [TurnAdded("m", "user", None, "hi, you")]),
+        (line("m", {"text": "hi"}), [TurnAdded("m", "user", None, "hi")]),
+        (line("m", ["hi"]), [TurnAdded("m", "user", None, "hi")]),
+        (line("m", [{"text": "x", "thought": True}, {"text": "hi"}], "gemini"), [TurnAdded("m", "assistant", None, "hi")]),
+        (line("m", "hi\nfile", displayContent=[{"text": "hi"}]), [TurnAdded("m", "user", None, "hi")]),
+        (line("m", [{"functionResponse": {"response": {"output": "x"}}}]), [RecordAdded("m")]),
+        (line("m", [{"inlineData": {"data": "aa"}}]), [RecordAdded("m")]),
+        (line("m", "", "gemini", toolCalls=[{"result": [{"text": "x"}]}]), [RecordAdded("m")]),
+        (line("m", "x", "info"), [RecordAdded("m")]),
+        (line("m", "x", "error"), [RecordAdded("m")]),
+        (line("m", "x", "news"), [RecordAdded("m"), UnparsedLine("unknown")]),
+        (line("m", 5), [RecordAdded("m"), UnparsedLine("unknown")]),
         ({"$set": {"lastUpdated": "x", "summary": "x"}}, []),
         ({"$set": {"messages": []}}, []),
-        ({"$set": 5}, [Unread("unknown")]),
-        ({"$set": {"messages": [5]}}, [Unread("unknown")]),
+        ({"$set": 5}, [UnparsedLine("unknown")]),
+        ({"$set": {"messages": [5]}}, [UnparsedLine("unknown")]),
         ({"$rewindTo": "m"}, [Rewound("m")]),
-        ({"$rewindTo": 5}, [Unread("unknown")]),
-        ({}, [Unread("unknown")]),
+        ({"$rewindTo": 5}, [UnparsedLine("unknown")]),
+        ({}, [UnparsedLine("unknown")]),
     ],
 )  # fmt: skip
 def test_records(record: Any, found: list[Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.sources.transcripts.format import Unread
+from memd.sources.transcripts.format import UnparsedLine
 from memd.sources.transcripts.parser import format_of
 from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference
 from tests.fakes.homes import ClaudeCode, Codex, Gemini, OpenClaw, Spoken
@@ -145,17 +145,17 @@ def test_a_session_is_read_as_it_happened(happened: Callable[[Path], Told], tmp_
     found = format_of(lines)
     assert found is not None
     assert found.name == told.format
-    state, fold = found.State(), TurnBuilder()
+    state, builder = found.State(), TurnBuilder()
     for number, line in enumerate(lines, 1):
         for event in found.parse(line, state):
-            assert not isinstance(event, Unread), line
-            fold.take(number, event)
-    assert [Spoken(turn.role, turn.text, turn.at or 0) for turn in fold.turns] == told.turns
+            assert not isinstance(event, UnparsedLine), line
+            builder.take(number, event)
+    assert [Spoken(turn.role, turn.text, turn.at or 0) for turn in builder.turns] == told.turns
     assert told.turns
-    assert fold.learnt.subagent == told.subagent
-    assert fold.learnt.session_id
-    assert DAY <= (fold.learnt.started_at or 0) <= DAY + 5
-    ids = [turn.id for turn in fold.turns if turn.id]
+    assert builder.learnt.subagent == told.subagent
+    assert builder.learnt.session_id
+    assert DAY <= (builder.learnt.started_at or 0) <= DAY + 5
+    ids = [turn.id for turn in builder.turns if turn.id]
     assert len(set(ids)) == len(ids)
 
 
@@ -182,8 +182,8 @@ def test_a_session_can_be_read_in_parts(happened: Callable[[Path], Told], tmp_pa
     assert followed >= len(lines) // 4
 
 
-def _read(found: object, lines: list[bytes], state: object, after: int, fold: TurnBuilder) -> TurnBuilder:
+def _read(found: object, lines: list[bytes], state: object, after: int, builder: TurnBuilder) -> TurnBuilder:
     for number, line in enumerate(lines, after + 1):
         for event in found.parse(line, state):  # type: ignore[attr-defined]
-            fold.take(number, event)
-    return fold
+            builder.take(number, event)
+    return builder

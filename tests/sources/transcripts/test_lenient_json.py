@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.sources.transcripts import lenient_json
-from memd.sources.transcripts.format import Format, Learnt, Said, Unread
+from memd.sources.transcripts.format import Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.parser import FORMATS, format_of
 from tests.awkward.transcripts import lines
 from tests.bounds import shipped
@@ -41,7 +41,7 @@ EVERY = pytest.mark.parametrize("kind", FORMATS.values(), ids=list(FORMATS))
 def test_awkward_text(content: bytes, text: str) -> None:
     """NUL characters, halves of surrogate pairs and what is no UTF-8 do no harm."""
     line = b'{"role":"user","content":"' + content + b'"}'
-    assert events(PLAIN, line) == [Said("", "user", None, text)]
+    assert events(PLAIN, line) == [TurnAdded("", "user", None, text)]
 
 
 @EVERY
@@ -67,7 +67,7 @@ def test_awkward_text(content: bytes, text: str) -> None:
 )
 def test_lines_that_say_nothing(kind: Format, line: bytes, why: str) -> None:
     """What is no JSON is broken, what is no record unknown."""
-    assert [each for each in events(kind, line) if isinstance(each, Unread)] == [Unread(why)]
+    assert [each for each in events(kind, line) if isinstance(each, UnparsedLine)] == [UnparsedLine(why)]
 
 
 @EVERY
@@ -108,7 +108,7 @@ def test_no_bytes_make_a_parser_raise(kind: Format, data: st.DataObject) -> None
     state = kind.State()
     for line in data.draw(st.lists(LINES, max_size=8)):
         for event in kind.parse(line, state):
-            if isinstance(event, Said):
+            if isinstance(event, TurnAdded):
                 assert event.text.strip()
                 assert "\0" not in event.text + event.id
                 (event.text + event.id).encode()
@@ -128,11 +128,13 @@ def test_what_is_nearly_a_line_is_read_or_counted(described: tuple[str, list[byt
         state = kind.State()
         for line in content:
             said = kind.parse(line, state)
-            assert sum(len(each.text) for each in said if isinstance(each, Said)) <= 2 * len(line)
+            assert sum(len(each.text) for each in said if isinstance(each, TurnAdded)) <= 2 * len(line)
             for each in said:
-                if isinstance(each, Said | Learnt):  # as it is kept
+                if isinstance(each, TurnAdded | SessionFacts):  # as it is kept
                     assert msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=type(each)) == each
-                assert not isinstance(each, Said) or (each.text.strip() and "\0" not in each.text + each.id)
+                assert not isinstance(each, TurnAdded) or (
+                    each.text.strip() and "\0" not in each.text + each.id
+                )
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=kind.State)
         format_of(content)
 
@@ -232,5 +234,5 @@ def test_a_time_has_so_many_characters(beyond: int) -> None:
     longest = shipped("memd.sources.transcripts.lenient_json._LONGEST_TIME")
     written = f"{'0' * (longest + beyond - 10)}1700000000"
     record = {"role": "user", "content": "which one?", "timestamp": written}
-    [told] = [event for event in events(PLAIN, record) if isinstance(event, Said)]
+    [told] = [event for event in events(PLAIN, record) if isinstance(event, TurnAdded)]
     assert (told.at is None) == (beyond > 0)

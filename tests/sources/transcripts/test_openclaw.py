@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.format import Branched, Learnt, Passed, Said, Unread
+from memd.sources.transcripts.format import Branched, RecordAdded, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.openclaw import FORMAT
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
@@ -19,7 +19,7 @@ def line(identity: str, parent: str | None, role: str, text: Any, **more: Any) -
 def test_the_head_tells_of_the_session() -> None:
     """Id, directory and time of the session are learnt from its first line."""
     head = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-03-02T01:02:03.000Z", "cwd": "/ws"}
-    assert events(FORMAT, head) == [Learnt(session_id="s", cwd="/ws", started_at=1772413323.0)]
+    assert events(FORMAT, head) == [SessionFacts(session_id="s", cwd="/ws", started_at=1772413323.0)]
 
 
 @pytest.mark.parametrize(
@@ -36,35 +36,35 @@ def test_the_head_tells_of_the_session() -> None:
 def test_times(times: dict[str, Any], at: float) -> None:
     """A turn has the time of its record, or else that of its message."""
     record = {**line("a", None, "user", "hi", timestamp=5), **times}
-    assert events(FORMAT, record) == [Said("a", "user", at, "hi")]
+    assert events(FORMAT, record) == [TurnAdded("a", "user", at, "hi")]
 
 
 @pytest.mark.parametrize(
     ("record", "found"),
     [
-        (line("a", None, "user", "hi"), [Said("a", "user", None, "hi")]),
-        (line("a", None, "assistant", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), [Said("a", "assistant", None, "a\n\nb")]),
-        (line("a", None, "assistant", [{"type": "thinking", "thinking": "x"}, {"type": "toolCall", "id": "1"}]), [Passed("a")]),
-        (line("a", None, "user", [{"type": "image", "data": "aa"}]), [Passed("a")]),
-        (line("a", None, "user", []), [Passed("a")]),
-        (line("a", None, "user", None), [Passed("a")]),
-        (line("a", None, "toolResult", [{"type": "text", "text": "x"}]), [Passed("a")]),
-        (line("a", None, "bashExecution", None, command="ls", output="a"), [Passed("a")]),
-        (line("a", None, "assistant", "NO_REPLY"), [Passed("a")]),
-        (line("a", None, "user", 5), [Passed("a"), Unread("unknown")]),
-        (line("a", None, "user", [{"type": "text", "text": 5}]), [Passed("a"), Unread("unknown")]),
-        (line("a", None, "user", [5, {"type": "text", "text": "hi"}]), [Said("a", "user", None, "hi")]),
-        ({"type": "message", "id": "a", "parentId": None, "message": {"role": 5}}, [Passed("a"), Unread("unknown")]),
-        ({"type": "message", "id": "a", "parentId": None, "message": 5}, [Unread("unknown")]),
-        ({"type": "message", "message": {"role": "user", "content": "hi"}}, [Said("", "user", None, "hi")]),
-        ({"type": "compaction", "id": "a", "parentId": None, "summary": "x"}, [Passed("a")]),
-        ({"type": "branch_summary", "id": "a", "parentId": None, "summary": "x"}, [Passed("a")]),
-        ({"type": "custom_message", "id": "a", "parentId": None, "content": "x"}, [Passed("a")]),
-        ({"type": "custom", "id": "a", "parentId": None, "data": {}}, [Passed("a")]),
-        ({"type": "label", "id": "a", "parentId": None}, [Passed("a")]),
-        ({"type": "news", "id": "a", "parentId": None}, [Passed("a"), Unread("unknown")]),
-        ({"type": ["message"]}, [Unread("unknown")]),
-        ([], [Unread("unknown")]),
+        (line("a", None, "user", "hi"), [TurnAdded("a", "user", None, "hi")]),
+        (line("a", None, "assistant", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), [TurnAdded("a", "assistant", None, "a\n\nb")]),
+        (line("a", None, "assistant", [{"type": "thinking", "thinking": "x"}, {"type": "toolCall", "id": "1"}]), [RecordAdded("a")]),
+        (line("a", None, "user", [{"type": "image", "data": "aa"}]), [RecordAdded("a")]),
+        (line("a", None, "user", []), [RecordAdded("a")]),
+        (line("a", None, "user", None), [RecordAdded("a")]),
+        (line("a", None, "toolResult", [{"type": "text", "text": "x"}]), [RecordAdded("a")]),
+        (line("a", None, "bashExecution", None, command="ls", output="a"), [RecordAdded("a")]),
+        (line("a", None, "assistant", "NO_REPLY"), [RecordAdded("a")]),
+        (line("a", None, "user", 5), [RecordAdded("a"), UnparsedLine("unknown")]),
+        (line("a", None, "user", [{"type": "text", "text": 5}]), [RecordAdded("a"), UnparsedLine("unknown")]),
+        (line("a", None, "user", [5, {"type": "text", "text": "hi"}]), [TurnAdded("a", "user", None, "hi")]),
+        ({"type": "message", "id": "a", "parentId": None, "message": {"role": 5}}, [RecordAdded("a"), UnparsedLine("unknown")]),
+        ({"type": "message", "id": "a", "parentId": None, "message": 5}, [UnparsedLine("unknown")]),
+        ({"type": "message", "message": {"role": "user", "content": "hi"}}, [TurnAdded("", "user", None, "hi")]),
+        ({"type": "compaction", "id": "a", "parentId": None, "summary": "x"}, [RecordAdded("a")]),
+        ({"type": "branch_summary", "id": "a", "parentId": None, "summary": "x"}, [RecordAdded("a")]),
+        ({"type": "custom_message", "id": "a", "parentId": None, "content": "x"}, [RecordAdded("a")]),
+        ({"type": "custom", "id": "a", "parentId": None, "data": {}}, [RecordAdded("a")]),
+        ({"type": "label", "id": "a", "parentId": None}, [RecordAdded("a")]),
+        ({"type": "news", "id": "a", "parentId": None}, [RecordAdded("a"), UnparsedLine("unknown")]),
+        ({"type": ["message"]}, [UnparsedLine("unknown")]),
+        ([], [UnparsedLine("unknown")]),
     ],
 )  # fmt: skip
 def test_records(record: Any, found: list[Any]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.model import Turn
-from memd.sources.transcripts.format import Learnt
+from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.read_position import (
     EDGE_BYTES,
     MAX_LINE_BYTES,
@@ -136,7 +136,7 @@ PROGRESS = ReadProgress(
     lines=1,
     turns=1,
     last=Turn("", "user", 1.5, 1, 1, "你好"),
-    learnt=Learnt(session_id="a", cwd="/b", started_at=2.5, subagent=False),
+    learnt=SessionFacts(session_id="a", cwd="/b", started_at=2.5, subagent=False),
     tally={"redacted.token": 3},
 )
 

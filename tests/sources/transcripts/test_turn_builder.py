@@ -10,34 +10,34 @@ from memd.sources.transcripts.format import (
     Cleared,
     Dropped,
     Event,
-    Learnt,
-    Passed,
+    RecordAdded,
     Rewound,
-    Said,
-    Unread,
+    SessionFacts,
+    TurnAdded,
+    UnparsedLine,
 )
 from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference, both
 
 
-def user(identity: str, text: str = "", **more: bool) -> Said:
-    return Said(identity, "user", None, text or identity.upper(), **more)
+def user(identity: str, text: str = "", **more: bool) -> TurnAdded:
+    return TurnAdded(identity, "user", None, text or identity.upper(), **more)
 
 
-def reply(identity: str, text: str = "", **more: bool) -> Said:
-    return Said(identity, "assistant", None, text or identity.upper(), **more)
+def reply(identity: str, text: str = "", **more: bool) -> TurnAdded:
+    return TurnAdded(identity, "assistant", None, text or identity.upper(), **more)
 
 
 def turn(identity: str, start: int = 1, end: int | None = None, text: str = "", role: Role = "user") -> Turn:
     return Turn(identity, role, None, start, end or start, text or identity.upper())
 
 
-def folded(
+def built(
     events: list[Event], before: int | None = None, last: Turn | None = None, after: int = 0
 ) -> TurnBuilder:
-    fold = TurnBuilder(before, last)
+    builder = TurnBuilder(before, last)
     for number, event in enumerate(events, after + 1):
-        fold.take(number, event)
-    return fold
+        builder.take(number, event)
+    return builder
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def folded(
     [
         ([], []),
         ([user("a"), reply("b")], ["A 1-1", "B 2-2"]),
-        ([reply("a"), Passed("x"), reply("a", "more", joins=True)], ["A\n\nmore 1-3"]),
+        ([reply("a"), RecordAdded("x"), reply("a", "more", joins=True)], ["A\n\nmore 1-3"]),
         ([reply("a"), user("b"), reply("a", "more", joins=True)], ["A 1-1", "B 2-2", "more 3-3"]),
         ([reply("a", joins=True)], ["A 1-1"]),
         ([user("a"), user("a", "more", joins=True), reply("a", joins=True)], ["A\n\nmore 1-2", "A 3-3"]),
@@ -54,7 +54,7 @@ def folded(
         ([user("a", again=True)], ["A 1-1"]),
         ([user(""), user("")], [" 1-1", " 2-2"]),
         ([user("a"), reply("b"), user("c"), Rewound("b")], ["A 1-1"]),
-        ([user("a"), Passed("x"), reply("b"), Rewound("x")], ["A 1-1"]),
+        ([user("a"), RecordAdded("x"), reply("b"), Rewound("x")], ["A 1-1"]),
         ([user("a"), Rewound("lost"), user("b")], ["B 3-3"]),
         ([user("a"), reply("b"), Rewound("b"), Rewound("b")], ["A 1-1"]),
         ([user("a"), reply("b"), Rewound("b"), reply("b", again=True)], ["A 1-1", "B 4-4"]),
@@ -65,17 +65,17 @@ def folded(
         ([user("a"), Cleared(), user("b")], ["B 3-3"]),
         ([user("a"), reply("b"), Branched("a"), reply("c")], ["A 1-1", "C 4-4"]),
         ([user("a"), reply("b"), Branched("a"), reply("c"), Branched("b"), user("d")], ["A 1-1", "B 2-2", "D 6-6"]),
-        ([Passed("x"), user("a"), Branched("x"), user("b")], ["B 4-4"]),
+        ([RecordAdded("x"), user("a"), Branched("x"), user("b")], ["B 4-4"]),
         ([user("a"), Branched(None), user("b")], ["B 3-3"]),
         ([user("a"), Branched("lost"), user("b")], ["A 1-1", "B 3-3"]),
-        ([user("a"), Unread("broken"), Learnt(cwd="/a")], ["A 1-1"]),
+        ([user("a"), UnparsedLine("broken"), SessionFacts(cwd="/a")], ["A 1-1"]),
     ],
 )  # fmt: skip
 def test_one_reading(events: list[Event], said: list[str]) -> None:
     """Turns come, join, are replaced, and go, as the events say; they stay in the order of their lines."""
-    fold = folded(events)
-    assert fold.turns_from == 0
-    found = [f"{each.text} {each.start_line}-{each.end_line}" for each in fold.turns]
+    builder = built(events)
+    assert builder.turns_from == 0
+    found = [f"{each.text} {each.start_line}-{each.end_line}" for each in builder.turns]
     assert found == said
 
 
@@ -87,7 +87,7 @@ LAST = turn("b", 8, role="assistant")
     [
         ([], 5, []),
         ([user("c")], 5, [turn("c", 9)]),
-        ([Passed("x"), user("c"), Branched("x")], 5, []),
+        ([RecordAdded("x"), user("c"), Branched("x")], 5, []),
         ([reply("b", "more", joins=True)], 4, [turn("b", 8, 9, "B\n\nmore", "assistant")]),
         ([reply("b", "B2", again=True)], 4, [turn("b", 8, 9, "B2", "assistant")]),
         ([Rewound("b")], 4, []),
@@ -100,8 +100,8 @@ LAST = turn("b", 8, role="assistant")
 )
 def test_going_on(events: list[Event], turns_from: int, turns: list[Turn]) -> None:
     """A later reading gives what changed, and from where on."""
-    fold = folded(events, 5, LAST, 8)
-    assert (fold.turns_from, fold.turns) == (turns_from, turns)
+    builder = built(events, 5, LAST, 8)
+    assert (builder.turns_from, builder.turns) == (turns_from, turns)
 
 
 @pytest.mark.parametrize(
@@ -118,45 +118,45 @@ def test_going_on(events: list[Event], turns_from: int, turns: list[Turn]) -> No
 def test_what_cannot_be_followed(events: list[Event]) -> None:
     """What refers to an earlier reading is not guessed at."""
     with pytest.raises(UnresolvedReference):
-        folded(events, 5, LAST, 8)
+        built(events, 5, LAST, 8)
 
 
 def test_records_before_the_first_turn() -> None:
     """Also where an earlier reading found no turn, what it passed is not known."""
     with pytest.raises(UnresolvedReference):
-        folded([user("a"), Branched("x")], 0)
-    assert folded([user("a")], 0).turns == [turn("a")]
+        built([user("a"), Branched("x")], 0)
+    assert built([user("a")], 0).turns == [turn("a")]
 
 
 def test_an_unknown_last_turn() -> None:
     """Where the last turn is not known, others still come after it."""
-    fold = folded([user("c")], 5, None, 8)
-    assert (fold.turns_from, fold.turns) == (5, [turn("c", 9)])
+    builder = built([user("c")], 5, None, 8)
+    assert (builder.turns_from, builder.turns) == (5, [turn("c", 9)])
     with pytest.raises(UnresolvedReference):
-        folded([reply("b", joins=True)], 5)
+        built([reply("b", joins=True)], 5)
 
 
 def test_learnt() -> None:
     """What is learnt later counts, and what was learnt before is kept."""
-    known = Learnt(session_id="s", subagent=True)
-    fold = TurnBuilder(0, None, known)
-    fold.take(1, Learnt(cwd="/a", subagent=False))
-    assert fold.learnt == Learnt(session_id="s", cwd="/a", subagent=False)
-    assert both(Learnt(), known) == known
+    known = SessionFacts(session_id="s", subagent=True)
+    builder = TurnBuilder(0, None, known)
+    builder.take(1, SessionFacts(cwd="/a", subagent=False))
+    assert builder.learnt == SessionFacts(session_id="s", cwd="/a", subagent=False)
+    assert both(SessionFacts(), known) == known
 
 
 IDS = st.sampled_from(["", "a", "b", "c", "d", "e"])
 EVENTS = st.lists(
     st.one_of(
         st.builds(
-            Said,
+            TurnAdded,
             IDS,
             st.sampled_from(["user", "assistant"]),
             st.none(),
             st.sampled_from(["one", "two"]),
             joins=st.booleans(),
         ),
-        st.builds(Passed, IDS),
+        st.builds(RecordAdded, IDS),
         st.builds(Rewound, IDS),
         st.builds(Branched, st.none() | IDS),
         st.builds(Dropped, st.integers(1, 3)),
@@ -170,13 +170,13 @@ EVENTS = st.lists(
 def test_many_readings_give_what_one_gives(events: list[Event], cuts: list[int]) -> None:
     """However the events are spread over readings, the turns are those of one reading, or it is said that they are not."""
     stored: list[Turn] = []
-    fold, start = TurnBuilder(), 0
+    builder, start = TurnBuilder(), 0
     for end in [*sorted(cut for cut in cuts if cut < len(events)), len(events)]:
         try:
             for number, event in enumerate(events[start:end], start + 1):
-                fold.take(number, event)
+                builder.take(number, event)
         except UnresolvedReference:
             return
-        stored[fold.turns_from :] = fold.turns
-        fold, start = TurnBuilder(len(stored), stored[-1] if stored else None), end
-    assert stored == folded(events).turns
+        stored[builder.turns_from :] = builder.turns
+        builder, start = TurnBuilder(len(stored), stored[-1] if stored else None), end
+    assert stored == built(events).turns
