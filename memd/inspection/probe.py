@@ -177,20 +177,11 @@ class Probe:
     to be loaded by the look itself, so that only the child crashes with them.
     """
 
-    def __init__(self, look: Callable[[], Iterable[object]], timeout_s: float) -> None:
-        """Fork the child; the calling process has no other threads.
-
-        Args:
-            look: Yields what it finds, a fact at a time, as values that pickle can carry. It runs in the child.
-            timeout_s: Seconds from now until the child is killed.
-        """
+    def __init__(self, pid: int, messages: Connection, deadline: float, timeout_s: float) -> None:
+        self._pid = pid
+        self._messages = messages
+        self._deadline = deadline  # of the monotonic clock
         self._timeout_s = timeout_s
-        self._deadline = time.monotonic() + timeout_s
-        self._messages, sending = Pipe(duplex=False)
-        self._pid = os.fork()
-        if self._pid == 0:
-            _run_child(look, sending)
-        sending.close()
 
     def result(self) -> ProbeResult:
         """Wait until the look has ended or its time is over; to be called once."""
@@ -207,6 +198,22 @@ class Probe:
                 facts.append(message)
         _kill(self._pid)
         return ProbeResult(tuple(facts), f"gave no answer within {self._timeout_s:g} s", timed_out=True)
+
+
+def start_probe(look: Callable[[], Iterable[object]], timeout_s: float) -> Probe:
+    """Fork a child that looks; the calling process has no other threads.
+
+    Args:
+        look: Yields what it finds, a fact at a time, as values that pickle can carry. It runs in the child.
+        timeout_s: Seconds from now until the child is killed.
+    """
+    deadline = time.monotonic() + timeout_s
+    messages, sending = Pipe(duplex=False)
+    pid = os.fork()
+    if pid == 0:
+        _run_child(look, sending)
+    sending.close()
+    return Probe(pid, messages, deadline, timeout_s)
 
 
 def _run_child(look: Callable[[], Iterable[object]], sending: Connection) -> NoReturn:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memd.inspection.probe import Disk, Engine, Probe, ProbeResult
+from memd.inspection.probe import Disk, Engine, ProbeResult, start_probe
 from memd.inspection.programs import look_at_model, look_at_sqlite
 
 _DISK = Disk(kind="ext4", point="/", is_remote=False)
@@ -63,7 +63,7 @@ def _hanging() -> Iterator[object]:
 )
 def test_what_was_found_until_the_end_is_kept(look: object, trouble: str) -> None:
     """With why there is no more, and without what an error says that may quote anything."""
-    result = Probe(look, 30.0).result()  # type: ignore[arg-type]
+    result = start_probe(look, 30.0).result()  # type: ignore[arg-type]
     assert result.first(Disk) == _DISK
     assert result.trouble is not None
     assert result.trouble.replace("AttributeError", "PicklingError") == trouble
@@ -73,7 +73,7 @@ def test_what_was_found_until_the_end_is_kept(look: object, trouble: str) -> Non
 def test_probes_that_hang_are_ended_side_by_side() -> None:
     """Their time begins with each, not with the waiting for it, and what they had found by then is there."""
     began = time.monotonic()
-    probes = [Probe(_hanging, 0.5) for _ in range(10)]
+    probes = [start_probe(_hanging, 0.5) for _ in range(10)]
     results = [probe.result() for probe in probes]
     assert results == [ProbeResult((_DISK,), "gave no answer within 0.5 s", timed_out=True)] * 10
     assert time.monotonic() - began < 20
@@ -83,7 +83,7 @@ def test_probes_that_hang_are_ended_side_by_side() -> None:
 
 def test_many_and_large_facts_arrive_in_order() -> None:
     """Although nobody reads them until the end."""
-    probes = [Probe(lambda: [_MUCH, *range(1000)], 30.0) for _ in range(3)]
+    probes = [start_probe(lambda: [_MUCH, *range(1000)], 30.0) for _ in range(3)]
     for probe in probes:
         result = probe.result()
         assert result.trouble is None
@@ -100,13 +100,13 @@ def test_a_child_prints_nothing_and_runs_nothing_of_its_parent(capfd: pytest.Cap
         yield os.read(0, 1)
 
     sys.stdout.write("once")  # not flushed yet: the child has it in its buffer, too
-    assert Probe(noisy, 30.0).result().of(bytes) == (b"",)
+    assert start_probe(noisy, 30.0).result().of(bytes) == (b"",)
     assert capfd.readouterr() == ("once", "")
 
 
 def test_native_parts_are_tried_in_the_child_alone() -> None:
     """The real ones."""
-    engine = Probe(lambda: [look_at_sqlite()], 60.0).result().first(Engine)
+    engine = start_probe(lambda: [look_at_sqlite()], 60.0).result().first(Engine)
     assert engine is not None
     assert engine.keywords is None
-    assert Probe(lambda: [look_at_model()], 60.0).result().trouble is None
+    assert start_probe(lambda: [look_at_model()], 60.0).result().trouble is None

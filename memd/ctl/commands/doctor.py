@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from memd.ctl.doctor import agents, daemon, finding, installation, service, sock
 from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.output.terminal import Outcome
-from memd.inspection.probe import Cache, Disk, Probe, ProbeResult, Program, RootsScan, Store
+from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
 from memd.version import VERSION
@@ -79,26 +80,26 @@ def _context(call: Call) -> DoctorContext:
 def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
     """Everything that touches a disk, a socket or native code, in probes side by side."""
     places, late_s = context.places, timeout_s + _LATE_S
-    reading = Probe(lambda: [installation.read_configuration(context)], timeout_s)
+    reading = start_probe(lambda: [installation.read_configuration(context)], timeout_s)
     probes = {
-        "answer": Probe(lambda: [socket.ask(places.socket, timeout_s)], late_s),
-        "place": Probe(lambda: [socket.look(places.socket)], timeout_s),
-        "state": Probe(lambda: _look_at_state(context), timeout_s),
-        "process": Probe(lambda: [daemon.look(context)], timeout_s),
-        "limits": Probe(lambda: [system.look_at_limits(context.uid)], timeout_s),
-        "service": Probe(lambda: [service.look(context)], late_s),
-        "sqlite": Probe(lambda: [look_at_sqlite()], model_s),
+        "answer": start_probe(lambda: [socket.ask(places.socket, timeout_s)], late_s),
+        "place": start_probe(lambda: [socket.look(places.socket)], timeout_s),
+        "state": start_probe(lambda: _look_at_state(context), timeout_s),
+        "process": start_probe(lambda: [daemon.look(context)], timeout_s),
+        "limits": start_probe(lambda: [system.look_at_limits(context.uid)], timeout_s),
+        "service": start_probe(lambda: [service.look(context)], late_s),
+        "sqlite": start_probe(lambda: [look_at_sqlite()], model_s),
     }
     configured = reading.result()
     config = configured.first(Config)
     settings = {} if config is None else config.agents
     if _wants_model(config):
-        probes["model"] = Probe(lambda: [look_at_model()], model_s)
-    probes["stores"] = Probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
-    probes["programs"] = Probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
+        probes["model"] = start_probe(lambda: [look_at_model()], model_s)
+    probes["stores"] = start_probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
+    probes["programs"] = start_probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
     now = time.time()
     roots = {
-        agent: Probe(lambda agent=agent, one=one: look_at_roots(agent, one, now, places.state), timeout_s)  # type: ignore[misc]
+        agent: start_probe(partial(look_at_roots, agent, one, now, places.state), timeout_s)
         for agent, one in sorted(settings.items())
     }
     results = {name: probe.result() for name, probe in probes.items()} | {"configuration": configured}
