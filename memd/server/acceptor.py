@@ -77,7 +77,7 @@ class Acceptor:
         make: Callable[[], Connection],
         connections: Collection[Connection],
         most: Callable[[], int],
-        manners: AdmissionPolicy = _USUAL,
+        policy: AdmissionPolicy = _USUAL,
     ) -> None:
         """Begin to accept, on the loop that runs.
 
@@ -86,13 +86,13 @@ class Acceptor:
             make: Makes the daemon's side of a connection.
             connections: Those that there are.
             most: How many there may be just now.
-            manners: Where there is no room.
+            policy: Where there is no room.
         """
         self._listening = listening
         self._make = make
         self._connections = connections
         self._most = most
-        self._manners = manners
+        self._policy = policy
         self._loop = asyncio.get_running_loop()
         self._beginning: set[asyncio.Task[None]] = set()
         self._again: asyncio.TimerHandle | None = None
@@ -122,7 +122,7 @@ class Acceptor:
         self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(self._manners.at_once):
+        for _ in range(self._policy.at_once):
             there = len(self._connections) + len(self._beginning)
             if there >= (most := self._most()):
                 self._part_with_silent()
@@ -154,17 +154,17 @@ class Acceptor:
         silent = sorted(
             (since, id(one), one)
             for one in self._connections
-            if (since := one.silent_since) is not None and now - since > self._manners.resting_s
+            if (since := one.silent_since) is not None and now - since > self._policy.resting_s
         )
-        for _, _, one in silent[: max(1, len(self._connections) // self._manners.share)]:
+        for _, _, one in silent[: max(1, len(self._connections) // self._policy.share)]:
             one.close()
 
     def _pause(self, reason: str) -> None:
         """Let newcomers wait a moment: asked at once, the kernel would say the same without end."""
         self._loop.remove_reader(self._listening)
-        self._again = self._loop.call_later(self._manners.again_s, self._listen)
+        self._again = self._loop.call_later(self._policy.again_s, self._listen)
         now = self._loop.time()
-        if self._said_at is None or now - self._said_at >= self._manners.said_s:
+        if self._said_at is None or now - self._said_at >= self._policy.said_s:
             self._said_at = now
             log.warning(
                 "server.full", connections=len(self._connections) + len(self._beginning), reason=reason

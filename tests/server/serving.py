@@ -22,7 +22,7 @@ def serving(
     *,
     uid: int | None = None,
     most: int = 1000,
-    manners: AdmissionPolicy | None = None,
+    policy: AdmissionPolicy | None = None,
 ) -> Iterator[set[Connection]]:
     """Answer whoever connects; the connections that are open."""
     connections: set[Connection] = set()
@@ -37,7 +37,7 @@ def serving(
             lambda: Connection(handle, owner, "1.2.3", connections, limits),
             connections,
             lambda: most,
-            manners or AdmissionPolicy(),
+            policy or AdmissionPolicy(),
         )
         is_up.set()
         await ended.wait()

@@ -91,7 +91,7 @@ def test_who_says_nothing_gives_way(address: Path) -> None:
         return Note(path=request.path)
 
     with (
-        serving(address, slow, most=2, manners=AdmissionPolicy(resting_s=0.05)),
+        serving(address, slow, most=2, policy=AdmissionPolicy(resting_s=0.05)),
         Stranger(address) as busy,
         Stranger(address) as silent,
     ):
