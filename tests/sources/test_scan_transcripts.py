@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from memd.sources.scan import MountPoint, Scan, SkipReason, scan
 from memd.sources.vanished import kept
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace, exclude_of
 from memd.text.transcript_files import Layout
+from tests.between import each_moment
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import ROLLOUT, UUIDS
@@ -462,27 +462,34 @@ def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> N
         assert known == _files(wholly)
 
 
-def test_a_session_whose_file_takes_another_name_meanwhile(base: Path) -> None:
-    """Packed and unpacked while a scan is at its directory, it is found under one name or the other, or kept."""
-    plain, packed = base / "-a" / f"{UUIDS[0]}.jsonl", base / "-a" / f"{UUIDS[0]}.jsonl.zst"
-    _touch(plain, *(base / "-a" / f"{number}.jsonl" for number in range(20)))
+@pytest.mark.parametrize("within", [None, 0, 1])
+@pytest.mark.parametrize("old", [0, 1])
+@pytest.mark.parametrize("step", ["the new name comes", "the old name goes", "both at once"])
+def test_a_session_whose_file_takes_another_name_meanwhile(
+    base: Path, within: int | None, old: int, step: str
+) -> None:
+    """Packed or unpacked at any moment of a scan, it is found under one name or the other, or kept."""
+    files = [base / "-a" / f"{UUIDS[0]}.jsonl{end}" for end in ("", ".zst")]
+    before, after = files[old], files[1 - old]
+    wanted = None if within is None else {files[within]}
+
+    def set_up() -> None:
+        after.unlink(missing_ok=True)
+        _touch(before, *([after] if step == "the old name goes" else []))
 
     def change() -> None:
-        for turn in range(1500):
-            old, new = (packed, plain) if turn % 2 else (plain, packed)
-            (base / "part").write_text("packed" if turn % 2 else "plain")
-            (base / "part").rename(new)
-            old.unlink()
+        match step:
+            case "the new name comes":
+                _touch(after)
+            case "the old name goes":
+                before.unlink()
+            case _:
+                before.rename(after)
 
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        while thread.is_alive():
-            for within in (None, {plain}, {packed}):
-                seen = _look(_root(base, "claude-code"), within=within)
-                assert CLAUDE not in _gone([CLAUDE], seen)
-    finally:
-        thread.join()
+    def look() -> None:
+        assert CLAUDE not in _gone([CLAUDE], _look(_root(base, "claude-code"), within=wanted))
+
+    assert each_moment(look, set_up, change) > 4
 
 
 LOOKS = shipped("memd.sources.scan._LOOKS")
