@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
@@ -488,6 +489,17 @@ def test_a_status_tells_what_is_wrong() -> None:
     assert told["work"]["trouble"] == {"keyword": "broken"}
     assert told["work"]["rebuild"] == "it was asked for"
     assert told["work"]["vectors"] == {"done": 1, "waiting": 2}
+
+
+def test_a_status_tells_what_the_daemon_fails_at() -> None:
+    """Beside the agents, and only what does not work."""
+    well = _report(main=agent())
+    sick = msgspec.structs.replace(
+        well, cache=Health(ok=False, reason="full"), background=Health(ok=False, reason="no descriptors")
+    )
+    assert not {"cacheTrouble", "daemonTrouble"} & status_reply(well, 10_000).keys()
+    reply = status_reply(sick, 10_000)
+    assert (reply["cacheTrouble"], reply["daemonTrouble"]) == ("full", "no descriptors")
 
 
 def test_no_reason_is_longer_than_a_model_needs() -> None:

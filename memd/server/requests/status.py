@@ -52,11 +52,6 @@ class ProcessFacts:
         file = self._configuration.in_force.file
         return None if file is None else str(file)
 
-    @property
-    def _cache_trouble(self) -> str | None:
-        trouble = None if self.cache is None else self.cache.trouble
-        return trouble or (None if self._background is None else self._background.reason)
-
     def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
         """The reply to a Status request."""
         return wire.StatusReport(
@@ -70,7 +65,8 @@ class ProcessFacts:
             config_error=self._configuration.error,
             config_waiting=list(self._configuration.waiting),
             config_digest=digest(self._configuration.in_force),
-            cache=health(self._cache_trouble),
+            cache=health(None if self.cache is None else self.cache.trouble),
+            background=health(None if self._background is None else self._background.reason),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
             memory=None if self._memory is None else _memory(self._memory.standing()),
         )

@@ -193,6 +193,13 @@ def test_a_configuration_that_was_refused_is_loud() -> None:
     assert "\x1b[31m  config.toml:3: no" in text(report, _NOW, _ANN, ansi)
 
 
+def test_what_the_daemon_fails_at_is_told_of_the_part_that_fails() -> None:
+    """The cache is well while the daemon cannot listen."""
+    told = _text(status(background=Health(ok=False, reason="keeping the socket failed: OSError")))
+    assert told.endswith("\n  daemon    degraded: keeping the socket failed: OSError")
+    assert "cache" not in told
+
+
 def test_an_agent_that_just_began_has_no_past() -> None:
     """And one without a provider no vectors."""
     told = _text(
