@@ -372,6 +372,10 @@ docker pull root/app2
 cp root/Makefile2 root/build3
 the route admin/users2 needs a login
 see admin/page2.html before you log in
+use admin/fix-login2 to log in
+see admin/users-v2 to sign in
+ssh root/server-v2 hangs
+log in as admin/team.web01
 the API-KEY rotation happens every 90 days
 an API-KEY header is required
 passport number on request
