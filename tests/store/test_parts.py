@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memd.chunk.split import parts_of
-from memd.model import Chunk, Kind, TextHash
+from memd.model import Chunk, ChunkId, Kind, TextHash
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.parts import hash_of
@@ -73,6 +73,22 @@ async def test_a_part_is_found_by_its_own_vector(tmp_path: Path) -> None:
         assert (round(cosine, 3), text) == (1.0, LINES[1])
         await index.close()
         index = await opened(tmp_path / "a.sqlite")
+    await index.close()
+
+
+async def test_of_parts_that_are_equally_close_the_first_is_told(tmp_path: Path) -> None:
+    """Neither the last one, nor the one that was embedded first."""
+    index = await opened(tmp_path / "a.sqlite")
+    await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1, 2, 3, 1)], {}, frozenset())
+    alike = {LINES[1], LINES[3]}
+    await index.add_vectors([
+        (one.id, one.hash, vector(LINES[1] if one.text in alike else one.text))
+        for one in reversed(await index.waiting(1000))
+    ])  # fmt: skip
+    query = np.frombuffer(vector(LINES[1]), "<f4")
+    near = await index.read(lambda reader: reader.closest_parts([ChunkId(1)], query))
+    [found] = near.values()
+    assert found.span == (len(LINES[0]) + 1, len(LINES[0]) + 1 + len(LINES[1]))
     await index.close()
 
 
