@@ -15,9 +15,9 @@ import pytest
 from memd.model import Kind, TextHash
 from memd.store import database as databases
 from memd.store import database_files, integrity, recovery, vectors
-from memd.store.database import Database
+from memd.store.database import READERS, Database
 from memd.store.embedding_cache import EmbeddingStore
-from memd.store.errors import StoreDamaged, StoreFull, StoreUnavailable, mapped_errors
+from memd.store.errors import StoreDamaged, StoreFull, StoreRefused, StoreUnavailable, mapped_errors
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -451,3 +451,70 @@ def test_a_file_that_cannot_be_opened_on_a_disk_that_is_read_only_is_told_so(
         raise apsw.CantOpenError("unable to open database file")
     assert ("its disk is read-only" in str(told.value)) is is_read_only
     assert ("unable to open" in str(told.value)) is not is_read_only
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [
+        (apsw.SQLError("no such table: keywords"), True),
+        (apsw.SQLError('fts5: syntax error near "the kettle"'), False),
+        (apsw.SQLError("no such column: kettle"), False),
+        (apsw.ConstraintError("UNIQUE constraint failed: files.path"), True),
+    ],
+)
+def test_what_is_told_of_a_statement_that_is_refused_quotes_no_question(
+    tmp_path: Path, error: apsw.Error, *, is_told: bool
+) -> None:
+    """What SQLite says of its tables is told, since that helps who reads it."""
+    with pytest.raises(StoreRefused) as told, mapped_errors(tmp_path / "main.sqlite"):
+        raise error
+    assert (str(error) in str(told.value)) is is_told
+    assert "main.sqlite" in str(told.value)
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+async def test_connections_last_until_the_content_is_swapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_copied: bool
+) -> None:
+    """Each keeps what it has read of the old content: one that stayed open would answer from it."""
+    opened: list[apsw.Connection] = []
+    usual = Database.connect
+
+    def connect(database: Database, uri: str, flags: int) -> apsw.Connection:
+        connection = usual(database, uri, flags)
+        if database.file == tmp_path / "e.sqlite":
+            opened.append(connection)
+        return connection
+
+    async def read_with_each() -> None:
+        for _ in range(READERS):  # they take turns
+            await database.read(lambda connection: connection.pragma("user_version"))
+
+    monkeypatch.setattr(Database, "connect", connect)
+    database, other = (Database(tmp_path / name, "embeddings") for name in ("e.sqlite", "next.sqlite"))
+    for one in (database, other):
+        await one.open()
+    await other.close()
+    await read_with_each()
+    before = opened.copy()
+    await read_with_each()
+    assert opened == before
+    if is_copied:
+        await database.replace_from(other.file)
+    else:
+
+        def put_in_place() -> None:
+            other.file.replace(database.file)
+
+        await database.exchange(put_in_place)
+    await read_with_each()
+    assert [is_closed(one) for one in before] == [True] * len(before)
+    await database.close()
+
+
+def is_closed(connection: apsw.Connection) -> bool:
+    try:
+        connection.changes()
+    except apsw.ConnectionClosedError:
+        return True
+    return False

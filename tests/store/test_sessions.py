@@ -112,6 +112,38 @@ async def test_turns_are_found_by_the_lines_they_stand_on(index: Index) -> None:
     assert await stored_session(index, "sessions/here/none.jsonl") is None
 
 
+@pytest.mark.parametrize(
+    ("start_line", "lines", "most_chars", "found", "next_line"),
+    [
+        (1, 2, 99, "a", 3),
+        (1, 3, 99, "ab", 10),
+        (2, 1, 99, "a", 3),  # which goes on there
+        (5, 2, 99, "b", 10),
+        (4, 7, 99, "bcd", 12),
+        (7, 2, 99, "cd", 12),  # nothing is said on these lines: it begins at the next turn
+        (7, 3, 99, "cde", None),
+        (7, 6, 99, "cde", None),
+        (12, 1, 99, "e", None),
+        (13, 5, 99, "", None),
+        (1, 99, 1, "a", 3),
+        (1, 99, 2, "ab", 10),
+        (2, 99, 1, "a", 3),
+        (9, 99, 1, "cd", 12),  # of one line
+        (1, 99, 99, "abcde", None),
+    ],
+)
+async def test_a_stretch_has_the_turns_that_begin_on_its_lines_and_says_where_the_next_one_does(
+    index: Index, start_line: int, lines: int, most_chars: int, found: str, next_line: int | None
+) -> None:
+    """And the one that goes on there; of another transcript, none."""
+    places = {"a": (1, 2), "b": (3, 6), "c": (10, 11), "d": (10, 10), "e": (12, 12)}
+    turns = [Turn(text, "user", 1.0, begin, end, text) for text, (begin, end) in places.items()]
+    change = msgspec.structs.replace(_change(0), turns=turns, chunks=_cut(turns, 0))
+    await index.replace_sessions([change, _change(0, "x", path="sessions/b.jsonl")], {}, frozenset())
+    told = await index.stretch(PATH, start_line, lines, most_chars)
+    assert ("".join(turn.text for turn in told.turns), told.next_line) == (found, next_line)
+
+
 async def test_growth_replaces_only_what_it_names(index: Index) -> None:
     """Chunks before it keep their ids and vectors, those that are cut again to the same text do so too."""
     first = _change(0, "a", "b", "c")
