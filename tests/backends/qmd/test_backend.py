@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import signal
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,30 @@ async def test_an_old_qmd_is_asked_word_by_word(tmp_path: Path, standin: Standin
         asked = [call["arguments"] for call in standin.calls("search")]
         assert all(arguments.count("-c") == 1 for arguments in asked)
         assert not standin.calls("query")
+
+
+_SITTING = "One plover sits.\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        ({"file": "qmd://memory-dir-main/ringed-plover.md"}, ["memory/Ringed Plover.md"]),
+        ({"docid": f"#{sha256(_SITTING.encode()).hexdigest()[:6]}"}, ["memory/Ringed Plover.md"]),
+        ({"file": "qmd://memory-dir-main/no-plover.md"}, []),
+        ({"docid": f"#{sha256(b'another').hexdigest()[:6]}"}, []),
+    ],
+    ids=["in its letters", "as a hash", "of no file", "as a hash of no file"],
+)
+async def test_an_old_qmd_calls_files_by_other_names(
+    tmp_path: Path, standin: Standin, printed: dict[str, str], found: list[str]
+) -> None:
+    """In letters of its own, or by their hash alone: the one file that is meant is the hit."""
+    standin.play("--version", says("qmd 1.0.0\n"))
+    notes = NOTES | {"memory/Ringed Plover.md": _SITTING}
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        standin.play("search", answers({**printed, "score": 0.5, "line": 1, "snippet": _SITTING}))
+        assert await bench.found("plover") == found
 
 
 async def test_a_note_written_just_now_is_found(tmp_path: Path, standin: Standin) -> None:
