@@ -54,6 +54,15 @@ def test_where_transcripts_are(preset: PresetName, environ: dict[str, str], dire
     assert _directories(preset, environ) == directories
 
 
+def test_codex_archives_beside_what_is_in_use() -> None:
+    """A session that is in both is read from the one in use."""
+    found = shelves("codex", HomePlaces({}, HOME))
+    assert [(one.directory.name, one.archived) for one in found] == [
+        ("sessions", False),
+        ("archived_sessions", True),
+    ]
+
+
 def test_homes_of_profiles_are_homes() -> None:
     """They lie beside the first one, and are told by their name."""
     beside = profiles([".openclaw", ".openclaw-b", "openclaw-x", ".openclaw-a", ".claude"])

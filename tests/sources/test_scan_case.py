@@ -10,7 +10,7 @@ import pytest
 
 from memd.sources.safe_open import is_spelled_so
 from memd.sources.scan import Scan, scan
-from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the stand-in asks /proc; elsewhere is the real one"
@@ -98,6 +98,9 @@ def test_what_is_configured_may_be_spelled_otherwise(base: Path) -> None:
     assert len(_scan(Workspace(base)).found) == len(_scan(Workspace(base), within=places).found) == 1
     tree = ExtraDirectory(base, way=("notes", "Memory"))
     assert len(_scan(tree, within=[base / "notes" / "Memory" / "b.md"]).found) == 1
+    _write(base, "talk.jsonl")
+    talk = SessionPaths(base, "talks", "plain", file="Talk.jsonl")
+    assert len(_scan(talk).found) == len(_scan(talk, within=[base / "Talk.jsonl"]).found) == 1
 
 
 def test_two_files_in_different_case_stay_two(base: Path) -> None:

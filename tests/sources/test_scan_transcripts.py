@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,18 @@ def test_the_last_archive_goes_before_earlier_ones(base: Path) -> None:
     assert _files(_look(root)) == {OPENCLAW: resets[1]}
     _touch(directory / f"{UUIDS[0]}.jsonl")
     assert _files(_look(root)) == {OPENCLAW: directory / f"{UUIDS[0]}.jsonl"}
+
+
+def test_of_two_forms_of_a_directory_the_composed_one_goes_first(base: Path) -> None:
+    """Even where the other one was written to last."""
+    composed, decomposed = (
+        base / unicodedata.normalize(form, "-é") / f"{UUIDS[0]}.jsonl" for form in ("NFC", "NFD")
+    )
+    _touch(composed, decomposed)
+    for newer in (composed, decomposed):
+        later = time.time_ns() + 10**9
+        os.utime(newer, ns=(later, later))
+        assert _files(_look(_root(base, "claude-code"))) == {CLAUDE: composed}
 
 
 def test_the_directory_of_its_day_goes_before_others(base: Path) -> None:

@@ -41,6 +41,8 @@ BEATS = "Read HEARTBEAT.md if it exists (workspace context). If nothing needs at
         (f"an open fence:\n```\n{REMINDER}\n", "an open fence:\n```"),
         (f"```\ncode\n```\n{REMINDER}", "```\ncode\n```"),
         ("<system-reminder> has no end", "<system-reminder> has no end"),
+        ("<skill>x</skill> and why?", "and why?"),  # before all that is said, whatever follows it
+        ("I saw\n<skill>x</skill> and why?", "I saw\n<skill>x</skill> and why?"),
         ("<system-reminders>\nmine\n</system-reminders>", "<system-reminders>\nmine\n</system-reminders>"),
         ("<div>\nhtml\n</div>", "<div>\nhtml\n</div>"),
         (

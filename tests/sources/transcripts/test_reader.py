@@ -147,6 +147,15 @@ def test_any_ends_of_lines_will_do(file: Path) -> None:
     assert follower.progress.tally == {}
 
 
+def test_a_byte_order_mark_alone_is_no_line(file: Path) -> None:
+    """A line that has nothing else in it is as blank as any."""
+    append(file, b"\xef\xbb\xbf\r\n", said("one"))
+    follower = Follower(file)
+    follower.read()
+    assert [(turn.text, turn.start_line) for turn in follower.turns] == [("one", 2)]
+    assert follower.progress.tally == {}
+
+
 def test_nul_bytes_of_a_crash_harm_nothing_else(follower: Follower) -> None:
     """Alone on a line, before one, at the end of the file; and escaped within speech."""
     append(follower.file, b"\0" * 5000, b"\n", b"\0" * 100, said("three"), said("fo\0ur"), b"\0" * 3000)
