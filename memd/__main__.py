@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memd.runtime.startup import end_quietly, open_streams
+from memd.runtime.startup import end_quietly, open_streams, prepare_environment
 from memd.version import VERSION
 
 
@@ -41,10 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Before numpy and the model's engine load: they read their thread settings once.
-    from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - the import itself is what must come late
-
     prepare_environment(os.environ)
-    from memd import daemon  # noqa: PLC0415 - likewise: it imports numpy
+    from memd import daemon  # noqa: PLC0415 - it imports numpy
 
     return daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket)
 

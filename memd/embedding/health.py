@@ -31,7 +31,7 @@ from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.backoff import delay_s
-from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()

@@ -25,7 +25,7 @@ def look_at_sqlite() -> Engine:
 
 def look_at_model() -> Model:
     """Embed a few sentences with the bundled model, and measure the vectors."""
-    from memd.providers.local.thread_environment import prepare_environment  # noqa: PLC0415 - it may crash
+    from memd.runtime.startup import prepare_environment  # noqa: PLC0415 - it may crash
 
     prepare_environment(os.environ)
     from memd.providers.local.bundled_model import ModelMissing, try_model  # noqa: PLC0415 - it imports numpy, which reads the environment

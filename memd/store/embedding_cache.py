@@ -13,7 +13,7 @@ import structlog
 
 from memd.model import TextHash
 from memd.runtime.backoff import Backoff
-from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.ticks import Clock
 from memd.store import recovery
 from memd.store.database import Database

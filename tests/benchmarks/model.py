@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from memd.providers.local import provider as local
-from memd.providers.local.thread_environment import prepare_environment
+from memd.runtime.startup import prepare_environment
 from tests.benchmarks.figures import Figure, Samples, milliseconds
 from tests.benchmarks.notes import QUESTIONS
 

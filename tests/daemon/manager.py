@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.providers.local.thread_environment import prepare_environment
+from memd.runtime.startup import prepare_environment
 from memd_client import Client, MemdClientError
 from tests.daemon.process import ROOT, Daemon
 from tests.server.given import as_manager

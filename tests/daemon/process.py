@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from memd.providers.local.thread_environment import prepare_environment
+from memd.runtime.startup import prepare_environment
 from memd_client import Client, MemdClientError
 from tests.wait import until
 

@@ -8,7 +8,7 @@ import pytest
 
 from memd.providers.local import bundled_model
 from memd.providers.local.provider import LocalProvider
-from memd.providers.local.thread_environment import prepare_environment
+from memd.runtime.startup import prepare_environment
 from tests.providers import standin
 
 # As the daemon does at its start: the engine is loaded in this process too.

@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment at which nobody is ready for it."""
+"""Ctrl-C at a moment at which nobody is ready for it, and the environment of numeric libraries."""
 
 import os
 import signal
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from memd.runtime import startup
+from memd.runtime.startup import prepare_environment
+from tests.modules import existing
 
 _INTERRUPTED = """
 import os, runpy, signal, sys
@@ -34,7 +36,7 @@ runpy.run_module(program, run_name="__main__", alter_sys=True)
         ("memd_client.errors", "memd.ctl search x", 130),
         ("memd.ctl.commands.search", "memd.ctl search x", 130),
         ("memd.ctl.arguments", "memd.ctl hook user-prompt", 0),
-        ("memd.providers.local.thread_environment", "memd run", 130),
+        ("memd.daemon", "memd run", 130),
         ("numpy", "memd run", 130),
         ("memd.watch.watcher", "memd run", 130),
         ("memd_client.mcp.server", "memd_client.mcp", -signal.SIGINT),
@@ -70,3 +72,31 @@ def test_an_ignored_signal_stays_ignored_and_a_handler_stays_in_its_place() -> N
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_threads_are_bounded_and_idle_ones_sleep() -> None:
+    """All variables are set, whatever was there before."""
+    environ = {"OMP_NUM_THREADS": "64", "OMP_WAIT_POLICY": "ACTIVE", "HOME": "/home/someone"}
+    prepare_environment(environ, threads=3)
+    assert environ == {
+        "OMP_NUM_THREADS": "3",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "OPENBLAS_NUM_THREADS": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
+        "HOME": "/home/someone",
+    }
+
+
+def test_onnxruntime_writes_no_ids(tmp_path: Path) -> None:
+    """Neither of the device nor of the session: its telemetry is off."""
+    environ = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    prepare_environment(environ)
+    subprocess.run([sys.executable, "-c", "import onnxruntime"], check=True, env=environ)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_can_be_called_before_numpy_loads() -> None:
+    """Importing the function imports no numeric library, which would read the variables too early."""
+    (numpy,) = existing("numpy")
+    code = f"import sys, memd.runtime.startup; sys.exit({numpy!r} in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -37,7 +37,7 @@ from memd.backends.qmd.schedule import ScheduleSettings, TaskHistory
 from memd.config.settings import QmdSettings as Settings
 from memd.errors import TransientError
 from memd.model import Kind
-from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock
 from memd.store.errors import StoreClosed, StoreDamaged

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memd.config.settings import BatchSettings
 from memd.errors import TransientError
 from memd.model import TextHash
-from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.tasks import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreDamaged

@@ -20,7 +20,7 @@ from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
 from memd.runtime.backoff import Backoff
-from memd.runtime.change_notifier import ChangeNotifier
+from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
 

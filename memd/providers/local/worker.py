@@ -20,9 +20,9 @@ import msgspec
 
 from memd.providers.local import bundled_model
 from memd.providers.local.protocol import BrokenFrame, Embedded, Passage, Ready, WorkerFrameReader, encode
-from memd.providers.local.thread_environment import prepare_environment
 from memd.providers.provider import Vector
 from memd.runtime import safe_traceback
+from memd.runtime.startup import prepare_environment
 
 NICE = 10
 MAX_THREADS = 8
