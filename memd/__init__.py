@@ -1,0 +1,3 @@
+"""The daemon of memd."""
+
+VERSION = "0.1.0"

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memd import VERSION
 from memd.runtime.startup import end_quietly, open_streams, prepare_environment
-from memd.version import VERSION
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ from random import Random
 import structlog
 import uvloop
 
+from memd import VERSION
 from memd.agent.agents import Agents
 from memd.agent.build import build_agent, keep
 from memd.agent.supervisor import AgentSupervisor
@@ -38,7 +39,6 @@ from memd.server.lock import sole_daemon
 from memd.server.requests.control import DaemonControl
 from memd.server.requests.status import ProcessFacts, tell_manager
 from memd.store.embedding_cache import EmbeddingStore
-from memd.version import VERSION
 
 log = structlog.get_logger()
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, get_args
 
+from memd import VERSION
 from memd.ctl.failures import UsageError
-from memd.version import VERSION
 
 COMMANDS: Mapping[str, str] = {
     "up": "start memd, or make a directory searchable",

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from memd import VERSION
 from memd.agent.agents import Agents
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.runtime.process import open_files
@@ -18,7 +19,6 @@ from memd.runtime.ticks import until_next_tick_s
 from memd.server import listening_socket
 from memd.server.connection import Connection
 from memd.server.handlers import Handlers
-from memd.version import VERSION
 
 log = structlog.get_logger()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from memd.version import VERSION
+from memd import VERSION
 from memd_client.messages import (
     AgentStatus,
     Found,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from memd import VERSION
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.call import Call
 from memd.ctl.doctor import agents, daemon, finding, installation, service, socket, state, system
@@ -18,7 +19,6 @@ from memd.ctl.output.terminal import Outcome
 from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
-from memd.version import VERSION
 from memd_client.messages import StatusReport
 from memd_client.version import __version__ as client_version
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from memd import VERSION
 from memd.ctl.call import Call
 from memd.ctl.failures import UsageError, failure_for
 from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import ago, clause, counted, duration, one_line, shown, size, visible
 from memd.ctl.output.reply_text import vectors_in_words
 from memd.ctl.output.terminal import Outcome, Paint
-from memd.version import VERSION
 from memd_client.errors import MemdClientError
 from memd_client.messages import (
     AgentStatus,

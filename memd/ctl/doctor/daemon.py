@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 import memd
+from memd import VERSION
 from memd.config.reload import digest
 from memd.config.settings import Config
 from memd.ctl.daemon_process import find_holder, is_held
@@ -17,7 +18,6 @@ from memd.ctl.doctor.agents import degraded
 from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.doctor.socket import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
-from memd.version import VERSION
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, StatusReport
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import httpx
 
+from memd import VERSION
 from memd.config import server_url
 from memd.errors import MemdError
 from memd.providers.api_keys import Account
 from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoReply, Refused, RequestTimedOut
 from memd.runtime.threads import beside
-from memd.version import VERSION
 
 CONNECT_S = 10.0
 LARGEST_ANSWER = (

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from memd import VERSION
 from memd.ctl.commands.status import text
 from memd.ctl.output.terminal import ansi, uncoloured
-from memd.version import VERSION
 from memd_client.messages import (
     BackendFallback,
     BatchStatus,

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from memd import VERSION
 from memd.config.reload import digest
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.ctl.doctor import daemon
 from memd.ctl.doctor.daemon import DaemonProcesses, check
 from memd.ctl.doctor.socket import SocketAnswer
-from memd.version import VERSION
 from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, Memory, StatusReport
 from tests.ctl.answers import agent, status

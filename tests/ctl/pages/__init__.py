@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from memd.version import VERSION
+from memd import VERSION
 
 _WRITES = "WRITE_PAGES"  # tests take away what begins with MEMD_
 
