@@ -1,9 +1,10 @@
-"""What is wrong between the settings of an embedding provider that are right one by one. Pure."""
+"""What is wrong between the settings of an embedding provider that are right one by one, and with the address of a server. Pure."""
 
+import ipaddress
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
-from memd.config import server_url
 from memd.config.settings import AgentSettings, Remote
 from memd.config.toml_lines import Key
 
@@ -113,12 +114,10 @@ def _owner(settings: AgentSettings) -> Iterator[Complaint]:
 def _address(remote: Remote) -> Iterator[Complaint]:
     if not remote.base_url:
         return
-    fault = server_url.fault(remote.base_url)
+    fault = url_fault(remote.base_url)
     if fault is not None:
         yield (("remote", "base_url"),), f"base_url {fault}"
-    elif (any(getattr(remote, name) for name in _KEYS) or remote.headers) and server_url.is_readable(
-        remote.base_url
-    ):
+    elif (any(getattr(remote, name) for name in _KEYS) or remote.headers) and is_readable(remote.base_url):
         yield (
             (("remote", "base_url"),),
             "base_url must begin with https://: with http:// the key can be read on its way",
@@ -169,3 +168,43 @@ def _unused(settings: AgentSettings) -> Iterator[Complaint]:
 
 def _is_sendable(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+_NEAR = (".local", ".lan", ".internal", ".localhost", ".home.arpa", ".ts.net")
+# RFC 6598. Private networks over the Internet use it, Tailscale first of all; those encrypt by themselves.
+_OVERLAY = ipaddress.ip_network("100.64.0.0/10")
+
+
+def url_fault(base_url: str) -> str | None:
+    """What is wrong with an address, as the end of a sentence about it, which does not repeat it: it may hold a key."""
+    try:
+        address = urlsplit(base_url)
+        port = address.port
+    except ValueError:
+        return "is no address of a server"
+    if address.scheme not in {"http", "https"}:
+        return "must begin with http:// or https://"
+    if address.username is not None or address.password is not None:
+        return "must hold no user or password: a key belongs into api_key, api_key_env or api_key_file"
+    if "?" in base_url or "#" in base_url:
+        return "must end before any ? or #: a key belongs into api_key, api_key_env or api_key_file"
+    if not address.hostname or port == 0 or not base_url.isascii() or not base_url.isprintable():
+        return "names no server"
+    if " " in base_url or "\\" in base_url:
+        return "has signs in it that no address has"
+    return None
+
+
+def is_readable(base_url: str) -> bool:
+    """Whether what is sent to an address that has no fault can be read on the way, by others than this network's."""
+    return urlsplit(base_url).scheme == "http" and not is_near(base_url)
+
+
+def is_near(base_url: str) -> bool:
+    """Whether the host of a valid address is on this machine or in the local network, judged by its name alone."""
+    host = (urlsplit(base_url).hostname or "").rstrip(".")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_NEAR)
+    return address.is_private or address.is_loopback or address.is_link_local or address in _OVERLAY

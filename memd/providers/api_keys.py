@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from memd.config import server_url
+from memd.config import check_embedding
 from memd.config.settings import Remote
 from memd.providers.provider import EmbedTerminal
 
@@ -101,7 +101,7 @@ def account(
             f"{provider}: {urlsplit(base_url).hostname} is not the provider's own host, so {home.variables[0]} is not"
             " sent there. Set remote.api_key, api_key_env or api_key_file for it, or take openai-compatible if it needs none."
         )
-    if (key is not None or remote.headers) and server_url.is_readable(base_url):
+    if (key is not None or remote.headers) and check_embedding.is_readable(base_url):
         raise NoAccount(
             f"{provider}: a key could be read on its way to {urlsplit(base_url).hostname}. Use https://."
         )
@@ -118,7 +118,7 @@ def _base_url(provider: str, home: ProviderAddress, remote: Remote) -> str:
     given = remote.base_url or home.base_url
     if not given:
         raise NoAccount(f"{provider}: set remote.base_url to the address of the server.")
-    fault = server_url.fault(given)
+    fault = check_embedding.url_fault(given)
     if fault is not None:
         raise NoAccount(f"{provider}: remote.base_url {fault}.")
     parts = urlsplit(given)

@@ -7,7 +7,7 @@ from random import Random, SystemRandom
 
 import msgspec
 
-from memd.config import server_url
+from memd.config import check_embedding
 from memd.config.settings import AgentSettings, Embedder, Remote
 from memd.providers.api_keys import ChoiceInputs, NoKey, mistaken, read_small, with_credentials
 from memd.providers.local import provider as local
@@ -119,7 +119,11 @@ def _remote_ones(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Conside
     model, remote = settings.model, settings.remote
     found: list[_Considered | SkippedProvider]
     if remote.base_url:
-        named = "openai-compatible" if server_url.fault(remote.base_url) else provider_at(remote.base_url)
+        named = (
+            "openai-compatible"
+            if check_embedding.url_fault(remote.base_url)
+            else provider_at(remote.base_url)
+        )
         found = [_Considered(named, model, remote, "remote.base_url is set")]
         found += [
             SkippedProvider(name, f"{name}: remote.base_url names another server, and notes go nowhere else.")

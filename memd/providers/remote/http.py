@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 import httpx
 
 from memd import VERSION
-from memd.config import server_url
+from memd.config import check_embedding
 from memd.errors import MemdError
 from memd.providers.api_keys import Account
 from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoReply, Refused, RequestTimedOut
@@ -205,7 +205,7 @@ class HttpConnections:
                 ),
                 follow_redirects=False,  # the key would go along
                 # A proxy is for the way out: it would read what is said within the local network.
-                trust_env=not server_url.is_near(self._account.base_url),
+                trust_env=not check_embedding.is_near(self._account.base_url),
             )
         except ImportError as missing:
             raise Refused(
