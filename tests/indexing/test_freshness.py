@@ -122,6 +122,28 @@ async def test_a_search_does_not_wait_for_a_pass_that_is_long_already(tmp_path: 
         await waits
 
 
+async def test_a_search_waits_for_a_pass_that_has_run_for_as_long_as_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one that has run for longer is a long one; what this one takes in makes the answer fresh."""
+    clock = Clock()
+    bench = Bench(tmp_path, wait_ms=3_600_000, index=HeldIndex(tmp_path / "main.sqlite"), marks_clock=clock)
+    index, real = bench.index, bench.pending.running_for_s
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+
+    def running_for_s() -> dict[int, float]:
+        index.may.set()
+        return real()
+
+    async with running(bench):
+        await index.is_asked.wait()
+        clock.run(3600)
+        monkeypatch.setattr(bench.pending, "running_for_s", running_for_s)
+        assert await bench.loop.catch_up()
+        assert await bench.paths("apples") == {"memory/a.md"}
+
+
 async def test_a_place_of_which_nothing_is_told_is_looked_at_whole(bench: Bench) -> None:
     """Any of many notes that others changed there is found, and searches of other places wait for nothing."""
     notes = [bench.write(f"memory/{number}.md", "apples") for number in range(60)]

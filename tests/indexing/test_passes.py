@@ -37,20 +37,22 @@ from tests.wait import until_async
 
 
 def passes_of(
-    pending: PendingChanges, make: Callable[..., Coroutine[None, None, PassResult]], clock: Clock
+    pending: PendingChanges,
+    make: Callable[..., Coroutine[None, None, PassResult]],
+    clock: Clock,
+    triggers: MaintenanceTriggers | None = None,
 ) -> Passes:
     """The passes of an agent whose index is a stand-in."""
     runner = SimpleNamespace(run=make, writing=asyncio.Lock())
     at_once = partial(asyncio.sleep, 0)
     database = SimpleNamespace(mistrust=at_once)
     index = SimpleNamespace(settle=at_once, database=database, damage=IndexDamage("main"))
-    triggers = MaintenanceTriggers()
     return Passes(
         "main",
         cast("Index", index),
         pending,
         cast("PassRunner", runner),
-        triggers,
+        triggers or MaintenanceTriggers(),
         rng=Random(3),
         clock=clock,
     )
@@ -383,6 +385,27 @@ async def test_how_the_last_passes_ended_is_remembered() -> None:
         await passes.attempt(await pending.take())
     remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
     assert remembered == [*range(2, OUTCOMES + 2)]
+
+
+@pytest.mark.parametrize(("changed", "removed"), [(0, 0), (2, 0), (0, 3), (2, 3)])
+async def test_a_pass_that_changed_something_is_logged_and_followed_by_maintenance(
+    changed: int, removed: int
+) -> None:
+    """Those that found all as it was would fill a log, and have the disk work for nothing."""
+
+    async def make(*_: object, **__: object) -> PassResult:
+        return PassResult(changed=changed, removed=removed, looked=5)
+
+    clock = Clock()
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending.mark_all()
+    triggers = MaintenanceTriggers(late_s=0.0)
+    await triggers.enough()  # what may be left of an earlier life
+    with capture_logs() as logs:
+        await passes_of(pending, make, clock, triggers).attempt(await pending.take())
+    assert triggers.is_due is (changed + removed > 0)
+    finished = [(one["changed"], one["removed"]) for one in logs if one["event"] == "sync.finished"]
+    assert finished == ([(changed, removed)] if changed + removed else [])
 
 
 def took(clock: Clock, seconds: float) -> TimeTrace:

@@ -6,6 +6,7 @@ import pytest
 
 from memd.indexing.pending_changes import PendingChanges
 from memd.runtime.debounce import Debouncer
+from tests.clock import hastily, now_s
 
 
 class Clock:
@@ -193,3 +194,27 @@ async def test_a_hurry_is_over_with_what_was_hurried() -> None:
     assert pending.take_due_paths() is not None
     pending.mark([B])
     assert pending.take_due_paths() is None
+
+
+@pytest.mark.parametrize("quiet_s", [0.25, 1.0, 1.5])
+def test_a_pass_begins_as_soon_as_it_is_due(quiet_s: float) -> None:
+    """Neither later, nor by looking again and again."""
+
+    async def begun_s() -> float:
+        pending = PendingChanges(Debouncer(quiet_s=quiet_s, cap_s=6.0), now_s)
+        pending.mark([A])
+        await pending.take()
+        return now_s()
+
+    assert hastily(begun_s()) == pytest.approx(quiet_s)
+
+
+async def test_no_pass_over_everything_has_ended_before_the_first_one() -> None:
+    """Whoever asks for the first one waits for it."""
+    pending, _ = made()
+    waiting = asyncio.create_task(pending.wait_for_everything(pending.mark_all()))
+    first = await pending.take()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await pending.finish(first)
+    assert await asyncio.wait_for(waiting, 1) == first.number
