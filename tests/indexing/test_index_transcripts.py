@@ -189,6 +189,23 @@ async def test_force_reads_what_nothing_tells_to_have_changed(tmp_path: Path) ->
     assert held(tmp_path / "x.sqlite") == held(tmp_path / "fresh.sqlite")
 
 
+async def test_force_takes_in_what_is_new_or_has_grown(tmp_path: Path) -> None:
+    """Only what the index holds just as it is read is left alone."""
+    how = rules(shelf(tmp_path / "here"))
+    files = [tmp_path / "here" / name for name in ("a.jsonl", "b.jsonl")]
+    async with opened(tmp_path / "x.sqlite") as index:
+        for new, file in enumerate(files):
+            append(files[0], said(f"about the walrus {new}"))
+            append(file, said(f"about the wombat {new}"))
+            assert (await apply(index, how, force=True)).changed == 1 + new
+            assert (await apply(index, how, force=True)).changed == 0
+        texts = [[turn.text for turn in await index.turns(f"sessions/here/{file.name}")] for file in files]
+    assert texts == [
+        ["about the walrus 0", "about the wombat 0", "about the walrus 1"],
+        ["about the wombat 1"],
+    ]
+
+
 def edited(file: Path, old: bytes, new: bytes) -> None:
     """Write other bytes over some, in the same file."""
     with file.open("r+b") as stream:

@@ -185,6 +185,42 @@ async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_pa
         assert bench.pending.awaits_paths
 
 
+class HeldTranscripts(Index):
+    """Writes transcripts when it is let."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.is_asked = asyncio.Event()
+        self.may = asyncio.Event()
+
+    async def replace_sessions(self, *args: Any, **kwargs: Any) -> list[ReplacedChunks | None]:
+        self.is_asked.set()
+        await self.may.wait()
+        return await super().replace_sessions(*args, **kwargs)
+
+
+async def test_a_transcript_that_is_due_while_others_are_read_is_read_after_them(tmp_path: Path) -> None:
+    """The short pass that met it leaves it to another one, which begins at once."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    index = HeldTranscripts(tmp_path / "main.sqlite")
+    bench = Bench(tmp_path, index=index, sources=("memory", "sessions"), sessions=sessions)
+    (tmp_path / "chats" / "a.jsonl").write_text('{"role": "user", "content": "apples"}\n')
+    async with running(bench):
+        await index.is_asked.wait()
+        late = tmp_path / "chats" / "b.jsonl"
+        late.write_text('{"role": "user", "content": "pears"}\n')
+        bench.pending.mark([late])
+        number = bench.pending.hurry()
+        await bench.pending.wait_for(number)
+        assert not bench.parts.passes.has_succeeded(number)
+        assert not bench.pending.awaits_paths
+        index.may.set()
+        await until_async(lambda: not bench.pending.count and not bench.pending.running_for_s(), 10)
+        assert {Path(path).name for path in await bench.paths("pears")} == {"b.jsonl"}
+        assert {Path(path).name for path in await bench.paths("apples")} == {"a.jsonl"}
+
+
 @pytest.mark.parametrize(
     "wait", [lambda bench: bench.loop.catch_up(), lambda bench: bench.settle()], ids=["search", "sync"]
 )
