@@ -11,21 +11,27 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import apsw
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
 from memd.errors import MemdError
 from memd.indexing import passes, run_pass
+from memd.indexing.index_notes import AppliedChanges
+from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
+from memd.model import FoundFile
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.logs import SlowLog
 from memd.runtime.safe_traceback import told
 from memd.runtime.timing import TimeTrace, spent
+from memd.sources.notes import TooLarge
+from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.files import ReplacedChunks
@@ -166,6 +172,39 @@ async def test_each_search_looks_whether_a_directory_that_is_away_is_there_again
         await bench.settle()
         assert len(await bench.paths("apples")) == 1
         assert bench.parts.backlog.missing == {notes}
+        bench.pending.mark([bench.write("memory/b.md", "pears")])
+        await bench.pending.wait_for(bench.pending.hurry())
+        assert await bench.paths("pears") == {"memory/b.md"}
+        assert bench.parts.backlog.missing == {notes}, "a pass over another place says nothing of this one"
+        notes.mkdir()
+        await bench.settle()
+        assert bench.parts.backlog.missing == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "is_kept"),
+    [
+        (FileMissing, True),  # its deletion is an event of its own
+        (NoRoot, True),
+        (FileUnreadable, True),
+        (OutsideFence, False),
+        (TooLarge, False),
+    ],
+)
+async def test_what_is_no_note_any_more_is_forgotten_and_what_cannot_be_read_is_not(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, trouble: type[SourceError], *, is_kept: bool
+) -> None:
+    """Where that shows only when it is read, after it was found."""
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+
+    async def failing(_: Index, found: Sequence[FoundFile], *__: object, **___: object) -> AppliedChanges:
+        return AppliedChanges(frozenset(), 0, {one.path: trouble(one.path, "so it is") for one in found})
+
+    monkeypatch.setattr(run_pass, "apply_files", failing)
+    bench.pending.mark([note])
+    await bench.pending.wait_for(bench.pending.hurry())
+    assert await bench.paths("apples") == ({"memory/a.md"} if is_kept else set())
 
 
 async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_path: Path) -> None:
@@ -219,6 +258,34 @@ async def test_a_transcript_that_is_due_while_others_are_read_is_read_after_them
         await until_async(lambda: not bench.pending.count and not bench.pending.running_for_s(), 10)
         assert {Path(path).name for path in await bench.paths("pears")} == {"b.jsonl"}
         assert {Path(path).name for path in await bench.paths("apples")} == {"a.jsonl"}
+
+
+async def test_a_transcript_that_somebody_else_changed_meanwhile_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was taken in is not."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    files = [tmp_path / "chats" / name for name in ("a.jsonl", "b.jsonl")]
+    for file in files:
+        file.write_text('{"role": "user", "content": "apples"}\n')
+    real = apply_sessions
+
+    async def overtaken(index: Index, group: Sequence[FoundFile], **how: Any) -> AppliedChanges:
+        first = [found for found in group if found.file == files[0]]
+        applied = await real(index, [found for found in group if found not in first], **how)
+        return msgspec.structs.replace(applied, stale=frozenset(found.path for found in first))
+
+    async with running(bench):
+        monkeypatch.setattr(run_pass, "apply_sessions", overtaken)
+        await bench.settle()
+        monkeypatch.undo()
+        assert {Path(path).name for path in await bench.paths("apples")} == {"b.jsonl"}
+        assert bench.pending.count == 1
+        await bench.pending.wait_for(bench.pending.hurry())
+        assert {Path(path).name for path in await bench.paths("apples")} == {"a.jsonl", "b.jsonl"}
+        assert bench.pending.count == 0
 
 
 @pytest.mark.parametrize(
