@@ -67,6 +67,16 @@ async def test_damage_is_reported_and_answered_as_what_mends_itself(
     assert bench.index.damage.reason == "page 7 is not what was written"
 
 
+@pytest.mark.parametrize(("provider", "is_wanted"), [("none", False), ("auto", True)])
+async def test_keywords_alone_are_no_fault_where_they_are_wanted(
+    bench: Bench, provider: str, is_wanted: bool
+) -> None:
+    """Without a provider: vectors are off where the settings say so, and fail where they do not."""
+    settings = msgspec.structs.replace(bench.settings, provider=provider)
+    vector = Builtin(bench.agent, cast("Any", Damaged()), silent(settings)).status().vector
+    assert (vector.ok, vector.enabled, vector.available) == (not is_wanted, is_wanted, False)
+
+
 async def test_a_note_is_blocked_for_the_reason_that_there_is(bench: Bench) -> None:
     """Its directory, where that is away as on a disk that is not mounted; else what is wrong with the file itself."""
     found = await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=ALL)

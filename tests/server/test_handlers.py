@@ -23,7 +23,7 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.config.load import ConfigError
-from memd.config.settings import AgentSettings, QuerySettings, Scope
+from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimits
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
 from memd.model import DegradedPart, FoundHit, Kind, Trace
@@ -372,6 +372,18 @@ async def test_an_excerpt_of_next_to_nothing_is_refused(bench: Bench) -> None:
     reply = await bench.handlers.handle(wire.Get(path="x", max_chars=99))
     assert isinstance(reply, wire.Failure)
     assert (reply.code, reply.message) == ("bad_request", "max_chars is 99; it must be 100 or more")
+
+
+async def test_an_explanation_shows_all_of_each_hit(bench: Bench) -> None:
+    """However few characters a search may give: who asks wants to see what was found."""
+    await bench.close()
+    await bench.serve(limits=SearchLimits(max_injected_chars=200))
+    long = (msgspec.structs.replace(HIT, snippet="word " * 100), LINE)
+    bench.backend.answer = msgspec.structs.replace(bench.backend.answer, hits=long)
+    explained = await bench.handlers.handle(wire.Explain(query="x"))
+    assert isinstance(explained, wire.Explanation)
+    assert [hit.snippet for hit in explained.found.results] == [hit.snippet for hit in long]
+    assert (explained.found.max_chars, explained.found.omitted) == (0, 0)
 
 
 async def test_a_denied_session_never_reaches_the_backend(bench: Bench) -> None:
@@ -739,6 +751,23 @@ async def test_changes_that_nobody_waits_for_are_bounded_and_end_with_the_daemon
     assert "stopping" in refused.message
 
 
+async def test_a_change_that_has_ended_makes_room_for_another(bench: Bench) -> None:
+    """However many there have been."""
+    for _ in range(CHANGES + 1):
+        assert isinstance(await bench.handlers.handle(wire.Reload()), wire.Reloaded)
+
+
+async def test_resuming_asks_a_provider_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing is embedded yet, and not at a pause."""
+    asked: list[str] = []
+    monkeypatch.setattr(AgentProviders, "embeds", True)
+    monkeypatch.setattr(AgentProviders, "ask_again", lambda _: asked.append("again"))
+    await bench.handlers.handle(wire.Embed(action="pause"))
+    assert asked == []
+    await bench.handlers.handle(wire.Embed(action="resume"))
+    assert asked == ["again"]
+
+
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
@@ -764,6 +793,23 @@ async def test_status_is_told_though_one_agent_cannot_tell_how_it_is(
     reasons = f"{work.store.reason} {work.keyword.reason}"
     assert told in reasons
     assert work.workspace == str(bench.home / "workspace")
+
+
+async def test_status_is_that_of_an_agent_that_took_the_place_of_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose index was closed meanwhile, to change its settings, is asked no more."""
+    before = bench.agents.all()["main"]
+
+    async def closed(*_: object, **__: object) -> None:
+        await bench.close()
+        await bench.serve()
+        raise StoreClosed("closed")
+
+    monkeypatch.setattr(before.sync, "counts", closed)
+    status = await bench.handlers.handle(wire.Status())
+    assert isinstance(status, wire.StatusReport)
+    assert status.agents["main"].keyword == wire.Health()
 
 
 async def test_status_is_told_though_one_index_is_broken(bench: Bench) -> None:

@@ -1,7 +1,11 @@
 """Which sockets processes listen on."""
 
 import socket
+import struct
 from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
 
 from memd.server.sock_diag import is_listened_on
 from tests.server.given import listening
@@ -47,3 +51,19 @@ def test_many_sockets_are_looked_through(address: Path) -> None:
     finally:
         for one in crowd:
             one.close()
+
+
+@pytest.mark.parametrize("kind", [2, 3], ids=["an error", "the end"])
+def test_nothing_is_waited_for_after_the_last_message(
+    address: Path, monkeypatch: pytest.MonkeyPatch, kind: int
+) -> None:
+    """An error of the kernel is the last one, too: a kernel without sock_diag says no more."""
+    address.touch()
+    kernel = MagicMock()
+    kernel.__enter__.return_value.recv.side_effect = [
+        struct.pack("=IHHII", 36, kind, 0, 1, 0) + bytes(20),
+        AssertionError("it was asked again"),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr("memd.server.sock_diag.socket.socket", lambda *_: kernel)
+        assert not is_listened_on(address)
