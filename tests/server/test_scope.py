@@ -276,3 +276,11 @@ def test_a_prefix_ends_with_a_word(match: PathMatch, key: str, allowed: bool) ->
     """A rule names a conversation with all that belongs to it, and none whose name only begins so."""
     scope = Scope(default="deny", rules=(ScopeRule(action="allow", match=match),))
     assert (asked(key, scope) is not None) is allowed
+
+
+@pytest.mark.parametrize(("chat", "denied"), [("-10012", True), ("-100", True), ("-1012", False)])
+def test_a_star_of_a_deny_rule_is_not_wider_for_a_misspelt_key(chat: str, denied: bool) -> None:
+    """What stands before it is all there."""
+    match = PathMatch(key_prefix="telegram:group:-100*")
+    scope = Scope(default="allow", rules=(ScopeRule(action="deny", match=match),))
+    assert (asked(f"agent:main: telegram:group:{chat}", scope) is None) is denied
