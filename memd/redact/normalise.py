@@ -76,7 +76,7 @@ def decoded(text: str) -> Iterator[tuple[int, NormalisedText]]:
     Yields:
         Where they begin; what they are once decoded, a second time for what was escaped twice.
     """
-    first = _ESCAPE.search(text)
+    first = _ESCAPE.search(text) if "%" in text or "\\" in text or "&" in text else None
     if first is None:
         return
     start = text.rfind("\n", 0, first.start()) + 1
