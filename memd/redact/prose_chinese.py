@@ -1,9 +1,10 @@
 """Secrets that people tell each other in Chinese, and a few words of their neighbours: "密码是 ..."."""
 
 import re
+import string
 
 from memd.redact import secret_values
-from memd.redact.rule import Find, Rule, Span
+from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
 # What the word is about may stand in brackets: 密码（测试环境）：
@@ -114,10 +115,18 @@ _BEFORE_IT = re.compile(
     r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|这个|这一)\Z"
 )
 
+_VISIBLE = string.ascii_letters + string.digits + string.punctuation
+
 
 def _told_before(text: str, at: int) -> Span | None:
     """What is then said to be the password."""
-    left = max(0, at - 80)
+    # It is only the last word before the phrase that the phrase can follow: elsewhere nothing is tried.
+    left, place = max(0, at - 80), at
+    while place > left and not "!" <= text[place - 1] <= "~":
+        place -= 1
+    if place == left:
+        return None
+    left = place - len(stem(text, place, place - left, _VISIBLE))
     match = _BEFORE_IT.search(text[left:at])
     if match is None or not secret_values.is_strong(match["secret"].strip("\"'`*,;:()")):
         return None
