@@ -1,6 +1,7 @@
 """Takes what is secret out of a text."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -111,6 +112,9 @@ _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
 # Each round takes at least one away, so that a few suffice for any text that is not made to need more.
 _ROUNDS = 8
+# What a rule finds at an anchor depends on so many signs before and after it at most. Where nothing was taken out so near,
+# it would find again what it found before, which is nothing.
+_REACH = 16_384
 
 
 class Redacted(msgspec.Struct, frozen=True):
@@ -174,26 +178,36 @@ class Redactor:
             text: Of any length. A line ends with a line feed.
         """
         counts: Counter[str] = Counter()
-        for _ in range(_ROUNDS):
-            finds = self.finds(text)
+        finds = self.finds(text)
+        for _ in range(_ROUNDS - 1):
             if not finds:
                 break
-            text = _replaced(text, finds)
+            text, changed = _replaced(text, finds)
+            counts.update(find.kind for find in finds)
+            finds = self._finds(text, changed)
+        if finds:
+            text, _ = _replaced(text, finds)
             counts.update(find.kind for find in finds)
         return Redacted(text, dict(sorted(counts.items())))
 
     def finds(self, text: str) -> list[SecretSpan]:
         """What is secret in a text, in its order; none overlaps another, or a mark of an earlier redaction."""
-        found = [find for find in self._found(text) if text[find.start : find.end] not in self._allowed]
+        return self._finds(text, None)
+
+    def _finds(self, text: str, changed: Sequence[Span] | None) -> list[SecretSpan]:
+        """What is secret in a text; where it has been looked through before, what changed in it since then."""
+        found = [
+            find for find in self._found(text, changed) if text[find.start : find.end] not in self._allowed
+        ]
         if not found:
             return []
         marks = [match.span() for match in _MARK.finditer(text)]
         return _merged(_outside(found, marks) if marks else found)
 
-    def _found(self, text: str) -> Iterator[SecretSpan]:
+    def _found(self, text: str, changed: Sequence[Span] | None) -> Iterator[SecretSpan]:
         plain = folded(text)
         runs = _runs(plain.text)
-        for find in _built_in(plain.text, runs):
+        for find in _built_in(plain.text, runs, changed if plain.text is text else None):
             start, end = find.start, find.end
             if plain.text is not text:
                 start, end = plain.place(start), plain.place(end - 1) + 1
@@ -219,15 +233,19 @@ def _disguised(text: str, runs: str) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, first.kind, first.rank)
 
 
-def _built_in(text: str, runs: str) -> Iterator[SecretSpan]:
+def _built_in(text: str, runs: str, changed: Sequence[Span] | None = None) -> Iterator[SecretSpan]:
+    near = None if changed is None else _near(changed, len(text))
     for anchor in _anchors_in(runs):
-        yield from _around(_places(anchor, text), _IN_TOKENS[anchor], text)
+        yield from _around(_places(anchor, text, near), _IN_TOKENS[anchor], text)
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
-        yield from _around(places, rules, text)
+        if near is None or rules[0][0] < len(private_keys.RULES):  # a block of a key has no bound
+            yield from _around(places, rules, text)
+        else:
+            yield from _around(_within(places, near), rules, text)
         if anchor in tables.ANCHORS:
             named += places
     if named:
@@ -286,14 +304,32 @@ def _runs(text: str) -> str:
     return "\n".join(chain.from_iterable(pieces))
 
 
-def _places(anchor: str, text: str) -> list[int]:
-    """Where an anchor stands in a text."""
+def _places(anchor: str, text: str, near: Sequence[Span] | None = None) -> list[int]:
+    """Where an anchor stands in a text, or in parts of it."""
     places: list[int] = []
-    at = text.find(anchor)
-    while at >= 0:
-        places.append(at)
-        at = text.find(anchor, at + 1)
+    for start, end in ((0, len(text)),) if near is None else near:
+        at = text.find(anchor, start, end)
+        while at >= 0:
+            places.append(at)
+            at = text.find(anchor, at + 1, end)
     return places
+
+
+def _near(changed: Sequence[Span], length: int) -> list[Span]:
+    """The parts of a text that are in reach of what changed in it, in order and apart."""
+    near: list[Span] = []
+    for first, last in changed:
+        start, end = max(0, first - _REACH), min(length, last + _REACH)
+        near.append((near.pop()[0] if near and start <= near[-1][1] else start, end))
+    return near
+
+
+def _within(places: list[int], near: Sequence[Span]) -> list[int]:
+    """Those of some places, in order, that are in parts of a text."""
+    within: list[int] = []
+    for start, end in near:
+        within += places[bisect_left(places, start) : bisect_left(places, end)]
+    return within
 
 
 def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[SecretSpan]:
@@ -345,15 +381,17 @@ def _merged(finds: list[SecretSpan]) -> list[SecretSpan]:
     return merged
 
 
-def _replaced(text: str, finds: list[SecretSpan]) -> str:
+def _replaced(text: str, finds: list[SecretSpan]) -> tuple[str, list[Span]]:
+    """The text with marks in place of what was found, and where the marks stand."""
     pieces: list[str] = []
-    at = 0
+    changed: list[Span] = []
+    at = grown = 0
     for find in finds:
-        pieces += (
-            text[at : find.start],
-            f"[REDACTED:{find.kind}]",
-            "\n" * text.count("\n", find.start, find.end),
-        )
+        mark = f"[REDACTED:{find.kind}]" + "\n" * text.count("\n", find.start, find.end)
+        pieces += (text[at : find.start], mark)
+        start = find.start + grown
+        changed.append((start, start + len(mark)))
         at = find.end
+        grown = start + len(mark) - at
     pieces.append(text[at:])
-    return "".join(pieces)
+    return "".join(pieces), changed

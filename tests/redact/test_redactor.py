@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from collections.abc import Callable
 from random import Random
 from time import process_time
 
@@ -306,3 +308,44 @@ def test_a_quotation_that_does_not_end_hides_nothing(text: str) -> None:
 def test_a_variable_in_capitals_has_a_short_value(text: str, is_secret: bool) -> None:
     """Six signs are enough there, and fewer are none."""
     assert ("a1b2c" not in _redacted(text)) is is_secret
+
+
+@pytest.mark.parametrize("anchor", sorted({anchor for rule in RULES for anchor in rule.anchors}))
+def test_calls_grow_with_the_length(anchor: str) -> None:
+    """Four times as many of any anchor take far from sixteen times as many calls.
+
+    They may take a little more than four times as many: what is taken out makes the shorter text shorter for each search.
+    """
+    few, many = (_calls(anchor * count) for count in (250, 1000))
+    assert many <= 6 * few + 200
+
+
+def test_only_what_is_near_is_searched_again() -> None:
+    """Each search takes out the last token of many that overlap, and the others are not tried again."""
+    text = "7Q~" * 40_000
+    once = _calls(text, _REDACTOR.finds)
+    assert sum(_REDACTOR.redact(text).counts.values()) > 4
+    assert _calls(text) < 4 * once
+
+
+def test_what_is_hidden_by_another_is_found_far_from_the_first() -> None:
+    """Whether it stands in a short text or between long ones."""
+    text, far = "8Q~" * 100, "nothing is here\n" * 4000
+    assert _redacted(far + text + "\n" + far) == far + _redacted(text + "\n") + far
+
+
+def _calls(text: str, search: Callable[[str], object] = _REDACTOR.redact) -> int:
+    """How many functions are called to search a text."""
+    count = 0
+
+    def seen(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        search(text)
+    finally:
+        sys.setprofile(before)
+    return count
