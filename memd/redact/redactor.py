@@ -17,8 +17,8 @@ from memd.redact import (
     headers,
     personal_numbers,
     private_keys,
-    prose_chinese,
     prose_english,
+    prose_other_languages,
     seed_phrases,
     tables,
     token_formats,
@@ -40,7 +40,7 @@ RULES: tuple[Rule, ...] = (
     *seed_phrases.RULES,
     *assignments.RULES,
     *prose_english.RULES,
-    *prose_chinese.RULES,
+    *prose_other_languages.RULES,
     *commands.RULES,
 )
 """All built-in rules."""
@@ -54,7 +54,7 @@ _REASONS: Mapping[str, str] = {
         (seed_phrases.RULES, "words of a wallet behind what says so"),
         (assignments.RULES, "the value of a key that says what it holds"),
         (prose_english.RULES, "a sentence that tells it"),
-        (prose_chinese.RULES, "a sentence that tells it"),
+        (prose_other_languages.RULES, "a sentence that tells it"),
         (commands.RULES, "an argument of a command that is a password or a token"),
     )
     for rule in rules

@@ -1,4 +1,4 @@
-"""Secrets that people tell each other in Chinese, and a few words of their neighbours: "密码是 ..."."""
+"""Secrets that people tell each other in Chinese and a dozen other languages, English excepted: "密码是 ..."."""
 
 import re
 import string
@@ -190,4 +190,4 @@ RULES = (
     Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
     Rule("password-abroad", "password", _ABROAD_ANCHORS, _abroad),
 )
-"""What is said of passwords, tokens and keys, in Chinese."""
+"""What is said of passwords, tokens and keys, in other languages than English."""
