@@ -20,8 +20,8 @@ from memd.embedding.registry import AgentProviders
 from memd.errors import TransientError
 from memd.model import DegradedPart, Kind, Trace
 from memd.providers.provider import space_of
+from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.search.searcher import Searched, Searcher
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError

@@ -21,9 +21,9 @@ from memd.backends.backend import (
 )
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
+from memd.runtime.profiling import spent
 from memd.runtime.tasks import is_cancelled
 from memd.runtime.ticks import Clock
-from memd.runtime.timing import spent
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()

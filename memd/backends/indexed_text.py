@@ -10,8 +10,8 @@ from memd.backends.backend import MAX_CHARS, Excerpt
 from memd.errors import TransientError
 from memd.indexing.rules import IndexingRules
 from memd.model import Turn
+from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.sources import notes
 from memd.store.sessions import TurnSpan
 from memd.text.tokens import safe_end

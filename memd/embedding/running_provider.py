@@ -15,7 +15,7 @@ from memd.config.settings import AgentSettings, CacheSettings
 from memd.embedding.health import ProviderHealth, Standby
 from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.query_queue import QuestionQueue
-from memd.embedding.queue.in_flight import InFlight
+from memd.embedding.queue.fair_slots import InFlight
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError

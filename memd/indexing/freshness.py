@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.indexing.passes import Passes
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.recent_files import LOOK_S, RecentFileCheck
-from memd.runtime.timing import spent
+from memd.runtime.profiling import spent
 from memd.watch.event_barrier import EventBarrier
 
 

@@ -10,8 +10,8 @@ from memd.chunk import markdown
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
 from memd.model import Chunk, FoundFile, Kind, TextHash
+from memd.runtime.profiling import spent
 from memd.runtime.threads import NoMemory, Threads
-from memd.runtime.timing import spent
 from memd.sources import notes
 from memd.sources.notes import NoteReading
 from memd.sources.safe_open import SourceError, UnexpectedFailure

@@ -10,8 +10,8 @@ from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.indexing.index_notes import AppliedChanges, known_vectors
 from memd.indexing.rules import IndexingRules
 from memd.model import FoundFile, Turn
+from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (

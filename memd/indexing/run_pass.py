@@ -21,9 +21,9 @@ from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
 from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.model import FoundFile, Kind, Stamp
+from memd.runtime.profiling import spent
 from memd.runtime.tasks import first_of
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
 from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered

@@ -19,7 +19,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from memd.runtime import safe_traceback
-from memd.runtime.timing import TimeTrace, in_ms, told
+from memd.runtime.profiling import TimeTrace, in_ms, told
 
 log = structlog.get_logger()
 

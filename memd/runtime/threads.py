@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from memd.errors import TransientError
-from memd.runtime.timing import TimedCall
+from memd.runtime.profiling import TimedCall
 
 P = ParamSpec("P")
 T = TypeVar("T")

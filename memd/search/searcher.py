@@ -12,8 +12,8 @@ from memd.config.settings import AgentSettings
 from memd.errors import TransientError
 from memd.model import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
 from memd.providers.provider import Calibration, Vector
+from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.search import query, rank
 from memd.search.fuse import FusionWeights, Scored, background, best, fuse
 from memd.search.fuse import ScoredCandidate as Found
@@ -29,7 +29,7 @@ from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.matrix import Rows
 from memd.store.search_vectors import REST_S
-from memd.text.scripts import foreign, scripts
+from memd.text.writing_systems import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50

@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from memd.runtime.logs import SlowLog
+from memd.runtime.profiling import TimeTrace, in_ms, told
 from memd.runtime.ticks import Clock
-from memd.runtime.timing import TimeTrace, in_ms, told
 from memd_client import messages as wire
 
 What = Literal["search", "get"]

@@ -10,7 +10,7 @@ from memd.agent.agents import Agents, AgentUnavailable, ForeignSession, RunningA
 from memd.config.settings import AgentSettings, PathMatch, Scope
 from memd.errors import MemdError
 from memd.model import Kind, Source
-from memd.runtime.timing import spent
+from memd.runtime.profiling import spent
 from memd_client import session_key
 from memd_client.session_key import SessionKey
 

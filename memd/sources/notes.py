@@ -9,7 +9,7 @@ import msgspec
 
 from memd.model import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
-from memd.runtime.timing import spent
+from memd.runtime.profiling import spent
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
 from memd.text.memory_paths import Root, find_place, is_for_owner
 

@@ -11,7 +11,7 @@ import msgspec
 from memd.model import ChunkId, Kind, TextHash, embedded_text
 from memd.store import meta, parts, vectors
 from memd.store.errors import StoreDamaged
-from memd.text.scripts import scripts
+from memd.text.writing_systems import scripts
 
 T = TypeVar("T")
 

@@ -28,8 +28,8 @@ from memd.model import FoundFile
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.logs import SlowLog
+from memd.runtime.profiling import TimeTrace, spent
 from memd.runtime.safe_traceback import told
-from memd.runtime.timing import TimeTrace, spent
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan

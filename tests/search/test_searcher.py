@@ -11,8 +11,8 @@ import pytest
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.model import ChunkId, Kind
 from memd.providers.provider import Calibration, Vector, Vectors, space_of
+from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads
-from memd.runtime.timing import TimeTrace
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable

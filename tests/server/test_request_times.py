@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from memd.runtime.timing import TimeTrace, spent
+from memd.runtime.profiling import TimeTrace, spent
 from memd.server.request_times import LAST, WORTH_S, RequestTimes, SearchTimes, What
 from tests.clock import Clock
 

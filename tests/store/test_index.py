@@ -20,7 +20,7 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
 from memd.store.sessions import SessionChange
-from memd.text.scripts import scripts
+from memd.text.writing_systems import scripts
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 

@@ -37,8 +37,8 @@ from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.model import DegradedPart, FoundHit
 from memd.redact.redactor import rules_key
+from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.runtime.timing import spent
 from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
 from memd.search.terms import held

@@ -10,7 +10,7 @@ from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Healthy, Retrying, failures_after
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batching import Bulk
-from memd.embedding.queue.in_flight import InFlight, RequestSlots, end_all
+from memd.embedding.queue.fair_slots import InFlight, RequestSlots, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches

@@ -11,7 +11,7 @@ import msgspec
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.model import FoundHit
 from memd.runtime.local_time import LocalZone
-from memd.runtime.timing import spent
+from memd.runtime.profiling import spent
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
 from memd.text.tokens import safe_end

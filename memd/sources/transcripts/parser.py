@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from memd.runtime.timing import spent
+from memd.runtime.profiling import spent
 from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, plain
 from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress

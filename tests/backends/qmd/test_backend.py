@@ -11,7 +11,7 @@ from memd.backends.backend import BackendQuestion
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.model import Kind
-from memd.runtime.timing import TimeTrace
+from memd.runtime.profiling import TimeTrace
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says

@@ -9,7 +9,7 @@ import pytest
 
 from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.in_flight import InFlight
+from memd.embedding.queue.fair_slots import InFlight
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.text.scripts import foreign, scripts
+from memd.text.writing_systems import foreign, scripts
 
 
 @pytest.mark.parametrize(

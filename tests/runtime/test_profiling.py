@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.runtime.profiling import OTHER, TimedPart, TimeTrace, in_ms, spent, told
 from memd.runtime.threads import Threads
-from memd.runtime.timing import OTHER, TimedPart, TimeTrace, in_ms, spent, told
 from tests.bounds import shipped
 from tests.clock import Clock
 from tests.wait import until_async
@@ -264,19 +264,19 @@ def test_parts_that_nobody_would_notice_are_left_out(clock: Clock) -> None:
     """The longest comes first."""
     with TimeTrace(clock) as account:
         with spent("keywords"):
-            clock.run(shipped("memd.runtime.timing._NOTICED_S") - 0.00001)
+            clock.run(shipped("memd.runtime.profiling._NOTICED_S") - 0.00001)
         with spent("ranking"):
             clock.run(0.0123)
         with spent("vectors"):
             clock.run(1.5)
         with spent("snippets"):
-            clock.run(shipped("memd.runtime.timing._NOTICED_S") + 0.00001)
+            clock.run(shipped("memd.runtime.profiling._NOTICED_S") + 0.00001)
     assert list(told(account).items()) == [("vectors", 1500), ("ranking", 12), ("snippets", 0.5)]
 
 
 def test_however_often_a_part_comes_it_adds_up(clock: Clock) -> None:
     """Beginnings and ends are added up after so many, be it in the middle of a part."""
-    often = shipped("memd.runtime.timing._AT_ONCE")
+    often = shipped("memd.runtime.profiling._AT_ONCE")
     with TimeTrace(clock) as account:
         with spent("outer"):
             for _ in range(often):

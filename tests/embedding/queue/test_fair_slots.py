@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memd.embedding.queue.in_flight import FairSlots
+from memd.embedding.queue.fair_slots import FairSlots
 
 
 @asynccontextmanager
