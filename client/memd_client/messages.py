@@ -467,9 +467,8 @@ class StatusReport(WireMessage, frozen=True):
     config_waiting: list[str] = []  # settings that the file has otherwise, and that wait for Reload
     config_digest: str = ""  # the same for configurations that say the same, of one version; "": not told
     cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again
-    background: Health = (
-        Health()
-    )  # of what the daemon does beside answering: listening, saving vectors, its memory limit
+    # Of what the daemon does beside answering: listening, saving vectors, keeping to its memory limit.
+    daemon_health: Health = Health()
     damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
     memory: Memory | None = None  # None: the system does not tell
 

@@ -495,7 +495,7 @@ def test_a_status_tells_what_the_daemon_fails_at() -> None:
     """Beside the agents, and only what does not work."""
     well = _report(main=agent())
     sick = msgspec.structs.replace(
-        well, cache=Health(ok=False, reason="full"), background=Health(ok=False, reason="no descriptors")
+        well, cache=Health(ok=False, reason="full"), daemon_health=Health(ok=False, reason="no descriptors")
     )
     assert not {"cacheTrouble", "daemonTrouble"} & status_reply(well, 10_000).keys()
     reply = status_reply(sick, 10_000)

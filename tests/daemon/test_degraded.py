@@ -458,7 +458,7 @@ async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
         assert "watching the files failed" in str(
             status.agents["main"].watcher.reason
         ) or "ValueError" in str(status.agents["main"].watcher.reason)
-        assert "saving vectors to the cache failed" in str(status.background.reason)
+        assert "saving vectors to the cache failed" in str(status.daemon_health.reason)
         write(home, "memory/b.md", "# B\n\nthe chestnut project\n")
         assert [hit.path for hit in (await client.search("chestnut")).results] == ["memory/b.md"]
         failing.clear()
@@ -467,7 +467,7 @@ async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
 
         async def is_followed() -> bool:
             now = await client.status()
-            return now.agents["main"].watcher.ok and now.background.ok
+            return now.agents["main"].watcher.ok and now.daemon_health.ok
 
         await comes_true(is_followed)
         write(home, "memory/c.md", "# C\n\nthe hazelnut project\n")

@@ -197,8 +197,8 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
         reply["configError"] = report.config_error[:_REASON_CHARS]
     if not report.cache.ok:
         reply["cacheTrouble"] = (report.cache.reason or "it does not work")[:_REASON_CHARS]
-    if not report.background.ok:
-        reply["daemonTrouble"] = (report.background.reason or "it does not work")[:_REASON_CHARS]
+    if not report.daemon_health.ok:
+        reply["daemonTrouble"] = (report.daemon_health.reason or "it does not work")[:_REASON_CHARS]
     for count, (name, agent) in enumerate(report.agents.items()):
         more = {**reply, "agents": {**reply["agents"], name: _agent(agent)}}
         if len(tool_replies.encoded({**more, "omitted": len(report.agents)})) > max_chars:

@@ -110,8 +110,8 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         )
     if not report.cache.ok:
         lines.append(_warning("cache", f"degraded: {report.cache.reason}", paint))
-    if not report.background.ok:
-        lines.append(_warning("daemon", f"degraded: {report.background.reason}", paint))
+    if not report.daemon_health.ok:
+        lines.append(_warning("daemon", f"degraded: {report.daemon_health.reason}", paint))
     if report.damaged:
         lines.append(_warning("damaged", ", ".join(report.damaged), paint))
     for name, agent in sorted(report.agents.items()):

@@ -66,7 +66,7 @@ class ProcessFacts:
             config_waiting=list(self._configuration.waiting),
             config_digest=digest(self._configuration.in_force),
             cache=health(None if self.cache is None else self.cache.trouble),
-            background=health(None if self._background is None else self._background.reason),
+            daemon_health=health(None if self._background is None else self._background.reason),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
             memory=None if self._memory is None else _memory(self._memory.standing()),
         )

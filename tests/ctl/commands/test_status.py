@@ -195,7 +195,7 @@ def test_a_configuration_that_was_refused_is_loud() -> None:
 
 def test_what_the_daemon_fails_at_is_told_of_the_part_that_fails() -> None:
     """The cache is well while the daemon cannot listen."""
-    told = _text(status(background=Health(ok=False, reason="keeping the socket failed: OSError")))
+    told = _text(status(daemon_health=Health(ok=False, reason="keeping the socket failed: OSError")))
     assert told.endswith("\n  daemon    degraded: keeping the socket failed: OSError")
     assert "cache" not in told
 
