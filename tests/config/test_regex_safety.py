@@ -70,6 +70,21 @@ def test_the_search_has_an_end(pattern: str, ambiguous: bool) -> None:
     assert process_time() - began < 5  # by far
 
 
+def test_a_part_that_stands_there_so_many_times_is_counted_out() -> None:
+    """One that does more often is taken for a loop, which could end one sign earlier or later."""
+    most = shipped("memd.config.regex_safety._MOST_COPIES")
+    for count, ambiguous in ((most, False), (most + 1, True)):
+        assert is_ambiguous(parsed(rf"(?:\w{{{count}}}\w)+-")) is ambiguous
+
+
+def test_so_many_sequences_of_a_pattern_are_looked_at_for_rivals() -> None:
+    """Those beyond would be ever more where branches follow each other."""
+    most = shipped("memd.config.regex_safety._MOST_WAYS")
+    for before, found in ((most - 1, True), (most, False)):
+        branches = [chr(0x4E00 + number) for number in range(before)]
+        assert has_rival_repeats(parsed(f"(?:{'|'.join(branches)}|a*a*)!")) is found
+
+
 def test_a_pattern_of_so_many_signs_is_looked_through() -> None:
     """And one with a sign more is not."""
     most = shipped("memd.config.regex_safety._MOST_STATES")

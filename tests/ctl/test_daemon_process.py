@@ -25,6 +25,7 @@ from memd.ctl.daemon_process import (
     terminate,
 )
 from memd.ctl.failures import Failed
+from tests.bounds import shipped
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.wait import until
@@ -256,6 +257,18 @@ def test_what_a_daemon_died_of_is_told(here: Places) -> None:
         await_answer(started, here, 10)
     assert failed.value.message.endswith("somewhere\n    OSError: the disk is on fire")
     assert len(failed.value.message.splitlines()) <= 11
+
+
+def test_of_the_log_of_a_daemon_that_ended_the_last_lines_are_told(here: Places) -> None:
+    """So many, and of a long one so many characters."""
+    most_lines = shipped("memd.ctl.daemon_process._TAIL_LINES")
+    most_chars = shipped("memd.ctl.daemon_process._TAIL_CHARS")
+    said = [*(f"line {number}" for number in range(most_lines - 1)), "x" * most_chars, "y" * (most_chars + 1)]
+    started = _started(here, f"print(*{said!r}, sep=chr(10)); raise SystemExit(70)")
+    with pytest.raises(Failed) as failed:
+        await_answer(started, here, 10)
+    _, *told = failed.value.message.splitlines()
+    assert told == [f"  {line}" for line in (*said[1:-1], f"{'y' * most_chars}...")]
 
 
 def test_a_daemon_that_was_slower_than_another_leaves_the_answer_to_it(here: Places) -> None:

@@ -14,6 +14,7 @@ from memd.ctl.daemon_process import find_holder
 from memd.ctl.demo import DemoQuestion
 from memd.ctl.output.terminal import uncoloured
 from memd_client.messages import Health, Hit, Vectors
+from tests.bounds import shipped
 from tests.ctl.answers import HIT, agent
 from tests.ctl.real import TIMEOUT_S, House, house
 from tests.wait import until
@@ -55,6 +56,8 @@ def test_the_demo_shows_what_it_says(ours: House) -> None:
     assert {one["mode"] for one in whole} <= {"hybrid"}
     assert {each["part"] for one in data["questions"] for each in one["degraded"]} <= {"query_embedding"}
     assert data["questions"][-1]["hits"] == []
+    most = shipped("memd.ctl.commands.demo._MAX_RESULTS")
+    assert max(len(one["hits"]) for one in data["questions"]) == most
     assert 0 < data["edit"]["took_ms"] < 10_000
     assert "9:40" in data["edit"]["hits"][0]["snippet"]
     assert data["group"]["sees_private"] is False

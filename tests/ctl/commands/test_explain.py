@@ -113,6 +113,16 @@ def test_a_terminal_gets_lines_that_fit() -> None:
     assert shortened.endswith("很.md:1-20  in 1, 3")
 
 
+def test_a_narrow_terminal_gets_so_much_of_a_path() -> None:
+    """Lines then do not fit, but tell which file it is."""
+    path = f"memory/{'a' * 80}.md"
+    explained = msgspec.structs.replace(_EXPLAINED, candidates=[_candidate(1, path=path, cut="min_score")])
+    (line,) = [line for line in text(explained, uncoloured, columns=20).splitlines() if "memor" in line]
+    shown = line.split()[-1].removesuffix(":1-20")
+    assert width(shown) == shipped("memd.ctl.commands.explain._LEAST")
+    assert (shown[:5], shown[-3:]) == ("memor", ".md")
+
+
 def test_of_many_that_were_cut_the_first_are_shown() -> None:
     """The others are counted, and come with --all."""
     most = shipped("memd.ctl.commands.explain._MOST")

@@ -18,7 +18,8 @@ import pytest
 from memd.ctl.commands.hook import _date
 from memd.ctl.integrations.clients import EVENTS
 from memd_client.marker import unmarked
-from memd_client.messages import Found, Request, Search, Sync, SyncReport, Warm
+from memd_client.messages import Found, Get, Note, Request, Search, Sync, SyncReport, Warm
+from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering
 from tests.ctl.conftest import Run
@@ -103,6 +104,26 @@ def test_of_a_long_day_a_session_gets_the_end(lines: int, width: int) -> None:
     assert "\n[earlier lines left out]\n" in context
     assert unmarked(context) == ""
     assert context.splitlines()[-2].endswith(f" {lines}")
+
+
+def test_of_a_long_note_so_many_lines_are_asked_for(
+    run: Run, address: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last ones, after a first piece that tells how long it is."""
+    monkeypatch.setattr("memd.ctl.commands.hook._TIMEOUT_S", PATIENCE_S)
+    path, heard = f"memory/{day(0)}.md", list[Request]()
+    beginning = Note(path=path, text="first", end_line=1, next_line=2, total_lines=1000)
+    end = Note(path=path, text="last", start_line=1000, end_line=1000)
+    with serving(
+        address,
+        answering(SyncReport()),
+        answering(beginning, end, heard=heard),
+        answering(Note(path=f"memory/{day(-1)}.md", missing=True)),
+    ):
+        code, out, _ = run("hook", "session-start")
+    lines = shipped("memd.ctl.commands.hook._END_LINES")
+    assert heard == [Get(path=path), Get(path=path, start_line=1000 - lines + 1)]
+    assert (code, "last" in out, "first" in out) == (0, True, False)
 
 
 def test_a_session_begins_with_what_was_written_just_before(daemon: Daemon) -> None:

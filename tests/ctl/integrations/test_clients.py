@@ -20,6 +20,7 @@ from memd.ctl.integrations.clients import (
     without_hooks,
 )
 from memd.ctl.integrations.json_edit import NotEditable
+from tests.bounds import shipped
 
 HOME = Path("/home/ada")
 
@@ -122,6 +123,8 @@ def test_hooks_are_added_to_those_of_others() -> None:
         COMMANDS["UserPromptSubmit"],
     ]
     assert {event: hooks[event][-1]["hooks"][0]["command"] for event in EVENTS} == COMMANDS
+    timeout_s = shipped("memd.ctl.integrations.clients._TIMEOUT_S")
+    assert {hooks[event][-1]["hooks"][0]["timeout"] for event in EVENTS} == {timeout_s}
     assert '{ "hooks": [ { "type": "command", "command": "other hook user-prompt" } ] }' in changed
     assert with_hooks(changed, COMMANDS) == changed
     assert without_hooks(changed) == OTHERS

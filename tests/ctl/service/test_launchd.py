@@ -1,13 +1,17 @@
 """What is said to launchd, and understood of it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from memd.ctl.call import Places
-from memd.ctl.failures import UsageError
+from memd.ctl.failures import Failed, UsageError
 from memd.ctl.service.launchd import of_user
+from memd.ctl.service.manager import run_commands
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, author, launch
+from tests.bounds import shipped
+from tests.clock import Clock
 
 HOME = Path("/Users/ann")
 PLACES = Places(home=HOME, config=None, state=HOME / "st", socket=HOME / "s")
@@ -92,8 +96,24 @@ def test_a_job_is_loaded_once() -> None:
         "launchctl enable gui/501/local.memd",
         load,
     ]
-    assert OURS.install(changed=True, managed=loaded)[-1].timeout_s > 5
     assert _words(OURS.start(loaded)) == ["launchctl kickstart gui/501/local.memd"]
     assert _words(OURS.start(not_loaded)) == [load]
     assert _words(OURS.restart(loaded)) == ["launchctl kickstart -k gui/501/local.memd"]
     assert OURS.stop(not_loaded) == OURS.before_removal(not_loaded) == OURS.after_removal() == ()
+
+
+def test_a_job_that_ends_is_waited_for_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program refuses to load it again until then; nothing else is tried twice."""
+    tool = tmp_path / "launchctl"
+    tool.write_text(f"#!/bin/sh\necho $1 >> {tmp_path}/heard; test $1 != bootstrap\n", encoding="utf-8")
+    tool.chmod(0o755)
+    clock = Clock()
+    monkeypatch.setattr("memd.ctl.service.manager.time", SimpleNamespace(monotonic=clock, sleep=clock.run))
+    began, seconds = clock.now, shipped("memd.ctl.service.launchd._AGAIN_S")
+    with pytest.raises(Failed, match=r"`launchctl bootstrap .*` failed"):
+        run_commands(
+            OURS.install(changed=True, managed=ManagedService(loaded=True)), {"PATH": f"{tmp_path}:/bin"}
+        )
+    assert seconds <= clock.now - began < seconds + 1
+    heard = (tmp_path / "heard").read_text(encoding="utf-8").split()
+    assert (heard[:3], len(heard)) == (["bootout", "enable", "bootstrap"], 3 + 4 * seconds)

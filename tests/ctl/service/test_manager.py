@@ -9,6 +9,7 @@ from memd.ctl.failures import Failed
 from memd.ctl.service.manager import NoManager, query_manager, run, run_commands
 from memd.ctl.service.supervisor import ManagerCommand
 from memd.ctl.service.systemd import of_user
+from tests.bounds import shipped
 
 
 def _program(directory: Path, name: str, script: str) -> dict[str, str]:
@@ -42,6 +43,16 @@ def test_an_order_may_need_more_than_one_try(tmp_path: Path) -> None:
     environ = _program(tmp_path, "tool", f"echo >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3")
     run_commands([ManagerCommand(("tool",), timeout_s=20)], environ)
     assert (tmp_path / "tries").read_text(encoding="utf-8") == "\n\n\n"
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_of_a_long_message_the_beginning_is_told(tmp_path: Path, beyond: int) -> None:
+    """And that it goes on."""
+    most = shipped("memd.ctl.service.manager._MESSAGE_CHARS")
+    environ = _program(tmp_path, "tool", f"echo {'x' * (most + beyond)} >&2; exit 1")
+    with pytest.raises(Failed) as refused:
+        run_commands([ManagerCommand(("tool",))], environ)
+    assert refused.value.message == f"`tool` failed: {'x' * most}{'...' * beyond}"
 
 
 def test_a_command_without_an_end_is_given_up(tmp_path: Path) -> None:
