@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from memd.redact.rule import Runs
+
 # Unicode's format characters (category Cf), variation selectors, the grapheme joiner and Mongolian's separators.
 _HIDDEN = (
     "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -126,18 +128,17 @@ def _sign(match: re.Match[str]) -> str:
     return sign if len(sign) == 1 else " "
 
 
-def base64_texts(text: str, runs: str) -> Iterator[tuple[int, int, str]]:
+def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
     """Each text that stands in base64 in another: where it begins and ends there, and what it is.
 
     Args:
         text: The other text.
-        runs: Whatever is long in it and has no blank, in order.
+        runs: Whatever is long in it and has no blank.
     """
-    at = after = 0
-    for run in _LONG.findall(runs):
-        at = text.find(run, at)
+    after = 0
+    for long in _LONG.finditer(runs.text):
+        at = runs.place(long.start())
         match = _BASE64.match(text, at) if at >= after else None
-        at += len(run)
         if match is None or _ONLY_TEXT.fullmatch(_bytes(match[0][:_PROBE]).decode("latin-1")) is None:
             continue
         after = match.end()

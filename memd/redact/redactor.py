@@ -25,7 +25,7 @@ from memd.redact import (
     urls,
 )
 from memd.redact.normalise import base64_texts, decoded, folded
-from memd.redact.rule import LEAST_RUN, Rule, Span
+from memd.redact.rule import Rule, Runs, Span, TokenAnchors, runs_of
 from memd.redact.user_rules import custom
 
 VERSION = 4
@@ -76,37 +76,13 @@ def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
 
 
 _IN_TOKENS = _by_anchor(in_token=True)
-# Three signs of an anchor tell whether it can stand in a text: two letters before a sign that parts them, else those with
-# which a word begins. Both are collected from a text in one pass, however many anchors there are.
-_PARTED = re.compile(r"[A-Za-z0-9]{2}[^A-Za-z0-9\n]")
-_BEGINNING = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{3}")
-_AFTER_ESCAPE = re.compile(r"(?<![A-Za-z0-9])[nrt]([A-Za-z0-9]{3})")  # \n, without its backslash
-
-
-def _by_signs() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """The anchors by two letters and what parts them, those by the beginning of a word, and the rest of them."""
-    parted: dict[str, tuple[str, ...]] = {}
-    beginning: dict[str, tuple[str, ...]] = {}
-    rest: list[str] = []
-    for anchor, rules in _IN_TOKENS.items():
-        three = _PARTED.search(anchor)
-        if three is not None:
-            parted[three[0]] = (*parted.get(three[0], ()), anchor)
-        elif len(anchor) >= 3 and anchor[:3].isalnum() and all(rule.at_edge for _, rule in rules):
-            beginning[anchor[:3]] = (*beginning.get(anchor[:3], ()), anchor)
-        else:
-            rest.append(anchor)
-    return parted, beginning, tuple(rest)
-
-
-_OF_PARTED, _OF_BEGINNINGS, _OF_NONE = _by_signs()
+_TOKEN_ANCHORS = TokenAnchors(
+    {anchor: all(rule.at_edge for _, rule in rules) for anchor, rules in _IN_TOKENS.items()}
+)
 _ANYWHERE = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if anchor.isascii()}
 _FOREIGN = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if not anchor.isascii()}
 # All of them at once: none is a part of another, and most texts have none of their letters.
 _A_FOREIGN = re.compile("|".join(map(re.escape, _FOREIGN)))
-# It begins where a word does: to try each place inside of words that are too short would take half as long again.
-_RUN = re.compile(rf"\b[\w./+=:~$%&?@#*-]{{{LEAST_RUN},}}+", re.ASCII)
-_PIECE, _SHARED = 262_144, 128  # signs
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
@@ -206,13 +182,18 @@ class Redactor:
 
     def _found(self, text: str, changed: Sequence[Span] | None) -> Iterator[SecretSpan]:
         plain = folded(text)
-        runs = _runs(plain.text)
-        for find in _built_in(plain.text, runs, changed if plain.text is text else None):
-            start, end = find.start, find.end
-            if plain.text is not text:
-                start, end = plain.place(start), plain.place(end - 1) + 1
-            yield SecretSpan(start, end, find.kind, find.rank)
-        yield from _disguised(text, runs)
+        near: Sequence[Span] = ((0, len(plain.text)),)
+        if changed is not None and plain.text is text:
+            near = _near(changed, len(text))
+        runs = runs_of(plain.text, near)
+        known = _built_in(plain.text, runs, near)
+        for find in chain(known, _in_base64(plain.text, runs)):
+            if plain.text is text:
+                yield find
+            else:
+                start, end = plain.place(find.start), plain.place(find.end - 1) + 1
+                yield SecretSpan(start, end, find.kind, find.rank)
+        yield from _escaped(text)
         for kind in self._numbers:
             for start, end in personal_numbers.spans(text, kind):
                 yield SecretSpan(start, end, kind, len(RULES))
@@ -221,28 +202,43 @@ class Redactor:
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
 
 
-def _disguised(text: str, runs: str) -> Iterator[SecretSpan]:
-    """What is secret once it is decoded, as it stands: with its escapes, or all of the base64 that holds it."""
+def _escaped(text: str) -> Iterator[SecretSpan]:
+    """What is secret once its escapes are decoded, as it stands, with those that it begins with."""
     for offset, plain in decoded(text):
-        for find in _built_in(plain.text, _runs(plain.text)):
+        for find in _all_built_in(plain.text):
             start, end = plain.span(find.start, find.end)
             yield SecretSpan(offset + start, offset + end, find.kind, find.rank)
+
+
+def _in_base64(text: str, runs: Runs) -> Iterator[SecretSpan]:
+    """All of each piece of base64 that holds a secret."""
     for start, end, said in base64_texts(text, runs):
-        first = next(_built_in(said, _runs(said)), None)
+        first = min(_all_built_in(said), key=lambda find: find.rank, default=None)
         if first is not None:
             yield SecretSpan(start, end, first.kind, first.rank)
 
 
-def _built_in(text: str, runs: str, changed: Sequence[Span] | None = None) -> Iterator[SecretSpan]:
-    near = None if changed is None else _near(changed, len(text))
-    for anchor in _anchors_in(runs):
-        yield from _around(_places(anchor, text, near), _IN_TOKENS[anchor], text)
+def _all_built_in(text: str) -> Iterator[SecretSpan]:
+    everywhere = ((0, len(text)),)
+    return _built_in(text, runs_of(text, everywhere), everywhere)
+
+
+def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpan]:
+    """What the built-in rules find in parts of a text, and of blocks and tables everywhere, which have no bound.
+
+    Args:
+        text: All of it.
+        runs: Those of the parts.
+        near: The parts, in order and apart.
+    """
+    for anchor, places in _TOKEN_ANCHORS.places(runs).items():
+        yield from _around(places, _IN_TOKENS[anchor], text)
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
-        if near is None or rules[0][0] < len(private_keys.RULES):  # a block of a key has no bound
+        if rules[0][0] < len(private_keys.RULES):
             yield from _around(places, rules, text)
         else:
             yield from _around(_within(places, near), rules, text)
@@ -251,18 +247,6 @@ def _built_in(text: str, runs: str, changed: Sequence[Span] | None = None) -> It
     if named:
         for start, end in tables.spans(text, sorted(named)):
             yield SecretSpan(start, end, tables.KIND, len(RULES))
-
-
-def _anchors_in(runs: str) -> Iterator[str]:
-    """Which anchors of tokens stand in what may be tokens."""
-    if not runs:
-        return
-    for three in _OF_PARTED.keys() & _PARTED.findall(runs):
-        yield from (anchor for anchor in _OF_PARTED[three] if anchor in runs)
-    beginnings = {*_BEGINNING.findall(runs), *_AFTER_ESCAPE.findall(runs)}
-    for three in _OF_BEGINNINGS.keys() & beginnings:
-        yield from (anchor for anchor in _OF_BEGINNINGS[three] if anchor in runs)
-    yield from (anchor for anchor in _OF_NONE if anchor in runs)
 
 
 def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
@@ -294,24 +278,13 @@ def rules_key(settings: Redact) -> str:
     return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
 
 
-def _runs(text: str) -> str:
-    """Whatever may be a token or hold one, a line each.
-
-    One look at millions of signs would stop every other thread. So the text is looked at in pieces, which share enough
-    for each anchor to stand in one of them with what it needs around it.
-    """
-    pieces = (_RUN.findall(text, start, start + _PIECE + _SHARED) for start in range(0, len(text), _PIECE))
-    return "\n".join(chain.from_iterable(pieces))
-
-
-def _places(anchor: str, text: str, near: Sequence[Span] | None = None) -> list[int]:
-    """Where an anchor stands in a text, or in parts of it."""
+def _places(anchor: str, text: str) -> list[int]:
+    """Where an anchor stands in a text."""
     places: list[int] = []
-    for start, end in ((0, len(text)),) if near is None else near:
-        at = text.find(anchor, start, end)
-        while at >= 0:
-            places.append(at)
-            at = text.find(anchor, at + 1, end)
+    at = text.find(anchor)
+    while at >= 0:
+        places.append(at)
+        at = text.find(anchor, at + 1)
     return places
 
 

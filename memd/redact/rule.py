@@ -1,8 +1,9 @@
-"""What a rule of redaction is: where to look, and how to tell what is secret there."""
+"""What a rule of redaction is: where to look, and how to tell what is secret there; and where the anchors of tokens stand."""
 
 import re
 import string
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -63,3 +64,98 @@ def stem(text: str, at: int, most: int, signs: str = WORD) -> str:
     """What stands right before a place in a text without a gap, as far as it is made of some signs."""
     left = text[max(0, at - most) : at]
     return left[len(left.rstrip(signs)) :]
+
+
+# It begins where a word does: to try each place inside of words that are too short would take half as long again.
+_RUN = re.compile(rf"\b[\w./+=:~$%&?@#*-]{{{LEAST_RUN},}}+", re.ASCII)
+_PIECE, _SHARED = 262_144, 128  # signs
+# Three signs of an anchor tell where it can stand: two letters before a sign that parts them, else those with which a
+# word begins.
+_PARTED = re.compile(r"[A-Za-z0-9]{2}[^A-Za-z0-9\n]")
+_BEGINNING = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{3}")
+_AFTER_ESCAPE = re.compile(r"(?<![A-Za-z0-9])[nrt](?P<word>[A-Za-z0-9]{3})")  # \n, without its backslash
+
+
+class Runs(msgspec.Struct, frozen=True):
+    """Whatever may be a token or hold one."""
+
+    text: str  # all of them, a line each
+    begins: tuple[int, ...]  # where each begins in that text
+    starts: tuple[int, ...]  # where it stands in the text that was looked through
+
+    def place(self, at: int) -> int:
+        """Where a sign of the runs stands in the text that was looked through."""
+        run = bisect_right(self.begins, at) - 1
+        return self.starts[run] + at - self.begins[run]
+
+
+def runs_of(text: str, near: Sequence[Span]) -> Runs:
+    """The runs of parts of a text, which are in order and apart.
+
+    One look at millions of signs would stop every other thread. So the text is looked at in pieces, which share enough
+    for each anchor to stand in one of them with what it needs around it.
+    """
+    said: list[str] = []
+    begins: list[int] = []
+    starts: list[int] = []
+    begin = 0
+    pieces = [
+        (piece, min(piece + _PIECE + _SHARED, end))
+        for start, end in near
+        for piece in range(start, end, _PIECE)
+    ]
+    for start, end in pieces:
+        for match in _RUN.finditer(text, start, end):
+            run = match[0]
+            said.append(run)
+            begins.append(begin)
+            starts.append(match.start())
+            begin += len(run) + 1
+    return Runs("\n".join(said), tuple(begins), tuple(starts))
+
+
+class TokenAnchors:
+    """Anchors of tokens, by signs that tell where they can stand.
+
+    Args:
+        anchors: Each with whether no letter and no digit stands before it.
+    """
+
+    def __init__(self, anchors: Mapping[str, bool]) -> None:
+        self._parted: dict[str, tuple[tuple[str, int], ...]] = {}  # with the place of the three signs in it
+        self._beginning: dict[str, tuple[tuple[str, int], ...]] = {}
+        rest: list[str] = []
+        for anchor, at_edge in anchors.items():
+            three = _PARTED.search(anchor)
+            if three is not None:
+                self._parted[three[0]] = (*self._parted.get(three[0], ()), (anchor, three.start()))
+            elif at_edge and len(anchor) >= 3 and anchor[:3].isalnum():
+                self._beginning[anchor[:3]] = (*self._beginning.get(anchor[:3], ()), (anchor, 0))
+            else:
+                rest.append(anchor)
+        self._rest = tuple(rest)
+
+    def places(self, runs: Runs) -> dict[str, list[int]]:
+        """Where each anchor stands that does, in the text that was looked through, in order."""
+        text = runs.text
+        places: dict[str, list[int]] = {}
+        if not text:
+            return places
+        for pattern, anchors in (
+            (_PARTED, self._parted),
+            (_BEGINNING, self._beginning),
+            (_AFTER_ESCAPE, self._beginning),
+        ):
+            group = pattern.groups
+            for match in pattern.finditer(text):
+                for anchor, before in anchors.get(match[group], ()):
+                    at = match.start(group) - before
+                    if at >= 0 and text.startswith(anchor, at):
+                        places.setdefault(anchor, []).append(at)
+        for anchor in self._rest:
+            at = text.find(anchor)
+            while at >= 0:
+                places.setdefault(anchor, []).append(at)
+                at = text.find(anchor, at + 1)
+        # Where pieces of the text share signs, a place is found twice.
+        return {anchor: sorted(set(map(runs.place, found))) for anchor, found in places.items()}

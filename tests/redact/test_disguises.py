@@ -43,6 +43,7 @@ _DISGUISES: dict[str, Callable[[str], str]] = {
     "without a width": "\u200b".join,
     "Markdown": lambda token: token.replace("_", "\\_").replace("-", "\\-"),
     "base64": lambda token: _base64(f"the value for staging: {token}\n"),
+    "base64 in a colour": lambda token: f"\x1b[32m{_base64(f'the value for staging: {token}')}\x1b[0m",
     "base64, JSON": lambda token: _base64(json.dumps({"user": "ann", "value": token})),
     "base64, wrapped": lambda token: textwrap.fill(
         _base64(f"dear all,\n\n{'we met today. ' * 20}{token}\n"), 76

@@ -320,6 +320,17 @@ def test_calls_grow_with_the_length(anchor: str) -> None:
     assert many <= 6 * few + 200
 
 
+@pytest.mark.parametrize("shift", range(0, 20, 3))
+def test_each_token_is_found_once_and_where_it_stands(shift: int) -> None:
+    """Between words of any length, and where a large text is divided."""
+    text, starts = "", []
+    for size in (0, 5, 13, 14, 60, 131_000, 131_000):
+        text += " a-b.c" * (size // 6) + "x" * shift + " "
+        starts.append(len(text))
+        text += _KEY + "\n"
+    assert [find.start for find in _REDACTOR.finds(text)] == starts
+
+
 def test_only_what_is_near_is_searched_again() -> None:
     """Each search takes out the last token of many that overlap, and the others are not tried again."""
     text = "7Q~" * 40_000
