@@ -29,6 +29,8 @@ from memd.backends.fallback import (
 from memd.errors import TransientError
 from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable
+from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.wait import until_async
 
 PROGRAM = ProgramStatus(
@@ -412,6 +414,25 @@ async def test_a_search_that_tries_a_hanging_backend_is_answered_all_the_same() 
     await bench.both.close()
 
 
+def test_a_search_that_tries_a_hanging_backend_waits_so_long() -> None:
+    """As long as one that hangs keeps an impatient caller."""
+
+    async def waited_s() -> float:
+        bench = Bench(silence_s=FallbackTimeouts(5.0, 60.0).silence_s)
+        bench.failure = Failed("not installed")
+        await bench.search()
+        bench.failure, bench.now = None, 1060.0
+        bench.prepare = lambda backend: backend.gate.clear()
+        began = now_s()
+        assert await bench.search() == "second"
+        took_s = now_s() - began
+        bench.made[0].gate.set()
+        await bench.both.close()
+        return took_s
+
+    assert hastily(waited_s()) == shipped("memd.backends.fallback.SILENCE_S")
+
+
 async def test_a_late_failure_of_a_backend_takes_no_other_down() -> None:
     """What was dropped may say what it likes: another answers by then."""
     bench = Bench()
@@ -575,6 +596,30 @@ async def test_a_new_backend_is_made_when_the_one_before_has_ended() -> None:
     assert await tries == "first"
     assert bench.attempts == 2
     await bench.both.close()
+
+
+def test_a_backend_that_does_not_end_is_waited_for_so_long() -> None:
+    """Then the next one is made beside it."""
+
+    async def waited_s() -> float:
+        bench = Bench(cooldown_s=0.0, ready_s=60.0, silence_s=60.0)
+        await bench.search()
+        before, ended = bench.made[0], asyncio.Event()
+
+        async def close_at_last() -> None:
+            await ended.wait()
+
+        before.close = close_at_last  # type: ignore[method-assign]
+        before.failure = Failed("it crashed")
+        assert await bench.search() == "second"
+        began = now_s()
+        assert await bench.search() == "first"
+        took_s = now_s() - began
+        ended.set()
+        await bench.both.close()
+        return took_s
+
+    assert hastily(waited_s()) == shipped("memd.backends.fallback.CLOSE_S")
 
 
 # --- status

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from memd.errors import MemdError
 from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
 from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.wait import until_async
 
 
@@ -246,6 +247,22 @@ async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
         assert dead.is_shelved
         dead.hangs, machine.now = False, 100.0
         await soon(lambda: not dead.is_shelved)
+
+
+def test_an_agent_whose_disk_is_dead_is_waited_for_so_long() -> None:
+    """The next one has its turn then."""
+    seconds = shipped("memd.memory_limit.limit.PATIENCE_S")
+
+    async def waited_s() -> float:
+        dead = Vectors(50)
+        dead.hangs = True
+        machine = Machine(100, a=dead, b=Vectors(50))
+        machine.limit = MemoryLimit(machine, machine, look_s=0.001)
+        async with kept(machine, 120):
+            await soon(lambda: machine.on_disk() == {"b"})
+            return now_s()
+
+    assert seconds <= hastily(waited_s()) < seconds + 1
 
 
 @pytest.mark.parametrize("limit_mb", [0, 100])

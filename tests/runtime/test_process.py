@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from memd.runtime.process import SignalAction, Signals
+from memd.runtime.process import SignalAction, Signals, open_files, prepare
+from tests.bounds import shipped
 
 # What a daemon does when it starts: several threads that meet the same struct for the first time.
 _RACE = """
@@ -54,6 +56,36 @@ def test_what_nothing_can_be_decoded_to_is_passed_over() -> None:
     """A daemon has some such structs, and learns all others."""
     program = "import memd.daemon, memd.runtime.process; memd.runtime.process.learn_types()"
     subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
+
+
+MOST_FILES = shipped("memd.runtime.process.OPEN_FILES")
+NO_LIMIT = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((1024, NO_LIMIT), (MOST_FILES, NO_LIMIT)),
+        ((1024, MOST_FILES + 1), (MOST_FILES, MOST_FILES + 1)),
+        ((1024, 4096), (4096, 4096)),
+        ((MOST_FILES + 1, NO_LIMIT), (MOST_FILES + 1, NO_LIMIT)),
+        ((NO_LIMIT, NO_LIMIT), (NO_LIMIT, NO_LIMIT)),
+    ],
+)
+def test_as_many_files_may_be_open_as_are_needed(
+    monkeypatch: pytest.MonkeyPatch, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """Never fewer than before; where there is no limit, memd counts on as many as it would ask for."""
+    limits = {resource.RLIMIT_NOFILE: before, resource.RLIMIT_CORE: (NO_LIMIT, NO_LIMIT)}
+    monkeypatch.setattr("memd.runtime.process.resource.getrlimit", limits.__getitem__)
+    monkeypatch.setattr("memd.runtime.process.resource.setrlimit", limits.__setitem__)
+    mask = os.umask(0o022)
+    try:
+        prepare()
+    finally:
+        os.umask(mask)
+    assert limits == {resource.RLIMIT_NOFILE: after, resource.RLIMIT_CORE: (0, NO_LIMIT)}
+    assert open_files() == (MOST_FILES if after[0] == NO_LIMIT else after[0])
 
 
 async def test_wishes_come_in_their_order() -> None:

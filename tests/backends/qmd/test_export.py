@@ -315,6 +315,25 @@ async def test_old_sessions_are_not_exported(tmp_path: Path) -> None:
         assert old.exists()
 
 
+async def test_a_session_is_old_after_so_many_days_of_so_many_seconds(tmp_path: Path) -> None:
+    """Of a transcript alone; one from the future is not."""
+    transcript(tmp_path / "talks", "one", "hello")
+    sessions = SessionSettings(paths=(tmp_path / "talks",))
+    async with indexing(tmp_path, "qmd", sources=SOURCES, sessions=sessions) as bench:
+        bench.write("memory/a.md", "hello")
+        await bench.settle()
+        known = {one.kind: one for one in (await bench.index.known()).values()}
+        export, session = exporting(bench, session_days=30), known[Kind.SESSION]
+        changed = session.stamp.mtime_ns / 1e9
+        over = changed + 30 * shipped("memd.backends.qmd.export._DAY_S")
+        assert [export.is_over(session, now) for now in (changed - 1, over - 1, over + 1)] == [
+            False,
+            False,
+            True,
+        ]
+        assert not export.is_over(known[Kind.NOTE], over + 1)
+
+
 async def test_notes_are_copied_where_all_is_redacted(tmp_path: Path) -> None:
     """Curated ones apart from the others; line for line."""
     redact = Redact(mode="all", extra=(UserRule(name="code", pattern=r"swordfish"),))

@@ -23,9 +23,11 @@ from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.remote import gemini, ollama, openai
 from memd.providers.remote.dialect import BadReply, Dialect
+from tests.bounds import shipped
 from tests.providers.batch.rig import dialect_of, hash_of, texts_of
 
 ID = "ab" * 32
+LONGEST_NAME = shipped("memd.providers.batch.dialect._LONGEST_NAME")
 
 
 def made(name: str, **options: object) -> BatchDialect:
@@ -212,7 +214,18 @@ def test_jobs_are_listed_by_their_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["https://evil.example/x", "../../x", "a/../b", "", "a?b=c", "a b", "/x", "x" * 300, "a\n"]
+    "bad",
+    [
+        "https://evil.example/x",
+        "../../x",
+        "a/../b",
+        "",
+        "a?b=c",
+        "a b",
+        "/x",
+        "x" * (LONGEST_NAME + 1),
+        "a\n",
+    ],
 )
 @pytest.mark.parametrize("name", ["openai", "gemini"])
 def test_a_name_that_could_lead_elsewhere_is_refused(name: str, bad: str) -> None:
@@ -228,6 +241,15 @@ def test_a_name_that_could_lead_elsewhere_is_refused(name: str, bad: str) -> Non
     for read in (dialect.uploaded, dialect.created, dialect.state):
         with pytest.raises(BadReply):
             read(msgspec.json.encode(told))
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_a_name_may_have_so_many_characters(name: str) -> None:
+    """Real ones have a few dozen."""
+    given = "x" * LONGEST_NAME
+    assert (
+        made(name).created(msgspec.json.encode({"id": given, "name": given, "status": "validating"})) == given
+    )
 
 
 def test_geminis_services_are_on_the_same_host() -> None:

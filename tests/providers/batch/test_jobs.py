@@ -10,6 +10,7 @@ import pytest
 
 from memd.config.settings import BatchSettings
 from memd.providers.batch.state import COOL_DOWN_S, DOCUMENT, decoded
+from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
@@ -288,14 +289,17 @@ async def test_of_two_lines_for_a_text_the_first_counts(
         assert len(rig.delivered) == 5
 
 
-async def test_a_file_without_an_end_is_not_read_to_it(server: EmbeddingServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [3, 2, 0])
+async def test_a_file_without_an_end_is_not_read_to_it(
+    server: EmbeddingServer, tmp_path: Path, kept: int
+) -> None:
     """After so many lines more than there were texts, the rest is left."""
-    texts = texts_of(3)
-    server.output = lambda lines: [*([_stranger(lines[0])] * 5000), *lines]
+    texts, spare = texts_of(3), shipped("memd.providers.batch.job.SPARE_LINES")
+    server.output = lambda lines: [*([_stranger(lines[0])] * (spare + 3 - kept)), *lines]
     async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
         await through(rig, texts)
-        assert not await rig.kept(texts)
-        assert rig.batches.state.failures == 1
+        assert len(await rig.kept(texts)) == kept
+        assert rig.batches.state.failures == (not kept)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -598,6 +602,27 @@ async def test_a_job_whose_creation_was_not_answered_is_not_created_again(
         assert len(await rig.kept(texts)) == 6
     assert len(server.jobs) == 2
     assert len(server.embedded()) == 6
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+async def test_a_job_is_sought_on_so_many_pages(server: EmbeddingServer, tmp_path: Path, beyond: int) -> None:
+    """It was created just before: one that is further back is another installation's."""
+    newer = shipped("memd.providers.batch.remote_files.MOST_PAGES") - 1 + beyond
+    server.page = 1
+
+    def after(seen: Seen, response: Response) -> Response:
+        if seen.what != "create" or len(server.jobs) != 1:
+            return response
+        [job] = server.jobs.values()
+        for number in range(newer):
+            name = f"other-{number}"
+            server.jobs[name] = msgspec.structs.replace(job, id=name, label={"who": "else"})
+        return Response(reset=True)
+
+    server.after = after
+    async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite") as rig:
+        await through(rig, texts_of(3))
+    assert len(server.requests("create")) == 1 + beyond
 
 
 @pytest.mark.parametrize("trouble", [says.broken, lambda provider: says.too_fast(provider, "0.01")])

@@ -18,6 +18,7 @@ from memd.providers.calibration import Bias, BiasLine
 from memd.store import migrations
 from memd.store.errors import StoreFull, StoreNewer
 from memd.store.read_only import look_at_cache
+from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response
@@ -211,6 +212,34 @@ async def test_a_file_whose_upload_was_not_answered_is_found_and_deleted(
         await until_forgotten(rig)
         await until_cleared(rig)
         assert server.files.keys() == others.keys()
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+async def test_a_file_is_sought_on_so_many_pages(
+    server: EmbeddingServer, tmp_path: Path, beyond: int
+) -> None:
+    """One that is further back is sought again, and counts as left until then."""
+    most = shipped("memd.providers.batch.remote_files.MOST_PAGES")
+    others = [f"other-{number}" for number in range(most - 1 + beyond)]
+    often = msgspec.structs.replace(SOON, delete_first_s=0.01, delete_longest_s=0.02)
+    server.page = 1
+
+    def after(seen: Seen, response: Response) -> Response:
+        if seen.what == "upload" and len(server.files) == 1:
+            server.files.update(dict.fromkeys(others, b"{}"))
+            return says.broken(seen.provider)
+        return response
+
+    server.after = after
+    async with batching("openai", server.base_url("openai"), tmp_path / "e.sqlite", timeouts=often) as rig:
+        await rig.batches.submit(texts_of(10))
+        await until_async(lambda: len(server.requests("list_files")) >= most * (1 + beyond), 20)
+        if beyond:
+            assert rig.batches.files_left == 1
+            for name in others:
+                server.files.pop(name)
+        await until_cleared(rig)
+    assert server.files.keys() <= set(others)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -430,6 +459,25 @@ async def test_a_job_that_cannot_be_remembered_is_not_created(
         assert (await troubled(rig)).met == ["begin"]
         assert rig.batches.state == BatchState()
     assert not server.seen
+
+
+async def test_after_so_long_another_job_is_tried(
+    server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And that begins the time anew, if it cannot be remembered either."""
+    texts, seconds = texts_of(6), shipped("memd.providers.batch.jobs.UNREMEMBERED_S")
+    url, file = server.base_url("openai"), tmp_path / "e.sqlite"
+    async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"begin"})) as rig:
+        loop = asyncio.get_running_loop()
+        began, time = loop.time(), loop.time
+        await rig.batches.submit(texts)
+        barred_s = seconds + loop.time() - began
+        for passed_s, is_open in ((seconds - 20, False), (barred_s, True)):
+            monkeypatch.setattr(loop, "time", lambda passed_s=passed_s: time() + passed_s)
+            assert rig.batches.is_open is is_open
+        await rig.batches.submit(texts)
+        assert (await troubled(rig)).met == ["begin"] * 2
+        assert not rig.batches.is_open
 
 
 async def test_a_name_that_cannot_be_noted_is_found_after_a_restart(
