@@ -9,29 +9,37 @@ import binascii
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 
-from memd.redact.rule import Runs
+from memd.redact.rule import Runs, Span
 
 # Unicode's format characters (category Cf), variation selectors, the grapheme joiner and Mongolian's separators.
-_HIDDEN = (
+_HIDDEN_OF_FIRST_PLANE = (
     "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438"
+    "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
+)
+_HIDDEN = (
+    f"{_HIDDEN_OF_FIRST_PLANE}\U000110bd\U000110cd\U00013430-\U00013438"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 )
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"  # category Zs
-_ODD = re.compile(f"[\x1b{_BLANKS}{_HIDDEN}０-９Ａ-Ｚａ-ｚ]")
-_GONE = re.compile(rf"[{_HIDDEN}]|\x1b\[[0-9;?]{{0,20}}[A-Za-z]")
-# All begin with one of three signs, which is what makes it fast to look for them.
-_ESCAPE = re.compile(
-    r"[%\\&](?:(?<=%)(?P<percent>[2-7][0-9A-Fa-f]|0[9AaDd])"
-    r"|(?<=\\)\\{0,7}u00(?P<unicode>[2-7][0-9A-Fa-f])"
-    r"|(?<=\\)\\{0,7}x(?P<hex>[2-7][0-9A-Fa-f])"
-    r"|(?<=&)(?P<entity>(?:quot|apos|amp|lt|gt|equals|colon|lowbar|hyphen|period|#[0-9]{2,3}|#[xX][2-7][0-9A-Fa-f]);)"
-    r"|(?<=\\)(?P<markdown>[_*.~-])(?=[A-Za-z0-9]))"
+# Beyond the first plane two ranges have them all, and no emoji: what is only seen here costs nothing but a closer look.
+_ODD = re.compile(
+    f"[\x1b{_BLANKS}{_HIDDEN_OF_FIRST_PLANE}０-９Ａ-Ｚａ-ｚ\U000110bd-\U0001d17a\U000e0001-\U000e01ef]"
 )
+_GONE = re.compile(rf"[{_HIDDEN}]|\x1b\[[0-9;?]{{0,20}}[A-Za-z]")
+# By the sign that each begins with: to look for one sign at a time is what makes it fast.
+_ESCAPES = {
+    "%": r"%(?:[2-7][0-9A-Fa-f]|0[9AaDd])",
+    "\\": r"\\(?:\\{0,7}(?:u00|x)[2-7][0-9A-Fa-f]|[_*.~-](?=[A-Za-z0-9]))",
+    "&": r"&(?:quot|apos|amp|lt|gt|equals|colon|lowbar|hyphen|period|#[0-9]{2,3}|#[xX][2-7][0-9A-Fa-f]);",
+}
+_ESCAPE = re.compile("|".join(_ESCAPES.values()))
+_OF_SIGN = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
+_MOST_BETWEEN = 1_000  # signs: lines with escapes that have no more between them are decoded together
 _LEVELS = 2  # of escapes in escapes: "%253D" is "%3D" is "="
 # Lines as mail and PEM have them, or one run.
 _BASE64 = re.compile(
@@ -50,11 +58,15 @@ class NormalisedText(msgspec.Struct, frozen=True):
     """A text without oddities, which knows where each sign of it stood."""
 
     text: str
-    before: tuple[int, ...]  # of each sign that was left out: how many signs stand before it now
+    gaps: tuple[int, ...] = ()  # where something was left out: the place in this text of the sign behind it
+    lost: tuple[int, ...] = ()  # how many signs were left out up to there, those of the gap included
+    under: "NormalisedText | None" = None  # what this one was made of, where that is none that was given
 
     def place(self, at: int) -> int:
-        """Where a sign stood in the text that was folded."""
-        return at + bisect_right(self.before, at)
+        """Where a sign stood in the text that was given."""
+        gap = bisect_right(self.gaps, at)
+        stood = at + self.lost[gap - 1] if gap else at
+        return stood if self.under is None else self.under.place(stood)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where a part of it stood, with all of an escape that it begins with."""
@@ -64,68 +76,90 @@ class NormalisedText(msgspec.Struct, frozen=True):
 def folded(text: str) -> NormalisedText:
     """The same words in plain signs, so that a rule need not know how else they can be written."""
     if (text.isascii() and "\x1b" not in text) or _ODD.search(text) is None:
-        return NormalisedText(text, ())
+        return NormalisedText(text)
     plain = text.translate(_PLAIN)
-    gone = [at for match in _GONE.finditer(plain) for at in range(*match.span())]
-    if not gone:
-        return NormalisedText(plain, ())
-    return NormalisedText(_GONE.sub("", plain), tuple(at - count for count, at in enumerate(gone)))
+    pieces: list[str] = []
+    gaps: list[int] = []
+    lost: list[int] = []
+    at = total = 0
+    for match in _GONE.finditer(plain):
+        start, end = match.span()
+        pieces.append(plain[at:start])
+        gaps.append(start - total)
+        total += end - start
+        lost.append(total)
+        at = end
+    if not pieces:
+        return NormalisedText(text if plain == text else plain)
+    pieces.append(plain[at:])
+    return NormalisedText("".join(pieces), tuple(gaps), tuple(lost))
 
 
-def decoded(text: str) -> Iterator[tuple[int, NormalisedText]]:
-    """The lines of a text from the first with an escape to the last with one, without its escapes.
+def decoded(text: str, near: Sequence[Span]) -> Iterator[tuple[int, NormalisedText]]:
+    """The lines with escapes in parts of a text, without their escapes; with what stands between such lines that are near.
 
     Yields:
         Where they begin; what they are once decoded, a second time for what was escaped twice.
     """
-    first = _ESCAPE.search(text) if "%" in text or "\\" in text or "&" in text else None
-    if first is None:
-        return
-    start = text.rfind("\n", 0, first.start()) + 1
-    escapes = list(_ESCAPE.finditer(text, first.start()))
-    end = text.find("\n", escapes[-1].end())
-    plain = NormalisedText(text[start : len(text) if end < 0 else end], ())
-    for _ in range(_LEVELS):
-        inner = _without_escapes(plain.text)
-        if inner is None:
-            return
-        # Of each sign that was left out: how many stand before it; those left out before are counted with them.
-        places = [plain.place(at) for at in inner.left_out]
-        left = sorted({*_left_out(plain), *places})
-        plain = NormalisedText(inner.text, tuple(at - count for count, at in enumerate(left)))
-        yield start, plain
+    for start, end in _with_escapes(text, near):
+        plain = NormalisedText(text[start:end])
+        for _ in range(_LEVELS):
+            inner = _without_escapes(plain)
+            if inner is None:
+                break
+            plain = inner
+            yield start, plain
 
 
-def _left_out(plain: NormalisedText) -> Iterator[int]:
-    return (at + count for count, at in enumerate(plain.before))
+def _with_escapes(text: str, near: Sequence[Span]) -> list[Span]:
+    found = [
+        match.span()
+        for sign, pattern in _OF_SIGN.items()
+        if sign in text
+        for start, end in near
+        for match in pattern.finditer(text, start, end)
+    ]
+    spans: list[Span] = []
+    end = 0
+    for first, last in sorted(found):
+        if last > end or not spans:
+            begin = text.rfind("\n", end, first) + 1 or end
+            if spans and begin - end <= _MOST_BETWEEN:
+                begin = spans.pop()[0]
+            end = text.find("\n", last)
+            end = len(text) if end < 0 else end
+            spans.append((begin, end))
+    return spans
 
 
-class _Decoded(msgspec.Struct, frozen=True):
-    text: str
-    left_out: list[int]  # the places of what an escape has before its last sign
-
-
-def _without_escapes(text: str) -> _Decoded | None:
+def _without_escapes(under: NormalisedText) -> NormalisedText | None:
+    """The same with each escape as the sign that it stands for, in the place of its last sign."""
+    text = under.text
     pieces: list[str] = []
-    left_out: list[int] = []
-    at = 0
+    gaps: list[int] = []
+    lost: list[int] = []
+    at = total = 0
     for match in _ESCAPE.finditer(text):
-        sign = _sign(match)
-        pieces += (text[at : match.start()], sign)
-        left_out += range(match.start(), match.end() - 1)
-        at = match.end()
+        start, end = match.span()
+        pieces += (text[at:start], _sign(match[0]))
+        gaps.append(start - total)
+        total += end - start - 1
+        lost.append(total)
+        at = end
     if not pieces:
         return None
-    return _Decoded("".join((*pieces, text[at:])), left_out)
+    pieces.append(text[at:])
+    return NormalisedText("".join(pieces), tuple(gaps), tuple(lost), under)
 
 
-def _sign(match: re.Match[str]) -> str:
+@lru_cache(maxsize=4096)
+def _sign(escape: str) -> str:
     """What an escape stands for: one sign."""
-    code = match["percent"] or match["unicode"] or match["hex"]
-    if code:
-        return chr(int(code, 16))
-    sign = match["markdown"] or html.unescape("&" + match["entity"])
-    return sign if len(sign) == 1 else " "
+    if escape[0] == "&":
+        sign = html.unescape(escape)
+        return sign if len(sign) == 1 else " "
+    code = escape[-2:]
+    return chr(int(code, 16)) if code[0] != "\\" else code[1]
 
 
 def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:

@@ -193,7 +193,7 @@ class Redactor:
             else:
                 start, end = plain.place(find.start), plain.place(find.end - 1) + 1
                 yield SecretSpan(start, end, find.kind, find.rank)
-        yield from _escaped(text)
+        yield from _escaped(text, near if plain.text is text else ((0, len(text)),))
         for kind in self._numbers:
             for start, end in personal_numbers.spans(text, kind):
                 yield SecretSpan(start, end, kind, len(RULES))
@@ -202,9 +202,9 @@ class Redactor:
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
 
 
-def _escaped(text: str) -> Iterator[SecretSpan]:
+def _escaped(text: str, near: Sequence[Span]) -> Iterator[SecretSpan]:
     """What is secret once its escapes are decoded, as it stands, with those that it begins with."""
-    for offset, plain in decoded(text):
+    for offset, plain in decoded(text, near):
         for find in _all_built_in(plain.text):
             start, end = plain.span(find.start, find.end)
             yield SecretSpan(offset + start, offset + end, find.kind, find.rank)

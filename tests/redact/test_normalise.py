@@ -50,6 +50,30 @@ def test_escapes_in_escapes_are_taken_out_so_often() -> None:
     levels = shipped("memd.redact.normalise._LEVELS")
     for depth in range(1, levels + 2):
         text = "key%" + "25" * (depth - 1) + "3D1"
-        found = [plain.text for _, plain in decoded(text)]
+        found = [plain.text for _, plain in decoded(text, [(0, len(text))])]
         assert len(found) == min(depth, levels)
         assert (found[-1] == "key=1") is (depth <= levels)
+
+
+@pytest.mark.parametrize(("more", "parts"), [(0, 1), (1, 2)])
+def test_only_lines_near_an_escape_are_decoded(more: int, parts: int) -> None:
+    """Lines with escapes, and what stands between two of them if it is short; not what is before, between or after."""
+    between = "\n" + "x" * (shipped("memd.redact.normalise._MOST_BETWEEN") - 2 + more) + "\n"
+    text = f"nothing\na%3Db{between}c&amp;d %20\nnothing"
+    found = [(start, plain.text) for start, plain in decoded(text, [(0, len(text))])]
+    assert len(found) == parts
+    assert "".join(said for _, said in found).replace(between, "") == "a=bc&d  "
+    assert found[0][0] == len("nothing\n")
+    assert found[-1][1].endswith("c&d  ")
+
+
+@given(st.text(alphabet="ab%\\u003dx5&amp;#6 \n", max_size=40))
+def test_what_is_decoded_knows_its_place(text: str) -> None:
+    """Of any part, what stands there decodes to the same."""
+    for offset, plain in decoded(text, [(0, len(text))]):
+        if plain.under is not None and plain.under.under is None:
+            for at in range(len(plain.text)):
+                start, end = plain.span(at, at + 1)
+                stood = text[offset + start : offset + end]
+                again = [one.text for _, one in decoded(f"{stood}a", [(0, len(stood) + 1)])]
+                assert plain.text[at] == (again[0][:-1] if again else stood)
