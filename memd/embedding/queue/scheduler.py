@@ -53,7 +53,6 @@ class EmbeddingQueue:
         *,
         confirm_above: int | None = None,
         in_flight: InFlight | None = None,
-        burst_s: float = BURST_S,
     ) -> None:
         """Embed nothing before `run`.
 
@@ -65,14 +64,12 @@ class EmbeddingQueue:
             confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
                 as the work costs nothing.
             in_flight: What is requested in the space of the provider, also by other queues; None: there is no other.
-            burst_s: After so long without any being sent, texts that were sent before do not count for confirm_above.
         """
         self.health = health
         self._clock = health.clock
         self._rng = health.rng
         self._progress = health.progress
         self._embedder = PassageEmbedder(provider, health)
-        self.burst_s = burst_s
         self._backlogs: dict[str, AgentBacklog] = {}  # by agent
         self._agent_came = asyncio.Event()  # an agent without a task
         self._gathering = asyncio.Lock()
@@ -331,7 +328,7 @@ class EmbeddingQueue:
         """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
         asked = backlog.unconfirmed
         is_for_burst = asked is not None and asked.sent and backlog.answered
-        left_s = max(0.0, backlog.asked_at + self.burst_s - self._clock()) if is_for_burst else None
+        left_s = max(0.0, backlog.asked_at + BURST_S - self._clock()) if is_for_burst else None
         try:
             async with asyncio.timeout(left_s):
                 await backlog.woken.wait()

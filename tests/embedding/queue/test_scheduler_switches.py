@@ -1,7 +1,8 @@
 """What a person says to the scheduler: pause, resume, confirm."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed, Paused, WaitingForConfirmation
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.providers.provider import Vectors
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
+from tests.bounds import shipped
+from tests.clock import Clock
 from tests.embedding.queue.queues import Poisoned, changed, healthy, opened, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
@@ -30,16 +34,32 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 
 
 def queue_of(
-    provider: HashingProvider, cache: EmbeddingStore, confirm_above: int | None = None
+    provider: HashingProvider,
+    cache: EmbeddingStore,
+    confirm_above: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> EmbeddingQueue:
     """A queue as it is after each start of the daemon."""
     return EmbeddingQueue(
         provider,
         cache,
         CacheBound(10_000),
-        healthy(),
+        healthy(clock=clock),
         confirm_above=confirm_above,
     )
+
+
+class Silent(HashingProvider):
+    """Gives no answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = False
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        self.is_asked = True
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 def asked(provider: HashingProvider) -> int:
@@ -203,9 +223,13 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
     tmp_path: Path, cache: EmbeddingStore
 ) -> None:
     """Fifteen texts after fifteen are more than twenty, and a while later they are not; thirty are at any time."""
-    provider = HashingProvider()
+    provider, clock, seconds = (
+        HashingProvider(),
+        Clock(),
+        shipped("memd.embedding.queue.agent_backlog.BURST_S"),
+    )
     index = await opened(tmp_path, "main", [f"text {n}" for n in range(15)])
-    queue = queue_of(provider, cache, confirm_above=20)
+    queue = queue_of(provider, cache, 20, clock)
 
     async def write(name: str, texts: int) -> None:
         chunks = [chunk_of(f"{name} {n}", n + 1) for n in range(texts)]
@@ -229,8 +253,12 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         waiting, reason = await queue.wait_for(index)
         assert (waiting, asked(provider)) == (15, 15)
         assert reason is not None
-        assert "for 10 minutes, or until" in reason
-        queue.burst_s = 0.0
+        assert f"for {seconds / 60:g} minutes, or until" in reason
+        clock.run(seconds - 60)
+        queue.backlogs["main"].wake()
+        waiting, reason = await queue.wait_for(index)
+        assert (waiting, asked(provider)) == (15, 15)
+        clock.run(60)
         queue.backlogs["main"].wake()
         await until_async(lambda: queue.state_of("main") == Healthy())
         assert await queue.wait_for(index) == (0, None)
@@ -239,6 +267,29 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         waiting, reason = await queue.wait_for(index)
         assert (waiting, asked(provider)) == (30, 30)
         assert "minutes" not in str(reason)
+    await index.close()
+
+
+async def test_who_waits_for_vectors_that_do_not_come_is_told(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After so long without one."""
+    provider, seconds = Silent(), shipped("memd.embedding.queue.scheduler.STALLED_S")
+    index = await opened(tmp_path, "main", ["one", "two"])
+    queue, loop = queue_of(provider, cache), asyncio.get_running_loop()
+    working = asyncio.create_task(queue.run())
+    queue.serve(IndexToEmbed("main", index, use_cache=True))
+    await until_async(lambda: provider.is_asked)
+    waiting = asyncio.create_task(queue.wait_for(index))
+    await asyncio.sleep(0.05)
+    time_now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time_now() + seconds / 2)
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    monkeypatch.setattr(loop, "time", lambda: time_now() + seconds)
+    assert await waiting == (2, f"no chunk was embedded in the last {seconds:.0f} s")
+    working.cancel()
+    await asyncio.wait([working])
     await index.close()
 
 
