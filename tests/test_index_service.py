@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import apsw
 import pytest
@@ -24,8 +26,9 @@ from memd.sources.scan import SkipReason
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from tests.between import before_call
+from tests.bounds import shipped
 from tests.indexing.looping import Bench, running
-from tests.wait import until_async, until_told
+from tests.wait import until, until_async, until_told
 
 
 @pytest.fixture
@@ -173,7 +176,18 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It keeps no other note waiting; what is indexed of it stays, which makes answers stale, until it can be read."""
-    monkeypatch.setattr("memd.indexing.run_pass.HELD_S", 0.05)
+    loop, held_s, waits_s = (
+        asyncio.get_running_loop(),
+        shipped("memd.indexing.run_pass.HELD_S"),
+        list[float](),
+    )
+    later = loop.call_later
+
+    def sooner(delay_s: float, *given: Any, **named: Any) -> asyncio.TimerHandle:
+        waits_s.append(delay_s)
+        return later(0.05 if delay_s == held_s else delay_s, *given, **named)
+
+    monkeypatch.setattr(loop, "call_later", sooner)
     bench.write("memory/a.md", "apples")
     await bench.settle()
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -190,7 +204,45 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
         os.close(descriptor)
         signal.signal(signal.SIGIO, before)
     await until_told(lambda: bench.paths("pears"), 10)
+    assert held_s in waits_s
     assert await bench.loop.catch_up()
+
+
+async def test_files_that_do_not_answer_for_so_long_are_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is only slow is none."""
+    seconds = shipped("memd.index_service.BLOCKED_S")
+    for blocked_s, told in (
+        (seconds - 0.1, None),
+        (seconds, f"the files have not answered for {seconds:.0f} s: is a network mount down?"),
+    ):
+        monkeypatch.setattr(bench.parts.recent, "blocked_s", lambda blocked_s=blocked_s: blocked_s)
+        assert bench.loop.health.watcher == told
+
+
+async def test_notes_that_were_just_written_are_followed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so many, the newest; what has stood there for so long was written by a program that is done with it."""
+    just_ns = shipped("memd.indexing.run_pass._JUST_NS")
+    most = shipped("memd.indexing.run_pass._MOST_JUST_CHANGED")
+    followed: list[set[Path]] = []
+    monkeypatch.setattr(
+        bench.parts.backlog, "has_linked", lambda files: followed.append({file for file, _ in files})
+    )
+    first = bench.write("memory/first.md", "apples")
+    changed_ns = first.stat().st_ctime_ns
+    for later_ns, expected in ((just_ns - 1, {first}), (just_ns, set())):
+        with patch("memd.indexing.run_pass.time.time_ns", return_value=changed_ns + later_ns):
+            await bench.settle()
+        assert followed[-1] == expected
+    until(lambda: bench.write("memory/0.md", "pears").stat().st_ctime_ns > changed_ns)
+    for number in range(1, most):
+        bench.write(f"memory/{number}.md", "pears")
+    with patch("memd.indexing.run_pass.time.time_ns", return_value=changed_ns):
+        await bench.settle()
+    assert followed[-1] == {bench.workspace / f"memory/{number}.md" for number in range(most)}
 
 
 def _moved(place: Path) -> None:

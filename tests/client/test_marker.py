@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd_client.marker import REPLY_CHARS, REPLY_KEY, inert, marked, marked_reply, unmarked
+from tests.bounds import shipped
 
 DIGEST = "0123456789abcdef"
 BEGIN, END = f"<memd-recall {DIGEST}>", f"</memd-recall {DIGEST}>"
@@ -100,6 +101,27 @@ def test_a_marked_reply_goes_whole(
 ) -> None:
     """In whatever way it was written and escaped."""
     assert unmarked(f"before [{wrap(write(marked_reply(reply)))}] after") == "before [] after"
+
+
+def test_a_reply_that_was_escaped_so_often_is_known() -> None:
+    """Each level doubles what is to be tried; clients escape once, and what they hand on once more."""
+    levels = shipped("memd_client.marker._LEVELS")
+    for wrap in (in_json, html.escape):
+        text = json.dumps(marked_reply({"results": []}))
+        for level in range(levels + 2):
+            assert (unmarked(text) == "") is (level <= levels)
+            text = wrap(text)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_an_escaped_reply_may_have_so_many_characters(beyond: int) -> None:
+    """One without escapes is not so bounded, and costs less to read."""
+    longest = shipped("memd_client.marker._LONGEST_ESCAPED") + beyond
+    around = len(in_json(json.dumps(marked_reply({"text": ""}))))
+    reply = json.dumps(marked_reply({"text": "x" * (longest - around)}))
+    assert len(in_json(reply)) == longest
+    assert unmarked(reply) == ""
+    assert unmarked(in_json(reply)) == in_json(reply) * beyond
 
 
 @given(TEXTS)

@@ -337,6 +337,7 @@ def _spoiled(arguments: str) -> bytes:
 
 NESTED = "[" * 5_000 + "]" * 5_000
 PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+LONGEST_LINE = shipped("memd_client.mcp.lines.LONGEST_LINE")
 
 
 @pytest.mark.parametrize(
@@ -384,6 +385,22 @@ def test_every_line_is_answered(
             assert ("result" in message) != ("error" in message)
             answered.add(message["id"])
     assert answered == {"last", *ids}
+
+
+@pytest.mark.parametrize(("beyond", "is_taken"), [(0, True), (1, False), (100, False)])
+def test_a_line_may_have_so_many_bytes(
+    serving_nobody: "subprocess.Popen[bytes]", beyond: int, is_taken: bool
+) -> None:
+    """Its end among them; a longer one is refused under its id, and the next one is read."""
+    stdin, stdout = serving_nobody.stdin, serving_nobody.stdout
+    assert stdin is not None
+    assert stdout is not None
+    stdin.write(PING.ljust(LONGEST_LINE - 1 + beyond) + b"\n" + PING.replace(b"7", b"8") + b"\n")
+    stdin.flush()
+    with failing_after(serving_nobody):
+        answers = {message["id"]: message for message in (json.loads(stdout.readline()) for _ in range(2))}
+    assert ("result" in answers[7]) is is_taken
+    assert "result" in answers[8]
 
 
 def test_half_a_character_in_a_question_is_searched_for_without_it(daemon: Daemon) -> None:

@@ -194,6 +194,14 @@ def test_fewer_characters_are_asked_for_until_turns_have_room() -> None:
     assert tool_replies.shorter(line, (), 2_000)[0] > 1_500
 
 
+def test_so_many_characters_are_asked_for_at_least() -> None:
+    """The daemon gives no fewer; where there is no room for them, nothing is asked for again."""
+    turns = Note(path="sessions/codex/a.jsonl", text="word " * 4_000, start_line=7, end_line=7)
+    asked = [chars for most in range(100, 1_000) for chars in tool_replies.shorter(turns, (), most)]
+    least = shipped("memd_client.tool_replies._LEAST_EXCERPT")
+    assert min(asked) == least == shipped("memd.server.requests.get.LEAST_CHARS")
+
+
 def test_where_nothing_is_said_nothing_is_asked_for_again() -> None:
     """However long the name of the transcript is."""
     silent = Note(path=f"sessions/paths/{'a' * 3_000}.jsonl", start_line=7)

@@ -11,6 +11,7 @@ from hypothesis import settings
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, is_random
+from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
 
@@ -46,6 +47,17 @@ def test_a_token_goes_from_every_surrounding(row: TokenFormat) -> None:
             if secret in redacted or secret[-12:] in redacted:
                 left.append(f"{name}: {text} -> {redacted}")
     assert left == []
+
+
+def test_the_shortest_token_goes() -> None:
+    """Fewer signs together are not looked at for tokens, so that no format has fewer."""
+    least = shipped("memd.redact.rule.LEAST_RUN")
+    shortest = min(len(_value(row, random.Random(number))) for row in TOKEN_FORMATS for number in range(20))
+    assert shortest >= least
+    token = "xoxb-123456789"
+    assert len(token) == least
+    for text in (token, f"a {token} b", f'{{"key":"{token}"}}', f"别的{token}"):
+        assert _REDACTOR.redact(text).text == text.replace(token, "[REDACTED:slack-token]")
 
 
 def test_a_row_says_where_it_is_from() -> None:

@@ -2,9 +2,11 @@
 
 import sys
 
+import apsw
 import pytest
 
-from memd.store.integrity import try_engine
+from memd.store.integrity import faults, try_engine
+from tests.bounds import shipped
 
 
 def test_what_is_installed_here_works() -> None:
@@ -22,3 +24,20 @@ def test_a_missing_extension_is_a_fault_of_vectors_alone(monkeypatch: pytest.Mon
     assert tried.keywords is None
     assert tried.vec is None
     assert "sqlite-vec does not load" in str(tried.vectors)
+
+
+@pytest.mark.parametrize("schema", ["index", "embeddings"])
+def test_of_many_faults_the_first_are_told(schema: str) -> None:
+    """Each would be a line of an answer, and one is reason enough to build the file anew."""
+    most = shipped("memd.store.integrity._MOST_FAULTS")
+    empty = apsw.Connection(":memory:")
+    empty.pragma("user_version", 1)
+    told = faults(empty, schema)
+    there = apsw.Connection(":memory:")
+    there.pragma("user_version", 1)
+    for line in told:
+        assert line.startswith("no such table or index: ")
+        there.execute(f"CREATE TABLE {line.rpartition(' ')[2]} (x)")
+    others = faults(there, schema)
+    assert not set(told) & set(others)
+    assert len(told) == min(most, len(told) + len(others))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from memd.store import database_files, recovery
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from tests.bounds import shipped
 from tests.faults.vfs import Act, Operation, Read, Sync, between
 
 SPACE = ("hashing", "words", "1")
@@ -184,3 +186,49 @@ async def test_a_log_stays_short_though_somebody_always_reads(
         await asyncio.gather(*readers)
     assert reads > 10
     assert longest < 4120 * 50 * databases.LONG_LOG * 3
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_readers_are_waited_for_the_longer_the_log_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Twice as long for each time that it has the length at which they give way; then the write ends all the same."""
+    monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 20)
+    reading, is_over = threading.Barrier(databases.READERS + 1), threading.Event()
+
+    def hold(connection: apsw.Connection) -> None:
+        connection.execute("SELECT count(*) FROM cache").fetchall()
+        reading.wait(60)
+        is_over.wait(60)
+
+    async with opened(tmp_path / "e.sqlite") as (database, _):
+        readers = [asyncio.create_task(database.read(hold)) for _ in range(databases.READERS)]
+        await asyncio.to_thread(reading.wait, 60)
+        began = time.monotonic()
+        try:
+            await database.write(fill, times * databases.LONG_LOG * 20)
+        finally:
+            took_s = time.monotonic() - began
+            is_over.set()
+        await asyncio.gather(*readers)
+    assert took_s >= shipped("memd.store.database.ASIDE_S") * 2**times
+
+
+async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:
+    """It is waited for as long as no search notices, and other writers for as long as before."""
+    file = tmp_path / "e.sqlite"
+    async with opened(file) as (database, _):
+        await database.write(fill, 10)
+        reader = apsw.Connection(str(file))
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM cache").fetchall()
+        began = time.monotonic()
+        assert not await database.empty_log()
+        took_s = time.monotonic() - began
+        reader.execute("COMMIT")
+        assert await database.empty_log()
+        reader.close()
+        patience_ms = await database.write(lambda writer: writer.pragma("busy_timeout"))
+    assert shipped("memd.store.database.EMPTYING_MS") / 1000 <= took_s
+    assert took_s < databases.BUSY_TIMEOUT_MS / 1000
+    assert patience_ms == databases.BUSY_TIMEOUT_MS

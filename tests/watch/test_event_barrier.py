@@ -1,11 +1,14 @@
 """Whether what the system told has been passed on."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from memd.watch.event_barrier import EventBarrier
+from memd.watch.event_barrier import EventBarrier, UnwatchedNames
+from memd.watch.events import EventBatch, Feed
 from tests.bounds import shipped
 from tests.wait import until_async
 
@@ -190,3 +193,22 @@ async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
     backlog, _ = watching()
     backlog.has_linked(frozenset((Path(f"/w/{number}.md"), number) for number in range(MOST_LINKED + 1)))
     assert len(backlog.to_follow) == MOST_LINKED
+
+
+class Followed:
+    """A feed that watches whatever it is to."""
+
+    async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
+        return frozenset(files)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+async def test_of_files_that_came_the_last_ones_are_watched_again(beyond: int) -> None:
+    """So many: a program that writes on under a name that is gone does so soon."""
+    most = shipped("memd.watch.event_barrier._MOST_BEGUN")
+    first, later = "/w/first.md", frozenset(f"/w/{number}.md" for number in range(most - 1 + beyond))
+    names, feed = UnwatchedNames(EventBarrier()), cast("Feed", Followed())
+    for came in (frozenset({first}), later):
+        assert not await names.follow(feed, EventBatch(begun=came), frozenset(map(Path, came)))
+    expected = later if beyond else later | {first}
+    assert await names.follow_again(feed) == frozenset(map(Path, expected))
