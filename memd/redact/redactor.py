@@ -28,7 +28,7 @@ from memd.redact.normalise import base64_texts, decoded, folded
 from memd.redact.rule import Rule, Runs, Span, TokenAnchors, runs_of
 from memd.redact.user_rules import custom
 
-VERSION = 4
+VERSION = 5
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -120,6 +120,11 @@ def explained(find: SecretSpan) -> tuple[str, str]:
         return "table", "a cell of a column that is named like a secret"
     if find.kind == "private-key":
         return "private-key-middle", "lines of base64 and nothing else, as keys have them"
+    if find.kind.endswith("-key"):
+        return (
+            "vendor-word",
+            f"the form that the keys of {find.kind.removesuffix('-key')} have, and the name beside it",
+        )
     return find.kind, "a number of a kind in redact.kinds"
 
 
@@ -233,6 +238,8 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
     """
     for anchor, places in _TOKEN_ANCHORS.places(runs).items():
         yield from _around(places, _IN_TOKENS[anchor], text)
+    for (start, end), kind in token_formats.keys_beside_vendors(text, runs):
+        yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))

@@ -1,18 +1,19 @@
-"""Tokens that their own form gives away: the rows of token_formats.toml, and how one is found."""
+"""Tokens that their form gives away (token_formats.toml), and those that need their vendor beside them (vendor_words.toml)."""
 
 import math
 import re
 import string
 import tomllib
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 
 import msgspec
 
-from memd.redact.rule import WORD, Rule, Span, stem
+from memd.redact.rule import WORD, Rule, Runs, Span, stem
 
 _LETTERS = string.ascii_letters + string.digits
 _SIGNS: Mapping[str, str] = {
@@ -82,15 +83,132 @@ def is_random(text: str, entropy: float) -> bool:
     return bits >= entropy and not counts.keys().isdisjoint(string.digits)
 
 
-def _read() -> tuple[TokenFormat, ...]:
-    written = resources.files(__package__).joinpath("token_formats.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(written)["formats"], tuple[TokenFormat, ...])
+def _read(name: str) -> object:
+    return tomllib.loads(resources.files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
 
 
-TOKEN_FORMATS = _read()
+TOKEN_FORMATS = msgspec.convert(_read("token_formats"), dict[str, tuple[TokenFormat, ...]])["formats"]
 
 RULES = tuple(
     Rule(row.kind, row.kind, row.anchors, row.find, in_token=True, at_edge=row.edge and not row.before)
     for row in TOKEN_FORMATS
 )
 """One of each row."""
+
+
+class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of the table of keys that only the name of their vendor tells; its head says what the columns are."""
+
+    shape: str
+    source: str
+    vendors: str
+    looked_up: date | None = None
+
+
+def vendor_forms() -> tuple[VendorForm, ...]:
+    """The rows of that table."""
+    return msgspec.convert(_read("vendor_words"), dict[str, tuple[VendorForm, ...]])["vendors"]
+
+
+@cache
+def _forms_of() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    """What the keys of each vendor are like; read when a text first has something like a key beside a word for one."""
+    found: dict[str, tuple[re.Pattern[str], ...]] = {}
+    for row in vendor_forms():
+        for vendor in row.vendors.split():
+            found[vendor] = (*found.get(vendor, ()), _compiled(row.shape))
+    return found
+
+
+_VALUE = re.compile(
+    r"(?<![\w+/.~%-])(?=[A-Za-z_-]{0,128}[0-9])[A-Za-z0-9][\w-]{15,127}(?![\w+/~-])", re.ASCII
+)
+_VALUE_ENTROPY = 2.5  # bits a sign; less is a number, or zeros
+_BESIDE_CHARS = 120  # before a key: the vendor stands there, and what says that it is a key
+_BEHIND_CHARS = 60
+# What is said before has ended there.
+_ENDS = re.compile(r"[\n;。；！？]|[.!?]\s")
+_MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+_IS_KEY = re.compile(
+    r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
+    r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
+    r"|schlüssel|clave|(?<![a-z])clé|chiave|chave|sleutel|klucz|anahtar|ключ|токен|مفتاح|رمز|khóa|キー|トークン|키(?![가-힣]{2})|토큰"
+)
+_OTHER_KEY = re.compile(
+    r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh)[ _-]?keys?\Z",
+    re.IGNORECASE,
+)
+# Between what says that it is a key and the key: whose it is, and no word of something else.
+_BETWEEN = re.compile(
+    r"[\s\"'`*_:=>|(\[{,、：＝「“‘（-]*+(?:[A-Za-z0-9]{1,24}[\s\"'`*_:=>(-]{1,8}){0,3}[\s\"'`*_:=>|(\[{：＝「“‘（是为-]{0,12}"
+)
+_NOT_A_KEY = re.compile(
+    r"(?<![A-Za-z])(?:ids?|hash|commit|sha[0-9]*|md5|digest|checksum|etag|revision|version|request|trace|span|uuid|guid|at|by|in|on|from|since|see|run|job|build|name|fingerprint|md5sum|limit|count)[\s\"'`*_:=>#(\[-]{0,12}\Z",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
+_SAID_OF_IT = re.compile(r"[\"'`*_)\]]{0,4}[ \t]{0,4}(?:(?:is|as|for|was)[ ]|[(—–=-]|是|就是|,[ ])")
+
+
+def keys_beside_vendors(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
+    """Each key of a form that a vendor's have, with the vendor and a word for a key beside it, and its kind.
+
+    Args:
+        text: The text.
+        runs: Those of the parts of it that are looked through.
+    """
+    for value in _VALUE.finditer(runs.text):
+        at = runs.place(value.start())
+        if _VALUE.match(text, at) is None:  # the end of something longer
+            continue
+        vendor = _vendor_of(text, at, value[0])
+        if vendor is not None:
+            yield (at, at + len(value[0])), f"{vendor}-key"
+
+
+def _vendor_of(text: str, at: int, said: str) -> str | None:
+    """Whose key stands at a place of a text; None where no vendor of such keys is named beside it, or it is no key."""
+    beside = text[max(0, at - _BESIDE_CHARS) : at]
+    key = _last(_IS_KEY, beside.lower())
+    if key is not None and _leads_to(beside, key.end()):
+        ended = _last(_ENDS, beside[: key.start()])
+        beside = beside[ended.end() if ended else 0 :]
+    else:
+        end = at + len(said)
+        if _SAID_OF_IT.match(text, end) is None:
+            return None
+        beside = _clause(text, end)
+        if _IS_KEY.search(beside.lower()) is None:
+            return None
+    if not is_random(said, _VALUE_ENTROPY):
+        return None
+    parts = [part.lower() for part in _PART.findall(_VALUE.sub(" ", _MARK.sub(" ", beside)))]
+    named = {
+        *parts,
+        *map("".join, pairwise(parts)),
+        *map("".join, zip(parts, parts[1:], parts[2:], strict=False)),
+    }
+    forms = _forms_of()
+    named &= forms.keys()
+    return min((name for name in named if any(form.fullmatch(said) for form in forms[name])), default=None)
+
+
+def _leads_to(beside: str, end: int) -> bool:
+    """Whether what says that something is a key says it of what comes next, and not of the id, say, of what has one."""
+    return (
+        _BETWEEN.fullmatch(beside, end) is not None
+        and _NOT_A_KEY.search(beside, end) is None
+        and _OTHER_KEY.search(beside, 0, end) is None
+    )
+
+
+def _clause(text: str, at: int) -> str:
+    """What goes on at a place of a text, up to where the sentence or the line ends."""
+    behind = text[at : at + _BEHIND_CHARS]
+    ending = _ENDS.search(behind)
+    return behind if ending is None else behind[: ending.start()]
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = deque(pattern.finditer(text), maxlen=1)
+    return found[0] if found else None

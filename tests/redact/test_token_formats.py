@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
-from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, is_random
+from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, VendorForm, is_random, vendor_forms
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
@@ -116,3 +116,79 @@ def test_the_digest_of_a_file_stays(label: str) -> None:
                 )
                 text = f"memd/a_file.py,{label}{digest},14949"
                 assert _REDACTOR.redact(text).text == text
+
+
+def _key(form: VendorForm, rng: random.Random) -> str:
+    """A key of a form, neither a number nor made of few signs."""
+    while True:
+        text = drawn(form.shape, rng)
+        if is_random(text, 3.0) and text[0] not in "-_" and text[-1] not in "-_":
+            return text
+
+
+_BESIDE = (
+    "use my ¤ admin key § for the search",
+    "the ¤ token for staging is § and it works",
+    "¤_API_SECRET=§",
+    '{"¤AccessToken": "§", "on": true}',
+    "| ¤ key | `§` |",
+    "§ is our ¤ api key",
+    "the ¤ key:\n§\nit is new",
+    "我的 ¤ 密钥是 § 别外传",
+    "¤的令牌：§。",
+    "mi clave de ¤: §",
+    "ключ ¤: §",
+)
+
+
+@pytest.mark.parametrize("form", vendor_forms(), ids=lambda form: f"{form.shape}-{form.source}")
+def test_a_key_goes_beside_its_vendor_and_a_word_for_it(form: VendorForm) -> None:
+    """However the two are written; the next line stays."""
+    for vendor in form.vendors.split():
+        rng = random.Random(vendor + form.shape)
+        for around in _BESIDE:
+            key = _key(form, rng)
+            text = around.replace("¤", rng.choice([vendor, vendor.title(), vendor.upper()])).replace("§", key)
+            assert key not in _REDACTOR.redact(text).text, text
+
+
+@pytest.mark.parametrize("form", vendor_forms(), ids=lambda form: f"{form.shape}-{form.source}")
+def test_what_is_like_a_key_stays_beside_its_vendor(form: VendorForm) -> None:
+    """Where nothing says that it is one, or says that it is something else."""
+    for vendor in form.vendors.split():
+        rng = random.Random(vendor)
+        for around in (
+            "¤ built § last night",
+            "the ¤ request id is §",
+            "rotated the ¤ token in §",
+            "¤ cache keys are old. Build §",
+            "the ¤ key is in the vault\ncommit §",
+        ):
+            text = around.replace("¤", vendor).replace("§", _key(form, rng).lower())
+            assert _REDACTOR.redact(text).text == text
+
+
+def test_the_vendor_of_a_key_stands_near_it() -> None:
+    """So many signs before it at most, or behind it; written as one word or as several."""
+    key = "3f9a1c77b2caa2109e4d80bc3f1d6e75"
+    before = shipped("memd.redact.token_formats._BESIDE_CHARS")
+    behind = shipped("memd.redact.token_formats._BEHIND_CHARS")
+    for far in (0, 1):
+        text = f"datadog{'-' * (before + far - len('datadog key for '))} key for {key}"
+        assert (key in _REDACTOR.redact(text).text) is bool(far)
+        text = f"{key} is the key of{'-' * (behind + far - len(' is the key of' + 'datadog'))}datadog"
+        assert (key in _REDACTOR.redact(text).text) is bool(far)
+    for vendor in ("drone ci", "Drone-CI", "DRONE_CI", "droneCI", "DroneCi"):
+        assert key not in _REDACTOR.redact(f"my {vendor} token for staging {key}").text
+
+
+def test_a_row_of_vendors_says_where_it_is_from() -> None:
+    """Each vendor once in it, and as it is looked up."""
+    rows = vendor_forms()
+    assert sum(len(row.vendors.split()) for row in rows) > 500
+    for row in rows:
+        vendors = row.vendors.split()
+        assert len(set(vendors)) == len(vendors), row
+        assert all(re.fullmatch("[a-z0-9]{2,36}", vendor) for vendor in vendors), row
+        assert row.source in _SOURCES, row
+        assert (row.looked_up is None) == (row.source == "vendor"), row
