@@ -473,5 +473,8 @@ def _judged(
 
 _NAME_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
-RULES = tuple(Rule(f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word)) for word in WORDS)
+RULES = tuple(
+    Rule(f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word), skips_prose=True)
+    for word in WORDS
+)
 """One rule a word."""

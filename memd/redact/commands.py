@@ -293,8 +293,8 @@ RULES = (
     Rule("netrc", "password", ("login",), _netrc),
     Rule("sql-user", "password", ("identified",), _sql),
     Rule("pgpass", "password", (":5432:", ":6432:", ":*:"), _secret_of(_PGPASS)),
-    Rule("piped", "password", ("pass", " -", "token"), _piped),
-    Rule("server-auth", "password", ("auth",), _told_server),
+    Rule("piped", "password", ("pass", " -", "token"), _piped, skips_prose=True),
+    Rule("server-auth", "password", ("auth",), _told_server, skips_prose=True),
     Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
     Rule("server-login", "password", ("login",), _secret_of(_IMAP)),
     Rule("windows-flag", "password", ("/p",), _of_windows),
@@ -306,6 +306,7 @@ RULES = (
             r"""pass(?:(?<=[ "'=]pass):|(?:(?<=storepass)|(?<=keypass))[ ]|(?:(?<=htpass)wd)[ ]-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ ]\S{1,120}[ ]\S{1,60}[ ]
             |(?:word)?[-_](?:command|cmd)[ =]["']?echo[ ](?:-n[ ])?)"""
         ),
+        skips_prose=True,
     ),
     Rule(
         "pass-directive",
@@ -315,12 +316,14 @@ RULES = (
             r"pass(?:(?:(?<=requirepass)|(?<=auth_pass))|(?<=vncpass)wd[ ]<<<|(?<=change_pass)word[ ]\S{1,60}|(?<=wpa_pass)phrase[ ]\S{1,60})[ ]",
             strong=True,
         ),
+        skips_prose=True,
     ),
     Rule(
         "configured-auth",
         "password",
         ("auth",),
         _behind(r"(?:(?<=master)auth|(?<=_)authtoken|(?<=-)authtoken)[ ]", strong=True),
+        skips_prose=True,
     ),
     Rule(
         "added-user",
@@ -341,11 +344,17 @@ RULES = (
         ("login",),
         _behind(r"(?:(?<=vault[ ])|(?<=wandb[ ])|(?<=railway[ ]))login[ ]", strong=True),
     ),
-    Rule("here-token", "token", ("token",), _behind(r"(?<=--with-)token[ ]<<<[ ]?", strong=True)),
-    Rule("iwconfig-key", "password", ("key",), _behind(r"key[ ](?:s:)", strong=True)),
-    Rule("login-call", "password", ("auth", "login", "cred"), _given(_LOGIN)),
-    Rule("connection-call", "password", ("connect",), _given(_CONNECTS)),
-    Rule("signing-call", "secret", ("jwt", "hmac"), _given(_SIGNS, random=True)),
+    Rule(
+        "here-token",
+        "token",
+        ("token",),
+        _behind(r"(?<=--with-)token[ ]<<<[ ]?", strong=True),
+        skips_prose=True,
+    ),
+    Rule("iwconfig-key", "password", ("key",), _behind(r"key[ ](?:s:)", strong=True), skips_prose=True),
+    Rule("login-call", "password", ("auth", "login", "cred"), _given(_LOGIN), skips_prose=True),
+    Rule("connection-call", "password", ("connect",), _given(_CONNECTS), skips_prose=True),
+    Rule("signing-call", "secret", ("jwt", "hmac"), _given(_SIGNS, random=True), skips_prose=True),
     Rule("secure-string", "password", ("convertto-",), _given(_SECURE)),
 )
 """Each kind of place on a command line, and of call."""

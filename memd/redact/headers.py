@@ -95,7 +95,7 @@ def _cookie(text: str, at: int) -> Span | None:
 
 
 RULES = (
-    Rule("authorization", "authorization", ("authorization",), _authorization),
+    Rule("authorization", "authorization", ("authorization",), _authorization, skips_prose=True),
     Rule("bearer", "authorization", ("bearer",), _bearer),
     # The name and the password, in base64; the words "basic understanding" have no digit and no sign of the end.
     Rule(
@@ -106,6 +106,6 @@ RULES = (
             r"(?<![A-Za-z])(?i:basic)[ ](?P<secret>(?=[A-Za-z+/]{0,60}[0-9=])(?=[a-z0-9+/=]{0,60}[A-Z])[A-Za-z0-9+/]{8,}={0,2})"
         ),
     ),
-    Rule("cookie", "cookie", ("cookie", "-b "), _cookie),
+    Rule("cookie", "cookie", ("cookie", "-b "), _cookie, skips_prose=True),
 )
 """Each header, and the schemes of Authorization where they stand alone."""

@@ -251,12 +251,11 @@ def _worded(text: str, at: int) -> Span | None:
 
 def _told_before(text: str, at: int) -> Span | None:
     """The word that is then said to be the password."""
+    is_said = text.endswith(_SAID_AFTER, max(0, at - 100), at)
+    if not is_said and text.find(" is ", max(0, at - 50), at) < 0:
+        return None
     left = text[max(0, at - 100) : at]
-    after = (
-        next((phrase for phrase in _SAID_AFTER if left.endswith(phrase)), None)
-        if left.endswith(_SAID_AFTER)
-        else None
-    )
+    after = next((phrase for phrase in _SAID_AFTER if left.endswith(phrase)), None) if is_said else None
     name = _WORD.match(text, at)
     if after is None and name is not None and " is " in left[-50:] and _OF_NOBODY.match(text, name.end()):
         said_of = _SAID_OF.search(left[-60:])
@@ -295,7 +294,8 @@ _CODE_TO = re.compile(
 def _code_before(text: str, at: int) -> Span | None:
     """A number that is then said to be a code."""
     left = max(0, at - 90)
-    match = _CODE_BEFORE.search(text[left:at]) if text[at - 1 : at] == " " else None
+    is_said = text[at - 1 : at] == " " and text[left:at].lower().find(" is your ") >= 0
+    match = _CODE_BEFORE.search(text[left:at]) if is_said else None
     return None if match is None else (left + match.start("secret"), left + match.end("secret"))
 
 
@@ -318,30 +318,29 @@ def _matched(pattern: re.Pattern[str]) -> Find:
 
 
 RULES = (
-    Rule("password-said", "password", ("pass", "pw"), _said(_WORDS["password"], "password")),
-    Rule("pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True)),
-    Rule("password-told-before", "password", ("pass",), _told_before),
-    Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token")),
-    Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False)),
-    Rule("pin-said", "code", ("pin",), _matched(_PIN)),
     Rule(
-        "code-said",
-        "code",
-        ("code",),
-        _matched(_CODE),
+        "password-said", "password", ("pass", "pw"), _said(_WORDS["password"], "password"), skips_prose=True
     ),
+    Rule(
+        "pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True), skips_prose=True
+    ),
+    Rule("password-told-before", "password", ("pass",), _told_before),
+    Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
+    Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),
+    Rule("pin-said", "code", ("pin",), _matched(_PIN), skips_prose=True),
+    Rule("code-said", "code", ("code",), _matched(_CODE), skips_prose=True),
     Rule("code-told-before", "code", ("code",), _code_before),
-    Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO)),
-    Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password")),
-    Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key")),
-    Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY)),
-    Rule("otp-said", "code", ("otp",), _matched(_OTP)),
-    Rule("password-changed", "password", ("pass",), _changed),
-    Rule("password-answered", "password", ("pass",), _answered),
-    Rule("passphrase-worded", "password", ("pass",), _worded),
+    Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO), skips_prose=True),
+    Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password"), skips_prose=True),
+    Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key"), skips_prose=True),
+    Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY), skips_prose=True),
+    Rule("otp-said", "code", ("otp",), _matched(_OTP), skips_prose=True),
+    Rule("password-changed", "password", ("pass",), _changed, skips_prose=True),
+    Rule("password-answered", "password", ("pass",), _answered, skips_prose=True),
+    Rule("passphrase-worded", "password", ("pass",), _worded, skips_prose=True),
     Rule("login-paired", "password", ("login", "cred", "wifi", "wi-fi"), _paired),
     Rule("user-paired", "password", ("root/", "admin/"), _user),
     Rule("mail-paired", "password", ("@",), _with_mail),
-    Rule("password-short", "password", ("pass", "pw"), _short),
+    Rule("password-short", "password", ("pass", "pw"), _short, skips_prose=True),
 )
 """What is said of passwords, tokens and keys, in English."""

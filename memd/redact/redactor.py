@@ -25,7 +25,7 @@ from memd.redact import (
     urls,
 )
 from memd.redact.normalise import base64_texts, decoded, folded
-from memd.redact.rule import Rule, Runs, Span, TokenAnchors, runs_of
+from memd.redact.rule import GOES_ON, Rule, Runs, Span, TokenAnchors, runs_of
 from memd.redact.user_rules import custom
 
 VERSION = 5
@@ -81,6 +81,23 @@ _TOKEN_ANCHORS = TokenAnchors(
 )
 _ANYWHERE = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if anchor.isascii()}
 _FOREIGN = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if not anchor.isascii()}
+
+
+class _Divided(msgspec.Struct, frozen=True):
+    """The rules of an anchor, by whether they find something at a word of a sentence that goes on."""
+
+    anywhere: Ranked
+    not_in_prose: Ranked
+
+
+_APART_FROM_PROSE = {
+    anchor: _Divided(
+        tuple((rank, rule) for rank, rule in rules if not rule.skips_prose),
+        tuple((rank, rule) for rank, rule in rules if rule.skips_prose),
+    )
+    for anchor, rules in _ANYWHERE.items()
+    if any(rule.skips_prose for _, rule in rules)
+}
 # All of them at once: none is a part of another, and most texts have none of their letters.
 _A_FOREIGN = re.compile("|".join(map(re.escape, _FOREIGN)))
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
@@ -248,7 +265,14 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         if rules[0][0] < len(private_keys.RULES):
             yield from _around(places, rules, text)
         else:
-            yield from _around(_within(places, near), rules, text)
+            inside = _within(places, near)
+            apart = _APART_FROM_PROSE.get(anchor)
+            if apart is None:
+                yield from _around(inside, rules, text)
+            else:
+                yield from _around(inside, apart.anywhere, text)
+                telling = [at for at in inside if GOES_ON.match(text, at) is None]
+                yield from _around(telling, apart.not_in_prose, text)
         if anchor in tables.ANCHORS:
             named += places
     if named:
@@ -262,9 +286,8 @@ def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
     # What marks say is no anchor.
     if "[redacted:" in lowered:
         lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
-    for anchor, rules in _ANYWHERE.items():
-        if anchor in lowered:
-            yield anchor, rules, _places(anchor, lowered)
+    for anchor in [anchor for anchor in _ANYWHERE if anchor in lowered]:
+        yield anchor, _ANYWHERE[anchor], _places(anchor, lowered)
     if not text.isascii():
         foreign: dict[str, list[int]] = {}
         for match in _A_FOREIGN.finditer(lowered):
@@ -312,16 +335,20 @@ def _within(places: list[int], near: Sequence[Span]) -> list[int]:
     return within
 
 
-def _around(places: Sequence[int], rules: Ranked, text: str) -> Iterator[SecretSpan]:
+def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]:
     """What some rules find at the places of an anchor that they share."""
+    found: list[SecretSpan] = []
+    if not places:
+        return found
     for rank, rule in rules:
         after, find = 0, rule.find
         for at in places:
             if at >= after:
                 span = find(text, at)
                 if span is not None:
-                    yield SecretSpan(span[0], span[1], rule.kind, rank)
+                    found.append(SecretSpan(span[0], span[1], rule.kind, rank))
                     after = span[1]
+    return found
 
 
 def _lowered(text: str) -> str:

@@ -30,7 +30,15 @@ class Rule(msgspec.Struct, frozen=True):
     # is here. False: it stands anywhere, in small or capital letters, and is given here in small ones.
     in_token: bool = False
     at_edge: bool = False  # True: no letter and no digit stands before it
+    skips_prose: bool = False  # True: it finds nothing at a word of a sentence that GOES_ON matches
 
+
+GOES_ON = re.compile(
+    r"(?<![^ \n])[a-z]{1,40}+(?:[ ](?!(?:is|are|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated"
+    r"|switched|for|to|of|or|on|at|in|from|string|str|value|content|default|code|number|below|here|follows)\b)[a-z]{1,20}+"
+    r"(?=[ \n]|[,.;?!)](?:\s|\Z)|\Z)|[).;!](?=\s|\Z))"
+)
+"""A word with what follows it, where a sentence goes on or ends without saying anything of it: most words do so."""
 
 LEAST_RUN = 14
 """So many signs of a token stand together at least, the anchor among them."""

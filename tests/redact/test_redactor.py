@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memd.config.settings import Redact, UserRule
 from memd.redact.redactor import RULES, Redactor, rules_key
+from memd.redact.rule import GOES_ON, Rule
 from tests.redact import innocent
 from tests.redact.corpus import samples
 
@@ -360,3 +361,41 @@ def _calls(text: str, search: Callable[[str], object] = _REDACTOR.redact) -> int
     finally:
         sys.setprofile(before)
     return count
+
+
+_ENDINGS = ("", "s", "word", "wd", "code", "phrase", "ed", "ing", "entials", "ization", "ion")
+_NEXT = (
+    "is", "to", "for", "from", "of", "the", "my", "value", "below", "code", "are", "plain", "login", "works", "hunter", "and", "with",
+    "sunshine", "qwerty", "abc", "then", "token", "password", "not", "here", "tomorrow",
+)  # fmt: skip
+_AFTER = (
+    "", " ", "\n", ", ", ". ", "! ", "? ", "; ", ") ", ": ", " is hunter2", " hunter2x", "\nhunter2Xy", "\n\nhunter2Xy", " = hunter2", ": Xy12345678",
+    ' "hunter2"', "\n| a | b |", ".\nhunter2Xy", " to hunter2", " (hunter2)", " / hunter2", '("a", "hunter2!")', "\n  hunter2Xy9\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.skips_prose], ids=lambda rule: rule.name)
+def test_a_rule_that_skips_prose_finds_nothing_there(rule: Rule) -> None:
+    """Its places in sentences that go on are left out before it is asked."""
+    left_out = 0
+    for anchor in rule.anchors:
+        for before in ("", "the ", "my api ", "x\n", "recovery ", "A1b2c3 is the "):
+            for ending in _ENDINGS:
+                for following in ("", *(f" {word}" for word in _NEXT)):
+                    for after in _AFTER:
+                        text = f"{before}{anchor}{ending}{following}{after}"
+                        if GOES_ON.match(text, len(before)) is not None:
+                            left_out += 1
+                            assert rule.find(text, len(before)) is None, text
+    assert left_out > 1000 or not rule.anchors[0].isalpha()
+
+
+@given(st.sampled_from([rule for rule in RULES if rule.skips_prose]), st.data())
+def test_a_rule_that_skips_prose_finds_nothing_in_any_text(rule: Rule, data: st.DataObject) -> None:
+    """Whatever stands around the word."""
+    signs = st.text("ab1 .,:='\"!?)(\n-_A", max_size=12)
+    before, ending, after = data.draw(signs), data.draw(st.sampled_from(_ENDINGS)), data.draw(signs)
+    word = data.draw(st.sampled_from(["", *(f" {word}" for word in _NEXT)]))
+    text = f"{before} {data.draw(st.sampled_from(rule.anchors))}{ending}{word}{after}"
+    if GOES_ON.match(text, len(before) + 1) is not None:
+        assert rule.find(text, len(before) + 1) is None
