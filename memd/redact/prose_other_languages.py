@@ -2,6 +2,10 @@
 
 import re
 import string
+import tomllib
+from importlib import resources
+
+import msgspec
 
 from memd.redact import secret_values
 from memd.redact.rule import Find, Rule, Span, stem
@@ -133,43 +137,113 @@ def _told_before(text: str, at: int) -> Span | None:
     return left + match.start("secret"), left + match.end("secret")
 
 
-# What a password is called elsewhere: as it is said, in small letters. English and Chinese have rules of their own.
-_ABROAD_LABELS = (
-    "kennwort", "passwort", "zugangscode", "schlüsselwort",  # German
-    "contraseña", "clave de",  # Spanish
-    "mot de passe", "code d'accès",  # French
-    "parola d'ordine", "parola chiave", "codice di accesso", "la password",  # Italian
-    "senha", "palavra-passe",  # Portuguese
-    "wachtwoord", "toegangscode",  # Dutch
-    "hasło", "haslo",  # Polish
-    "şifre", "sifre", "parola",  # Turkish
-    "парол", "код доступа",  # Russian
-    "كلمة المرور", "كلمة السر", "الرقم السري",  # Arabic
-    "mật khẩu", "mat khau",  # Vietnamese
-    "パスワード", "ﾊﾟｽﾜｰﾄﾞ", "暗証番号", "認証コード", "パスコード",  # Japanese
-    "비밀번호", "암호", "패스워드",  # Korean
-)  # fmt: skip
-# An anchor has no other in it.
-_ABROAD_ANCHORS = tuple(
-    label for label in _ABROAD_LABELS if not any(other in label for other in _ABROAD_LABELS if other != label)
+class _CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    anchor: str
+    before: str = ""
+    after: str | None = None
+
+
+class _Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What secrets are called elsewhere; the head of labels.toml says what is where."""
+
+    passwords: tuple[str, ...]
+    ambiguous_passwords: tuple[str, ...]
+    codes: tuple[_CodeLabel, ...]
+
+
+_LABELS = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), _Labels
 )
-_ABROAD = re.compile(
-    rf"(?:{'|'.join(sorted(map(re.escape, _ABROAD_LABELS), key=len, reverse=True))})\w{{0,3}}[\"'`*_]{{0,3}}"
-    r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
-    r"(?:[ \u3000]?[:：=＝][ \u3000]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|это|là|هي|هو)[ ]|(?<=[^\x00-\x7f])[ ](?:[-–—][ ]|(?=\S{0,30}[A-Z])(?=\S{0,30}[a-z])(?=\S{0,30}[0-9]))|[ ]?(?:는|은|이|가|は|が)[ ]?)"
-    r"(?P<open>[\"'`“„«「]{0,3})(?P<secret>[!-~]{4,64}?)(?=[\"'`”“»」]|です|입|예요|이에요|[。、，,;]|[.!?]?(?:\s|\Z))",
-    re.IGNORECASE,
+# The ending of the word, what it is of, and what says that its value comes: a sign, a verb, or a particle.
+_ENDING = r"\w{0,4}[\"'`*_)]{0,3}"
+_OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
+_COMES = (
+    r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
+    r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو)[ ]{1,2}"
+    r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ][-–—][ ])"
+)
+_OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
+_CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
+
+
+def _any_of(labels: tuple[str, ...]) -> str:
+    return "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
+
+
+def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of which no other is a part."""
+    return tuple(label for label in labels if not any(other in label for other in labels if other != label))
+
+
+def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}{_COMES}|(?P<bare>[ ]{{1,2}}))"
+        rf"{_OPEN}(?P<secret>{value}){_CLOSE}",
+        re.IGNORECASE,
+    )
+
+
+def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
+    """Finds the password behind what it is called.
+
+    Args:
+        labels: What it is called.
+        strict: They mean other things, too.
+    """
+    pattern = _behind_label(labels, "[!-~]{4,64}?")
+
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        if match is None or secret_values.is_reference(match["secret"]):
+            return None
+        said = match["secret"]
+        if strict or match["bare"] is not None:
+            return match.span("secret") if _is_made_up(said) else None
+        if secret_values.is_strong(said) or (said.isdecimal() and len(said) >= 6):
+            return match.span("secret")
+        return match.span("secret") if match["open"] and any(map(str.isdigit, said)) else None
+
+    return find
+
+
+def _is_made_up(text: str) -> bool:
+    """Whether a text is no word and no name of something: capitals, small letters and digits, or a sign among them."""
+    return secret_values.is_strong(text) and (has_both_cases(text) or _SIGN.search(text) is not None)
+
+
+_SIGN = re.compile(r"[!@#$%^&*+=?~_-]")
+
+
+_CODE_BEHIND = re.compile(
+    rf"{_ENDING}(?:{_OF_IT}{_COMES}|[ ]|(?<=:)[ ]{{0,4}})?{_OPEN}"
+    r"(?P<secret>(?:[A-Z]-)?[0-9]{4,8}|[0-9]{3,4}[ -][0-9]{3,4}|(?=[0-9]{0,8}[A-Z])[0-9A-Z]{4,8}(?<=[0-9A-Z][0-9]))(?![A-Za-z0-9_%]|[.,:/-][0-9])",
 )
 
 
-def _abroad(text: str, at: int) -> Span | None:
-    match = _ABROAD.match(text, at)
-    if match is None or secret_values.is_reference(match["secret"]):
-        return None
-    said = match["secret"]
-    if secret_values.is_strong(said) or (said.isdecimal() and len(said) >= 6):
-        return match.span("secret")
-    return match.span("secret") if match["open"] and any(map(str.isdigit, said)) else None
+_DIGIT_SOON = re.compile(r"[^0-9\n]{0,60}[0-9]")
+
+
+def _code_abroad(label: _CodeLabel) -> Find:
+    """Finds the code behind its label."""
+    before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
+    after = None if label.after is None else re.compile(label.after, re.IGNORECASE)
+    size = len(label.anchor)
+    starts_word = label.anchor.isascii() and before is None
+
+    def find(text: str, at: int) -> Span | None:
+        # Most of the time no code is told.
+        if _DIGIT_SOON.match(text, at + size) is None:
+            return None
+        if starts_word and text[at - 1 : at].isalpha():
+            return None
+        behind = None if after is None else after.match(text, at + size)
+        is_meant = before is not None and before.search(text[max(0, at - 24) : at]) is not None
+        if not is_meant and (behind is None or (before is not None and not behind[0])):
+            return None
+        match = _CODE_BEHIND.match(text, at + size if behind is None else behind.end())
+        return None if match is None else match.span("secret")
+
+    return find
 
 
 def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
@@ -188,6 +262,16 @@ RULES = (
         for name, kind, anchors, strength in _CHINESE_WORDS
     ),
     Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
-    Rule("password-abroad", "password", _ABROAD_ANCHORS, _abroad),
+    Rule("password-abroad", "password", _anchors_of(_LABELS.passwords), _abroad(_LABELS.passwords)),
+    Rule(
+        "password-abroad-ambiguous",
+        "password",
+        _anchors_of(_LABELS.ambiguous_passwords),
+        _abroad(_LABELS.ambiguous_passwords, strict=True),
+    ),
+    *(
+        Rule(f"code-abroad-{number}", "code", (label.anchor,), _code_abroad(label))
+        for number, label in enumerate(_LABELS.codes)
+    ),
 )
 """What is said of passwords, tokens and keys, in other languages than English."""

@@ -137,7 +137,9 @@ def explained(find: SecretSpan) -> tuple[str, str]:
         return "table", "a cell of a column that is named like a secret"
     if find.kind == "private-key":
         return "private-key-middle", "lines of base64 and nothing else, as keys have them"
-    if find.kind.endswith("-key"):
+    if find.kind == "key":
+        return "key-abroad", "a long value behind a word for a key in another language"
+    if find.kind.endswith("-key") and find.kind != "private-key":
         return (
             "vendor-word",
             f"the form that the keys of {find.kind.removesuffix('-key')} have, and the name beside it",
@@ -255,7 +257,7 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
     """
     for anchor, places in _TOKEN_ANCHORS.places(runs).items():
         yield from _around(places, _IN_TOKENS[anchor], text)
-    for (start, end), kind in token_formats.keys_beside_vendors(text, runs):
+    for (start, end), kind in token_formats.keys_by_name(text, runs):
         yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)
     if block is not None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from memd.redact.rule import WORD, Rule, Runs, Span, stem
+from memd.redact.secret_values import looks_mixed, looks_random
 
 _LETTERS = string.ascii_letters + string.digits
 _SIGNS: Mapping[str, str] = {
@@ -132,8 +133,15 @@ _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _IS_KEY = re.compile(
     r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
     r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
-    r"|schlüssel|clave|(?<![a-z])clé|chiave|chave|sleutel|klucz|anahtar|ключ|токен|مفتاح|رمز|khóa|キー|トークン|키(?![가-힣]{2})|토큰"
+    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰)"
 )
+# Behind such a word of another language than English and Chinese: its ending, what it is of, and what says that it comes.
+_TELLS = re.compile(
+    r"\w{0,4}[\"'`*_)]{0,3}(?:(?P<bare>[ ])|(?:[ ][^\W\d_][\w.'’-]{0,20}){0,3}?"
+    r"(?:[ ]{0,2}[:：=＝][*_ ]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|là|هو|هي|—)[ ]|[ ]?(?:는|은|は|が)[ ]?))"
+    r"[\"'`“„«「\[(（]{0,3}"
+)
+_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh)[ _-]?keys?\Z",
     re.IGNORECASE,
@@ -150,8 +158,8 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 _SAID_OF_IT = re.compile(r"[\"'`*_)\]]{0,4}[ \t]{0,4}(?:(?:is|as|for|was)[ ]|[(—–=-]|是|就是|,[ ])")
 
 
-def keys_beside_vendors(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
-    """Each key of a form that a vendor's have, with the vendor and a word for a key beside it, and its kind.
+def keys_by_name(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
+    """Each key that a word for one tells, with its kind: its vendor beside it, or a label of another language before it.
 
     Args:
         text: The text.
@@ -161,15 +169,18 @@ def keys_beside_vendors(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
         at = runs.place(value.start())
         if _VALUE.match(text, at) is None:  # the end of something longer
             continue
-        vendor = _vendor_of(text, at, value[0])
-        if vendor is not None:
-            yield (at, at + len(value[0])), f"{vendor}-key"
+        kind = _kind_of(text, at, value[0])
+        if kind is not None:
+            yield (at, at + len(value[0])), kind
 
 
-def _vendor_of(text: str, at: int, said: str) -> str | None:
-    """Whose key stands at a place of a text; None where no vendor of such keys is named beside it, or it is no key."""
+def _kind_of(text: str, at: int, said: str) -> str | None:
+    """The kind of the key at a place of a text; None where nothing says that it is one."""
     beside = text[max(0, at - _BESIDE_CHARS) : at]
-    key = _last(_IS_KEY, beside.lower())
+    lowered = beside.lower()
+    key = _last(_IS_KEY, lowered)
+    if key is not None and _is_told(lowered, key, said):
+        return "key"
     if key is not None and _leads_to(beside, key.end()):
         ended = _last(_ENDS, beside[: key.start()])
         beside = beside[ended.end() if ended else 0 :]
@@ -190,7 +201,25 @@ def _vendor_of(text: str, at: int, said: str) -> str | None:
     }
     forms = _forms_of()
     named &= forms.keys()
-    return min((name for name in named if any(form.fullmatch(said) for form in forms[name])), default=None)
+    vendor = min((name for name in named if any(form.fullmatch(said) for form in forms[name])), default=None)
+    return None if vendor is None else f"{vendor}-key"
+
+
+def _is_told(lowered: str, key: re.Match[str], said: str) -> bool:
+    """Whether a word of another language, or "token" in one, says that a value behind it is a key."""
+    if not (key["abroad"] or key[0] == "token"):
+        return False
+    tells = _TELLS.fullmatch(lowered, key.end())
+    if tells is None:
+        return False
+    if looks_random(said) or looks_mixed(said):
+        return True
+    return (
+        key["abroad"] is not None
+        and tells["bare"] is None
+        and _DIGEST.fullmatch(said) is None
+        and is_random(said, _VALUE_ENTROPY)
+    )
 
 
 def _leads_to(beside: str, end: int) -> bool:

@@ -1,0 +1,145 @@
+"""What a secret is called, in fifteen languages: passwords, tokens, keys, numbers and codes."""
+
+import random
+
+import pytest
+
+from memd.config.settings import Redact
+from memd.redact.redactor import Redactor
+from tests.redact.chance import ALNUM, plain, some
+
+_REDACTOR = Redactor(Redact())
+
+_TOKENS = """
+de: API-Schlüssel: § | Der API-Schlüssel lautet § | Zugriffstoken: § | Das Token ist § | geheimer Schlüssel: § | Zugangsschlüssel: §
+es: clave de API: § | La clave API es § | clave secreta: § | token de acceso: § | el token es § | clave de acceso: §
+fr: clé API : § | La clé d'API est § | clé secrète : § | jeton d'accès : § | le jeton est § | clé d'accès: §
+it: chiave API: § | La chiave API è § | chiave segreta: § | token di accesso: § | il token è § | chiave di accesso: §
+pt: chave de API: § | A chave da API é § | chave secreta: § | token de acesso: § | o token é § | chave de acesso: §
+nl: API-sleutel: § | De API-sleutel is § | geheime sleutel: § | toegangstoken: § | het token is § | toegangssleutel: §
+pl: klucz API: § | Klucz API to § | tajny klucz: § | token dostępu: § | token to § | klucz dostępu: §
+tr: API anahtarı: § | API anahtarım § | gizli anahtar: § | erişim belirteci: § | erişim anahtarı: § | token: §
+ru: ключ API: § | API-ключ: § | секретный ключ: § | токен доступа: § | токен § | Ключ доступа — §
+ar: مفتاح API: § | مفتاح الواجهة هو § | المفتاح السري: § | رمز الوصول: § | التوكن: § | مفتاح الوصول: §
+vi: khóa API: § | Khóa API là § | khóa bí mật: § | mã truy cập: § | token là § | khoá truy cập: §
+ja: APIキー：§ | APIキーは§です | 秘密鍵: § | シークレットキー: § | アクセストークン：§ | トークンは§です
+ko: API 키: § | API 키는 § 입니다 | 비밀 키: § | 액세스 토큰: § | 토큰은 § 이에요 | 시크릿 키: §
+"""
+_CODES = """
+de: Die PIN ist § | PIN: § | Bestätigungscode: § | Dein Code lautet § | Sicherheitscode: §
+es: El PIN es § | código de verificación: § | tu código es § | código de seguridad: § | clave dinámica: §
+fr: Le code PIN est § | code de vérification : § | votre code est § | code de sécurité : § | code de confirmation: §
+it: Il PIN è § | codice di verifica: § | il tuo codice è § | codice di sicurezza: § | codice OTP: §
+pt: O PIN é § | código de verificação: § | seu código é § | código de segurança: § | código de confirmação: §
+nl: De pincode is § | verificatiecode: § | je code is § | beveiligingscode: § | bevestigingscode: §
+pl: PIN to § | kod weryfikacyjny: § | Twój kod to § | kod PIN: § | kod bezpieczeństwa: §
+tr: PIN kodu: § | doğrulama kodu: § | doğrulama kodunuz: § | güvenlik kodu: § | onay kodunuz §
+ru: PIN-код: § | код подтверждения: § | ваш код: § | пин-код § | код безопасности: §
+ar: رمز التحقق: § | رمز التحقق الخاص بك هو § | الرقم السري: § | رمز PIN: § | رمز الأمان: §
+vi: mã PIN: § | mã xác nhận: § | mã xác minh của bạn là § | mã OTP: § | mã bảo mật: §
+ja: 認証コード：§ | 確認コードは§です | 暗証番号: § | PINコード：§ | ワンタイムパスワード: §
+ko: 인증번호: § | 인증번호 [§] | 확인 코드: § | PIN 번호: § | 보안 코드는 §
+zh: 验证码 § | 校验码：§ | 动态码是§ | 安全码：§ | 取款密码：§ | 动态口令 § | 取件码：§
+en: verification code: § | your code is § | PIN is § | security code: § | one-time code: § | disarm code § | passcode §
+"""
+_PASSWORDS = """
+de: WLAN-Passwort: § | Das WLAN-Passwort der Wohnung lautet § | Passwort für den Server: § | Kennwort § | Passphrase: § | PW: §
+es: la contraseña del wifi es § | clave del wifi: § | contraseña § | usuario: ana, clave: § | pass del router: §
+fr: mdp : § | mot de passe du wifi c'est § | le mdp est § | identifiant : jean / mdp : § | phrase secrète : §
+it: la password del wifi è § | pw: § | parola d'accesso: § | password di root: § | utente: ana, password: §
+pt: senha do wi-fi: § | a senha é § | palavra-passe do router: § | usuário: ana, senha: § | senha §
+nl: wachtwoord van de router is § | wifi-wachtwoord: § | het wachtwoord voor de server is § | wachtwoord §
+pl: hasło do wifi: § | hasło to § | haslo: § | login: ana, hasło: § | hasło §
+tr: wifi şifresi: § | şifremiz § | parola: § | kullanıcı adı: ana şifre: § | şifre §
+ru: пароль от вайфая: § | логин ана, пароль § | пароль - § | мой пароль: § | пароль: §
+ar: كلمة مرور الواي فاي هي § | كلمة المرور: § | كلمة السر هي § | الباسورد: § | كلمة مرور الشبكة: §
+vi: mật khẩu wifi là § | mật khẩu: § | pass wifi: § | mật khẩu §
+ja: Wi-Fiのパスワードは § です | パスワード: § | パスは§です | パスワード「§」 | 管理者パスワードは§
+ko: 와이파이 비밀번호는 § 이에요 | 비번: § | 비밀번호: § | 비번은 § | 암호는 § 입니다
+"""
+
+
+def _templates(written: str) -> list[str]:
+    return [
+        one.strip() for line in written.strip().splitlines() for one in line.split(": ", 1)[1].split(" | ")
+    ]
+
+
+@pytest.mark.parametrize("template", _templates(_TOKENS))
+def test_a_key_or_token_goes_behind_its_label(template: str) -> None:
+    """Of letters and digits, as issuers make them."""
+    for number in range(5):
+        value = f"k7{some(random.Random(f'{template}/{number}'), ALNUM, 24, 40)}"
+        assert value not in _REDACTOR.redact(template.replace("§", value)).text
+
+
+@pytest.mark.parametrize("template", _templates(_CODES))
+def test_a_code_goes_behind_its_label(template: str) -> None:
+    """Numbers that somebody types once, or at a door."""
+    for number in range(5):
+        value = some(random.Random(f"{template}/{number}"), "123456789", 6)
+        assert value not in _REDACTOR.redact(template.replace("§", value)).text
+
+
+@pytest.mark.parametrize("template", _templates(_PASSWORDS))
+def test_a_password_goes_behind_its_label(template: str) -> None:
+    """With what it is for, and without."""
+    for number in range(5):
+        value = plain(random.Random(f"{template}/{number}"))
+        assert value not in _REDACTOR.redact(template.replace("§", value)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der API-Schlüssel fehlt noch",
+        "API-Schlüssel: siehe Tresor",
+        "Der Schlüssel liegt unter der Matte",
+        "das Token ist abgelaufen seit 2026",
+        "Fehlercode: 500123",
+        "Der Code ist 120 Zeilen lang",
+        "PLZ: 10115, Vorwahl 030123",
+        "la clave de API es obligatoria",
+        "la clave está en leer 3 libros",
+        "código postal: 280013",
+        "código de error: 404123",
+        "la clé API est invalide",
+        "code postal : 75001",
+        "code d'erreur : 500123",
+        "la chiave API non è valida",
+        "codice fiscale mancante",
+        "codice di errore: 404123",
+        "a chave de API expirou em 2025",
+        "código fonte: 120000 linhas",
+        "de API-sleutel ontbreekt",
+        "postcode: 1012",
+        "klucz API wygasł w 2025",
+        "kod pocztowy: 001234",
+        "kod błędu: 404123",
+        "API anahtarı geçersiz",
+        "posta kodu: 341234",
+        "ключ API недействителен",
+        "код ошибки: 500123",
+        "почтовый код: 101000",
+        "ключ к успеху в 2026 году",
+        "مفتاح API غير صالح",
+        "رمز الخطأ: 404123",
+        "khóa API không hợp lệ",
+        "mã lỗi: 404123",
+        "mã bưu điện: 700000",
+        "APIキーは無効です",
+        "エラーコード：404123",
+        "郵便番号: 1000001",
+        "API 키는 만료되었습니다",
+        "우편번호: 100001",
+        "오류 코드: 404123",
+        "错误码：404123",
+        "邮政编码：100084",
+        "zip code: 941032",
+        "error code: 404123",
+        "the PIN pad has 123456 keys",
+    ],
+)
+def test_what_is_said_of_keys_and_codes_stays(text: str) -> None:
+    """States, errors and addresses."""
+    assert _REDACTOR.redact(text).text == text
