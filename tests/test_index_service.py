@@ -16,9 +16,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.chunk import markdown
+from memd.domain_types import Chunk, Document
 from memd.index_service import IndexService
 from memd.maintenance.tasks import MANY
-from memd.model import Chunk, Document
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
 from memd.runtime import backoff

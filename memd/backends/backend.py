@@ -9,9 +9,9 @@ from typing import Protocol
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import DegradedPart, FallbackUse, FoundHit, Kind, Trace
 from memd.index_service import IndexService
 from memd.indexing.rules import IndexingRules
-from memd.model import DegradedPart, FallbackUse, FoundHit, Kind, Trace
 from memd.store.index import Index
 
 

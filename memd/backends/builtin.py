@@ -16,9 +16,9 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.backends.indexed_text import FilesBlocked, line_of, note_excerpt, read_note, turns_excerpt
+from memd.domain_types import DegradedPart, Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.errors import TransientError
-from memd.model import DegradedPart, Kind, Trace
 from memd.providers.provider import space_of
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads

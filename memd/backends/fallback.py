@@ -19,8 +19,8 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
+from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
-from memd.model import FallbackUse, Kind, Trace
 from memd.runtime.profiling import spent
 from memd.runtime.tasks import is_cancelled
 from memd.runtime.ticks import Clock

@@ -7,9 +7,9 @@ from datetime import tzinfo
 from itertools import groupby
 
 from memd.backends.backend import MAX_CHARS, Excerpt
+from memd.domain_types import Turn
 from memd.errors import TransientError
 from memd.indexing.rules import IndexingRules
-from memd.model import Turn
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.sources import notes

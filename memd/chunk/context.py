@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import PurePosixPath
 
 from memd.chunk.line_index import LineIndex, heading_of
-from memd.model import Document
+from memd.domain_types import Document
 from memd.text.tokens import cut, is_mostly_cjk
 
 Heading = tuple[int, str]  # level, words

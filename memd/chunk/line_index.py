@@ -8,7 +8,7 @@ from itertools import accumulate
 import msgspec
 
 from memd.chunk.split import ChunkSize, piece_end
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 
 # What a line is: blank, a heading of level 1 to 6, an entry of a curated file, or any other text.
 BLANK, ENTRY, TEXT = 0, 7, 8

@@ -9,7 +9,7 @@ import msgspec
 from memd.chunk.context import Heading, context_of, dates_of, headings_above, title_of
 from memd.chunk.line_index import LineIndex, page_of
 from memd.chunk.split import ChunkSize, end_of, parts_of
-from memd.model import Chunk, Document, TextHash, embedded_text
+from memd.domain_types import Chunk, Document, TextHash, embedded_text
 
 LONGEST = 700  # characters of a chunk, as chunking.max_chars has it by default
 

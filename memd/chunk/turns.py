@@ -10,7 +10,7 @@ import msgspec
 from memd.chunk.context import context_of, day_told
 from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
-from memd.model import Chunk, TextHash, Turn, embedded_text
+from memd.domain_types import Chunk, TextHash, Turn, embedded_text
 from memd.text.turn_header import CONTINUED, day_of, header, set_off
 
 # A smaller chunk would be all header.

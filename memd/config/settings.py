@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memd.model import Source
+from memd.domain_types import Source
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 # Every number has an upper bound: TOML knows inf and whole numbers of any length, SQLite and sleep() do not.

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterator
 import structlog
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import DegradedPart, FallbackUse
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import ProviderParts, RunningProvider
-from memd.model import DegradedPart, FallbackUse
 from memd.providers.choose import ProviderChoice, shared
 from memd.providers.provider import Calibration, EmbedUnavailable, Identity, Vector
 from memd.runtime.threads import beside

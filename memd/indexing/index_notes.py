@@ -7,9 +7,9 @@ import msgspec
 import structlog
 
 from memd.chunk import markdown
+from memd.domain_types import Chunk, FoundFile, Kind, TextHash
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
-from memd.model import Chunk, FoundFile, Kind, TextHash
 from memd.runtime.profiling import spent
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources import notes

@@ -7,9 +7,9 @@ from pathlib import PurePath
 import msgspec
 
 from memd.chunk.turns import ChunkedTurns, chunk_turns
+from memd.domain_types import FoundFile, Turn
 from memd.indexing.index_notes import AppliedChanges, known_vectors
 from memd.indexing.rules import IndexingRules
-from memd.model import FoundFile, Turn
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError

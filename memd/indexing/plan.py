@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.model import FoundFile, Kind
+from memd.domain_types import FoundFile, Kind
 from memd.sources.scan import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept
 from memd.store.files import KnownFile

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import msgspec
 
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.errors import MemdError
 from memd.indexing.watch_changes import Look, PollComparison
-from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import ClockNs
 from memd.text.memory_paths import (

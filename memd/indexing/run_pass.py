@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.embedding.registry import AgentQueues
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
@@ -20,7 +21,6 @@ from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
 from memd.indexing.transcript_schedule import TranscriptSchedule
-from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.profiling import spent
 from memd.runtime.tasks import first_of
 from memd.runtime.threads import Threads

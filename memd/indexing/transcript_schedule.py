@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import SessionSettings
+from memd.domain_types import FoundFile, Stamp
 from memd.indexing.pending_changes import PendingChanges
-from memd.model import FoundFile, Stamp
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock
 from memd.sources.safe_open import SourceError

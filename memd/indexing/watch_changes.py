@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from memd.domain_types import Stamp
 from memd.indexing.pending_changes import PendingChanges
-from memd.model import Stamp
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import ClockNs

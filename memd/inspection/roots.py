@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import Kind
 from memd.inspection.probe import Disk, InspectedRoot, PresetNotes, RootsScan
-from memd.model import Kind
 from memd.sources.roots import databases_of, roots_of
 from memd.sources.scan import SkipReason, scan
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, is_session, only_file

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Collection, Sequence
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentQueues
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected
 from memd.indexing.index_transcripts import read_and_cut_session
 from memd.indexing.rules import IndexingRules
-from memd.model import Chunk, FoundFile, Kind, TextHash, embedded_text
 from memd.providers.provider import space_of
 from memd.rebuild.fingerprint import embeds_parts
 from memd.runtime.threads import NoMemory, Threads

@@ -8,7 +8,7 @@ from heapq import nlargest
 import msgspec
 
 from memd.chunk.split import Span
-from memd.model import ChunkId
+from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
 
 # The words of a question, all of them held, are worth somewhat more than the meaning of a close text.

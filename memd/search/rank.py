@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from memd.config.settings import WORTH_READING
-from memd.model import FoundHit, Kind, Window
+from memd.domain_types import FoundHit, Kind, Window
 from memd.search.fuse import Scored, place_in_order, relevance
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, fresh_part

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
 from memd.errors import TransientError
-from memd.model import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads

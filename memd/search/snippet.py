@@ -6,7 +6,7 @@ from itertools import accumulate
 import msgspec
 
 from memd.chunk.split import Span
-from memd.model import Window
+from memd.domain_types import Window
 from memd.search.query import Query
 from memd.search.terms import held, occurrences
 from memd.store.chunks import StoredChunk

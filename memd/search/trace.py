@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memd.model import Candidate, ChunkId, FoundHit, Trace, Window
+from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
 from memd.search.fuse import FusionWeights, Scored, fuse, share_taken, shares

@@ -8,8 +8,8 @@ import structlog
 
 from memd.agent.agents import Agents, AgentUnavailable, ForeignSession, RunningAgent
 from memd.config.settings import AgentSettings, PathMatch, Scope
+from memd.domain_types import Kind, Source
 from memd.errors import MemdError
-from memd.model import Kind, Source
 from memd.runtime.profiling import spent
 from memd_client import session_key
 from memd_client.session_key import SessionKey

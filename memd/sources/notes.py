@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from memd.model import Document, Kind, Stamp
+from memd.domain_types import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.runtime.profiling import spent
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal

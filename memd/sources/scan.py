@@ -18,7 +18,7 @@ from typing import assert_never
 
 import msgspec
 
-from memd.model import FoundFile, Kind, Stamp
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import (
     FileHeld,

@@ -8,7 +8,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from memd.model import ChunkId, Kind, TextHash, embedded_text
+from memd.domain_types import ChunkId, Kind, TextHash, embedded_text
 from memd.store import meta, parts, vectors
 from memd.store.errors import StoreDamaged
 from memd.text.writing_systems import scripts

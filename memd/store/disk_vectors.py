@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.store.matrix import DEAD, Floats, Matrix, MatrixBlock, NearestRows, Row, Rows
 
 Ids = NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 import structlog
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.runtime.backoff import Backoff
 from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.ticks import Clock

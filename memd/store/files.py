@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from memd.model import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
+from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
 from memd.store import keywords, parts, sessions, vectors
 from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from memd.model import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
+from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
 from memd.runtime.tasks import ChangeNotifier
 from memd.store import chunks, files, keywords, meta, parts, recovery, sessions, vectors
 from memd.store.database import Database

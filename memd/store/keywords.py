@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 import apsw
 import msgspec
 
-from memd.model import ChunkId, Kind, Source
+from memd.domain_types import ChunkId, Kind, Source
 from memd.store import meta
 from memd.text.tokens import fts_text
 

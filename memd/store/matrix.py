@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

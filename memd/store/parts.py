@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import Chunk, ChunkId, Kind, TextHash
+from memd.domain_types import Chunk, ChunkId, Kind, TextHash
 from memd.store.errors import StoreDamaged
 
 # Where work of chunks and of parts is told apart by an id alone, a part has the negative one.

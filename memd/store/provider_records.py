@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import apsw
 
-from memd.model import BatchFile, BatchJob, TextHash
+from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.runtime.ticks import Clock
 from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 

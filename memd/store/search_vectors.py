@@ -10,7 +10,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import disk_vectors, matrix, vectors
 from memd.store.database import Database

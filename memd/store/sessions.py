@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import apsw
 import msgspec
 
-from memd.model import Chunk, FoundFile, Kind, Role, Turn
+from memd.domain_types import Chunk, FoundFile, Kind, Role, Turn
 from memd.store.errors import StoreDamaged
 
 _TURNS = (

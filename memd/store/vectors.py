@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, TextHash
+from memd.domain_types import ChunkId, TextHash
 from memd.store import parts as part_vectors
 from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, parts
 from memd.store.errors import StoreDamaged

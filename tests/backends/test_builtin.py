@@ -11,7 +11,7 @@ import pytest
 from memd.backends.backend import BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.indexed_text import FilesBlocked
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.backends.qmd.bench import Bench, indexing
 from tests.embedding.supplies import silent

@@ -26,8 +26,8 @@ from memd.backends.fallback import (
     failed,
     may_be_tried,
 )
+from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
-from memd.model import FallbackUse, Kind, Trace
 from memd.store.errors import StoreClosed, StoreUnavailable
 from tests.bounds import shipped
 from tests.clock import hastily, now_s

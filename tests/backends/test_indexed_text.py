@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.backends.backend import MAX_CHARS, Excerpt
 from memd.backends.indexed_text import PARTS_FROM, line_of, note_excerpt, turns_excerpt
-from memd.model import Kind, Turn
+from memd.domain_types import Kind, Turn
 from memd.store import sessions
 from memd.store.sessions import SessionChange
 from memd.text.turn_header import spoken

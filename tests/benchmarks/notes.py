@@ -13,7 +13,7 @@ import msgspec
 
 from memd.chunk import markdown
 from memd.config.settings import Chunking
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 from memd.sources.notes import lines_of
 
 # The function words of English make up the head of the distribution, as they do in any text.

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.chunk import markdown
 from memd.config.settings import Chunking
-from memd.model import Document, Kind, embedded_text
+from memd.domain_types import Document, Kind, embedded_text
 from memd.sources.notes import decoded, lines_of
 from memd_client import Client
 from tests.benchmarks import baseline, notes

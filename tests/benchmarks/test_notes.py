@@ -4,7 +4,7 @@ import pytest
 
 from memd.chunk import markdown
 from memd.config.settings import Chunking
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 from memd.sources.notes import lines_of
 from tests.benchmarks import baseline, notes
 from tests.benchmarks.figures import Figure, Samples, milliseconds, table

@@ -5,7 +5,7 @@ import pytest
 from memd.chunk.context import context_of, dates_of, headings_above, title_of
 from memd.chunk.line_index import page_of
 from memd.chunk.split import ChunkSize
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 from tests.bounds import shipped
 
 ROOM = ChunkSize(quarters=1600, chars=700)

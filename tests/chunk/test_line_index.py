@@ -4,7 +4,7 @@ import pytest
 
 from memd.chunk.line_index import BLANK, ENTRY, TEXT, heading_of, page_of
 from memd.chunk.split import ChunkSize
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 
 ROOM = ChunkSize(quarters=32, chars=30)  # 8 tokens, 30 characters
 

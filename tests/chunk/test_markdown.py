@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.chunk.markdown import LONGEST, chunk
-from memd.model import Chunk, Document, Kind, embedded_text
+from memd.domain_types import Chunk, Document, Kind, embedded_text
 from memd.sources.notes import lines_of
 from memd.text.tokens import estimate_tokens, fts_text
 from tests.awkward import markdown as awkward

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.chunk.turns import ChunkedTurns, chunk_turns
-from memd.model import Role, Turn, embedded_text
+from memd.domain_types import Role, Turn, embedded_text
 from memd.text.tokens import estimate_tokens
 from memd.text.turn_header import CONTINUED, header_in
 from tests.bounds import shipped

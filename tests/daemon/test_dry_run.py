@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.model import embedded_text
+from memd.domain_types import embedded_text
 from memd.text.tokens import estimate_tokens
 from memd_client import AsyncClient
 from memd_client.messages import ReindexReport

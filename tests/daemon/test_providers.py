@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memd.domain_types import TextHash
 from memd.embedding.health_state import FallbackThresholds
-from memd.model import TextHash
 from memd.providers.provider import Vectors
 from memd.providers.remote import replies
 from memd.store.index import Index

@@ -5,11 +5,11 @@ from pathlib import Path
 from random import Random
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import DegradedPart
 from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
-from memd.model import DegradedPart
 from memd.providers.choose import ProviderChoice
 from memd.providers.provider import Calibration, EmbedUnavailable, Provider, Vector, space_of
 from memd.store.embedding_cache import EmbeddingStore, Space

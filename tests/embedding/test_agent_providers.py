@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import DegradedPart
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.registry import QUERY_TIMEOUT_S, SPARE_S, AgentProviders
 from memd.embedding.running_provider import RunningProvider
-from memd.model import DegradedPart
 from memd.providers.provider import Vector, space_of
 from memd.store.embedding_cache import EmbeddingStore, Space
 from tests.clock import hastily, now_s

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from memd.model import Role
+from memd.domain_types import Role
 
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk" * 8
 THOUGHT = "The user wants an answer. A thought is never part of it."

@@ -13,7 +13,7 @@ import pytest
 from memd.backends.qmd import own_files
 from memd.ctl import atomic_write
 from memd.ctl.integrations import json_edit
-from memd.model import BatchJob, TextHash
+from memd.domain_types import BatchJob, TextHash
 from memd.store import migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.provider_records import ProviderStore

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from memd.model import embedded_text
+from memd.domain_types import embedded_text
 from memd.providers.provider import Vectors
 from tests.daemon.contents import Content, contents, differences
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from random import Random
 
-from memd.model import Document, Kind
+from memd.domain_types import Document, Kind
 
 _WORDS = [
     "harbour",

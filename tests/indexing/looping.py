@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from memd.config.settings import AgentSettings, SyncSettings
+from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
-from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.sources.roots import roots_of
 from memd.store.files import ReplacedChunks

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from memd.config.settings import Chunking
+from memd.domain_types import ChunkId, FoundFile, Kind, Stamp
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.rules import IndexingRules
-from memd.model import ChunkId, FoundFile, Kind, Stamp
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, OutsideFence

@@ -8,9 +8,9 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from memd.chunk.turns import ChunkedTurns, chunk_turns
+from memd.domain_types import Kind, Turn
 from memd.indexing import index_transcripts as applying
 from memd.indexing.index_transcripts import apply_sessions, place_of, read_and_cut_session
-from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import FileMissing, FileUnreadable
 from memd.sources.scan import scan

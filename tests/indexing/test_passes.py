@@ -16,6 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
+from memd.domain_types import FoundFile
 from memd.errors import MemdError
 from memd.indexing import passes, run_pass
 from memd.indexing.index_notes import AppliedChanges
@@ -24,7 +25,6 @@ from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_sl
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
-from memd.model import FoundFile
 from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.logs import SlowLog

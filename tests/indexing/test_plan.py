@@ -3,8 +3,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.indexing.plan import GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
-from memd.model import FoundFile, Kind, Stamp
 from memd.sources.scan import BlindReason, Scan
 from memd.store.files import KnownFile
 

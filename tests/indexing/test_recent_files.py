@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.indexing.recent_files import LOOK_S, NEWEST, RecentFileCheck, RecentFiles
 from memd.indexing.watch_changes import Looks
-from memd.model import FoundFile, Kind, Stamp
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import ProcessExhausted
 from memd.text.memory_paths import ExtraDirectory, Root, Workspace

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.config.settings import SessionSettings
+from memd.domain_types import FoundFile
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
-from memd.model import FoundFile
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
 from memd.sources.scan import scan

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.domain_types import Stamp
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differences, follow, look_by_scan, poll
-from memd.model import Stamp
 from memd.runtime.debounce import Debouncer
 from memd.text.memory_paths import ExtraDirectory, SingleFile
 from memd.watch.events import EventBatch

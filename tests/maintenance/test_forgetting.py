@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from memd.domain_types import Chunk, Kind, Turn
 from memd.maintenance.tasks import MaintenanceTriggers, optimize_keywords, truncate_wal
-from memd.model import Chunk, Kind, Turn
 from memd.store.index import Index
 from memd.store.sessions import SessionChange
 from tests.maintenance.keeping import keep

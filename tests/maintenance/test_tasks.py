@@ -12,6 +12,7 @@ from typing import cast
 import apsw
 import pytest
 
+from memd.domain_types import Kind, TextHash
 from memd.maintenance.tasks import (
     BACKUPS_EVERY_S,
     CHECK_EVERY_S,
@@ -25,7 +26,6 @@ from memd.maintenance.tasks import (
     optimize_keywords,
     truncate_wal,
 )
-from memd.model import Kind, TextHash
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index

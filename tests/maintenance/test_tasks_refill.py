@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memd.domain_types import TextHash
 from memd.maintenance.tasks import refill_cache
-from memd.model import TextHash
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.maintenance.keeping import keep

@@ -11,9 +11,9 @@ import pytest
 
 from memd.chunk import markdown
 from memd.config.settings import AgentSettings
+from memd.domain_types import Chunk, Document, TextHash
 from memd.embedding.registry import AgentQueues
 from memd.indexing.rules import rules_of
-from memd.model import Chunk, Document, TextHash
 from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission, cost
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of

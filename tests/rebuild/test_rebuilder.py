@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from memd.domain_types import TextHash
 from memd.maintenance.tasks import MaintenanceTriggers
-from memd.model import TextHash
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime import backoff

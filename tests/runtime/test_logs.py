@@ -18,8 +18,8 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.domain_types import Chunk, TextHash
 from memd.errors import MemdError
-from memd.model import Chunk, TextHash
 from memd.runtime import logs
 from memd.runtime.logs import RateLimiter
 from tests.bounds import shipped

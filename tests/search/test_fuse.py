@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import ChunkId
+from memd.domain_types import ChunkId
 from memd.providers.provider import READABLE, Calibration
 from memd.search.fuse import (
     ALONE,

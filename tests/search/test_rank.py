@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import IN_A_ROW, QuestionEchoes, hits, verdicts

@@ -8,7 +8,7 @@ import pytest
 
 from memd.chunk.markdown import chunk
 from memd.config.settings import AgentSettings, Chunking
-from memd.model import Document, FoundHit, Kind
+from memd.domain_types import Document, FoundHit, Kind
 from memd.providers.calibration import centred
 from memd.providers.local import bundled_model
 from memd.providers.local.provider import CALIBRATION, LIMITS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.providers.provider import Calibration, Vector, Vectors, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads

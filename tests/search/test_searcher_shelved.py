@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.config.settings import AgentSettings
-from memd.model import Chunk, Kind
+from memd.domain_types import Chunk, Kind
 from memd.providers.provider import Calibration, space_of
 from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher

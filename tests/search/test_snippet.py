@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.chunk.turns import chunk_turns
-from memd.model import ChunkId, Kind, Turn
+from memd.domain_types import ChunkId, Kind, Turn
 from memd.search.query import parse
 from memd.search.snippet import ShownLines, ShownPart, fresh_part, window
 from memd.store.chunks import StoredChunk

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import Candidate, ChunkId, FoundHit, Kind, Trace
+from memd.domain_types import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
 from memd.search.fuse import WORDS, FusionWeights, closeness, fuse
 from memd.search.fuse import ScoredCandidate as Found

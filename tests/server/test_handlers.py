@@ -24,9 +24,9 @@ from memd.backends.backend import (
 )
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimits
+from memd.domain_types import DegradedPart, FoundHit, Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
-from memd.model import DegradedPart, FoundHit, Kind, Trace
 from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
 from memd.server.handlers import CHANGES, RELOADS, Handlers

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.config.settings import PathMatch, Scope, ScopeRule
-from memd.model import Kind, Source
+from memd.domain_types import Kind, Source
 from memd.server.scope import Denied, Granted, decide_access
 from memd_client.session_key import parse
 

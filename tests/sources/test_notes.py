@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.config.settings import Redact
-from memd.model import Document, Kind, Stamp
+from memd.domain_types import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
 from memd.sources.safe_open import FileMissing, OutsideFence, SourceError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.sources.notes import read_note
 from memd.sources.roots import roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan

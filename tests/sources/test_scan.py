@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.model import FoundFile, Kind, Stamp
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.sources.notes import TooLarge, read_note
 from memd.sources.safe_open import FileUnreadable, OutsideFence, ProcessExhausted, SourceError
 from memd.sources.scan import BlindReason, MountPoint, Scan, SkipReason, scan, skip_of

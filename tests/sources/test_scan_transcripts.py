@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.sources.scan import MountPoint, Scan, SkipReason, scan
 from memd.sources.vanished import kept
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace, exclude_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.model import FoundFile, Kind, Stamp
+from memd.domain_types import FoundFile, Kind, Stamp
 from memd.sources.scan import BlindReason, MountPoint, Scan, scan
 from memd.sources.vanished import kept, mounts_after, still_covered
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of

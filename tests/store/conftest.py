@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.model import Chunk, FoundFile, Kind, Stamp, TextHash, embedded_text
+from memd.domain_types import Chunk, FoundFile, Kind, Stamp, TextHash, embedded_text
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.store import disk_vectors, matrix
 from memd.store.disk_vectors import Block, DiskVectors
 from memd.store.matrix import Matrix, MatrixBlock, Row

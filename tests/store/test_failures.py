@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 import pytest
 
-from memd.model import Kind, TextHash
+from memd.domain_types import Kind, TextHash
 from memd.store import database as databases
 from memd.store import database_files, integrity, recovery, vectors
 from memd.store.database import READERS, Database

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.model import Chunk, ChunkId, Kind, Turn
+from memd.domain_types import Chunk, ChunkId, Kind, Turn
 from memd.store import matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.store import matrix, vectors
 from memd.store.disk_vectors import DiskVectors, ListedVector
 from memd.store.errors import StoreDamaged

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from memd.model import Chunk, ChunkId, Kind
+from memd.domain_types import Chunk, ChunkId, Kind
 from memd.store.index import Index
 from tests.store.conftest import chunk_of, found_file
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from memd.model import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind
 from memd.store import matrix
 from memd.store.matrix import FEWEST_ROWS, Matrix, Row
 from tests.store.conftest import DIMENSIONS, vector_of

@@ -7,8 +7,8 @@ import apsw
 import msgspec
 import pytest
 
+from memd.domain_types import Chunk, Kind
 from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.model import Chunk, Kind
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running

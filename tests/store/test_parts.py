@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memd.chunk.split import parts_of
-from memd.model import Chunk, ChunkId, Kind, TextHash
+from memd.domain_types import Chunk, ChunkId, Kind, TextHash
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.parts import hash_of

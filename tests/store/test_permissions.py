@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from memd.domain_types import Kind
 from memd.errors import MemdError
-from memd.model import Kind
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.otheruser import as_other_user, shared_directory

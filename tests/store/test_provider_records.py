@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.model import BatchFile, BatchJob, TextHash
+from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.errors import StoreFull
 from memd.store.migrations import newest

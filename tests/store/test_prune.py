@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.store import embedding_cache
 from memd.store.embedding_cache import PRUNE_SLACK, EmbeddingStore, KnownVectors
 

@@ -4,7 +4,7 @@ import apsw
 import pytest
 import structlog
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.store import migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.migrations import newest

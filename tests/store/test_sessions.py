@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import sqlite_vec
 
-from memd.model import Chunk, FoundFile, Kind, Turn
+from memd.domain_types import Chunk, FoundFile, Kind, Turn
 from memd.store import migrations, read_only
 from memd.store.errors import StoreDamaged, StoreRefused
 from memd.store.files import FileChange

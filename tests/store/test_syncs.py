@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.store import database as databases
 from memd.store import database_files, recovery
 from memd.store.database import Database

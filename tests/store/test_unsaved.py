@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.runtime import backoff
 from memd.store.embedding_cache import UNSAVED, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable

@@ -35,7 +35,7 @@ from memd.backends.qmd.parse import QmdEntry
 from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
-from memd.model import DegradedPart, FoundHit
+from memd.domain_types import DegradedPart, FoundHit
 from memd.redact.redactor import rules_key
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads

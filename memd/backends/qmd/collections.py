@@ -9,7 +9,7 @@ import msgspec
 
 from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.text.memory_paths import MEMORY_DIRECTORY, ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 MARKDOWN = "**/*.md"

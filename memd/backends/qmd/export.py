@@ -13,8 +13,8 @@ import msgspec
 from memd.backends.indexed_text import read_note
 from memd.backends.qmd import own_files
 from memd.backends.qmd.installation import QmdPlaces
+from memd.domain_types import Kind, Turn
 from memd.indexing.rules import IndexingRules
-from memd.model import Kind, Turn
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError
 from memd.store.files import KnownFile

@@ -9,7 +9,7 @@ from memd.backends.qmd.collections import WantedCollection
 from memd.backends.qmd.export import IndexedPage
 from memd.backends.qmd.export import ManifestEntry as Exported
 from memd.backends.qmd.parse import QmdEntry
-from memd.model import FoundHit, Kind
+from memd.domain_types import FoundHit, Kind
 from memd.search.snippet import window
 from memd.search.terms import held
 from memd.store.files import KnownFile

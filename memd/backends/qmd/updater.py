@@ -35,8 +35,8 @@ from memd.backends.qmd.process import (
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.schedule import ScheduleSettings, TaskHistory
 from memd.config.settings import QmdSettings as Settings
+from memd.domain_types import Kind
 from memd.errors import TransientError
-from memd.model import Kind
 from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock

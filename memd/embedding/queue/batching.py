@@ -6,8 +6,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from memd.config.settings import BatchSettings
+from memd.domain_types import TextHash
 from memd.errors import TransientError
-from memd.model import TextHash
 from memd.runtime.tasks import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import KnownVectors

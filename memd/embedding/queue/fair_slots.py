@@ -6,6 +6,7 @@ from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
+from memd.domain_types import TextHash
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Refusing, Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
@@ -13,7 +14,6 @@ from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
 from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.user_controls import UserSwitches
-from memd.model import TextHash
 from memd.providers.provider import ProviderLimits
 from memd.store.embedding_cache import KnownVectors
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from memd.domain_types import TextHash
 from memd.embedding.health import ProviderHealth
-from memd.model import TextHash
 from memd.providers.provider import (
     EmbedRejected,
     EmbedTerminal,

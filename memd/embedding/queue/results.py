@@ -5,9 +5,9 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+from memd.domain_types import ChunkId, TextHash
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
 from memd.embedding.queue.passage_embedder import PartialResult
-from memd.model import ChunkId, TextHash
 from memd.runtime.tasks import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import KnownVectors

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from memd.domain_types import TextHash
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Healthy, Retrying, failures_after
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
@@ -15,7 +16,6 @@ from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
-from memd.model import TextHash
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
 from memd.runtime.safe_traceback import told

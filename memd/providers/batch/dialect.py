@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.providers.remote.dialect import BadReply, Dialect, HttpRequest
 from memd.providers.remote.provider import sendable
 from memd.text.tokens import estimate_tokens

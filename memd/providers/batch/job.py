@@ -11,7 +11,7 @@ import numpy as np
 import structlog
 
 from memd.config.settings import BatchSettings
-from memd.model import BatchJob, TextHash
+from memd.domain_types import BatchJob, TextHash
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient, JobFailed
 from memd.providers.batch.dialect import JobEnded, JobListing, lines
 from memd.providers.batch.remote_files import MOST_PAGES, RemoteFiles, upload_name

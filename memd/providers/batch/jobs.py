@@ -9,8 +9,8 @@ import msgspec
 import structlog
 
 from memd.config.settings import BatchSettings
+from memd.domain_types import BatchJob, TextHash
 from memd.errors import MemdError, TransientError
-from memd.model import BatchJob, TextHash
 from memd.providers.batch import state
 from memd.providers.batch.client import BatchClient, JobFailed
 from memd.providers.batch.dialect import BatchDialect, groups

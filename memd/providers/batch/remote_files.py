@@ -5,8 +5,8 @@ from enum import Enum, auto
 
 import structlog
 
+from memd.domain_types import BatchFile
 from memd.errors import MemdError
-from memd.model import BatchFile
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient
 from memd.providers.batch.state import Ledger
 from memd.providers.provider import EmbedUnavailable

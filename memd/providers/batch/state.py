@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from memd.model import BatchFile, BatchJob, TextHash
+from memd.domain_types import BatchFile, BatchJob, TextHash
 
 DOCUMENT = "batch"  # the name under which a ledger keeps the state
 FAILURES = 2  # so many, with no success between them, and plain requests take over

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
-from memd.model import FoundHit
+from memd.domain_types import FoundHit
 from memd.runtime.local_time import LocalZone
 from memd.runtime.profiling import spent
 from memd.server.request_times import RequestTimes

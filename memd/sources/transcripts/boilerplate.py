@@ -8,7 +8,7 @@ import re
 import string
 from collections.abc import Iterable
 
-from memd.model import Role
+from memd.domain_types import Role
 from memd_client.marker import unmarked
 
 _TAGS = (

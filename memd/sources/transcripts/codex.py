@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memd.model import Role
+from memd.domain_types import Role
 from memd.sources.transcripts import boilerplate, lenient_json
 from memd.sources.transcripts.format import Dropped, Event, Format, SessionFacts, TurnAdded, UnparsedLine
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from memd.model import Role
+from memd.domain_types import Role
 
 
 class TurnAdded(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memd.model import Role
+from memd.domain_types import Role
 from memd.sources.transcripts.format import Event, UnparsedLine
 
 NO_JSON = msgspec.Raw()  # the default of a field that is read later, or not at all

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import zstandard
 
-from memd.model import FoundFile, Stamp
+from memd.domain_types import FoundFile, Stamp
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, open_inside, refusal
 from memd.sources.transcripts.read_position import ReadProgress

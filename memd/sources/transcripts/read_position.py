@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memd.model import Turn
+from memd.domain_types import Turn
 from memd.sources.transcripts.format import SessionFacts
 
 # Raised by whoever changes what these fields mean: transcripts are then read from their beginning.

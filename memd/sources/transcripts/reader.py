@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memd.model import FoundFile, Stamp, Turn
+from memd.domain_types import FoundFile, Stamp, Turn
 from memd.sources.notes import settled
 from memd.sources.safe_open import refusal
 from memd.sources.transcripts.format import SessionFacts

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memd.model import Turn
+from memd.domain_types import Turn
 from memd.sources.transcripts.format import (
     Branched,
     Cleared,

@@ -15,10 +15,10 @@ from memd.backends.builtin import Builtin
 from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
+from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
-from memd.model import Kind
 from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher

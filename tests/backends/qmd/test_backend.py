@@ -10,7 +10,7 @@ import pytest
 from memd.backends.backend import BackendQuestion
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.runtime.profiling import TimeTrace
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking

@@ -14,7 +14,7 @@ from memd.backends.qmd.collections import (
 )
 from memd.backends.qmd.parse import QmdListing
 from memd.config.settings import Collection
-from memd.model import Kind
+from memd.domain_types import Kind
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 
 ROOTS: tuple[Root, ...] = (

@@ -24,7 +24,7 @@ from memd.backends.qmd.export import (
 from memd.backends.qmd.installation import QmdPlaces
 from memd.backends.qmd.process import QmdFailed
 from memd.config.settings import Redact, SessionSettings, UserRule
-from memd.model import Kind, Turn
+from memd.domain_types import Kind, Turn
 from memd.runtime.threads import Threads
 from tests.backends.qmd.bench import SECRET, Bench, indexing, transcript
 from tests.bounds import shipped

@@ -16,7 +16,7 @@ from memd.backends.qmd.hits import (
     sources_alternating,
 )
 from memd.backends.qmd.parse import QmdEntry
-from memd.model import FoundHit, Kind, Stamp
+from memd.domain_types import FoundHit, Kind, Stamp
 from memd.store.files import KnownFile
 from memd.text.memory_paths import ExtraDirectory, Root, Workspace
 

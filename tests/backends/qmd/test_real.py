@@ -7,7 +7,7 @@ import pytest
 
 from memd.backends.qmd import commands, parse
 from memd.config.settings import Redact, SessionSettings, UserRule
-from memd.model import Kind
+from memd.domain_types import Kind
 from tests.backends.qmd.bench import Bench, serving, transcript
 from tests.realqmd import RealQmd
 from tests.wait import until_async

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.domain_types import ChunkId, TextHash
 from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import (
     AgentBacklog,
@@ -16,7 +17,6 @@ from memd.embedding.queue.agent_backlog import (
     in_words,
     rows,
 )
-from memd.model import ChunkId, TextHash
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index

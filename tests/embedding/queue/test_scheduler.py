@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from memd.chunk.split import parts_of
+from memd.domain_types import TextHash
 from memd.embedding.health_state import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.model import TextHash
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from memd.config.settings import BatchSettings, Remote
-from memd.model import TextHash
+from memd.domain_types import TextHash
 from memd.providers.api_keys import ProviderAddress, account
 from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialect
 from memd.providers.batch.dialect import BatchDialect, BatchLimits

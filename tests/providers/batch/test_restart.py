@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from memd.config.settings import BatchSettings
+from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.errors import MemdError
-from memd.model import BatchFile, BatchJob, TextHash
 from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.calibration import Bias, BiasLine
 from memd.store import migrations

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import FoundHit
+from memd.domain_types import FoundHit
 from memd.server.requests.search import STUMP_CHARS, citation, clamp, footer, is_cited
 
 

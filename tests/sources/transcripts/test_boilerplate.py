@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.model import Role
+from memd.domain_types import Role
 from memd.sources.transcripts import boilerplate
 from memd_client.marker import marked
 from tests.bounds import shipped

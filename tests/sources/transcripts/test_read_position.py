@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import Turn
+from memd.domain_types import Turn
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.read_position import (
     EDGE_BYTES,

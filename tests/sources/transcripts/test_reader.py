@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memd.chunk.markdown import LONGEST
 from memd.chunk.turns import chunk_turns
 from memd.config.settings import Redact
-from memd.model import Stamp, Turn
+from memd.domain_types import Stamp, Turn
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, SourceError

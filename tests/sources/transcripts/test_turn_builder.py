@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model import Role, Turn
+from memd.domain_types import Role, Turn
 from memd.sources.transcripts.format import (
     Branched,
     Cleared,

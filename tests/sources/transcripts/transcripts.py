@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.model import FoundFile, Kind, Stamp, Turn
+from memd.domain_types import FoundFile, Kind, Stamp, Turn
 from memd.sources.transcripts.parser import TurnRedactor
 from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (

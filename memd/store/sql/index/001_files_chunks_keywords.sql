@@ -6,7 +6,7 @@ CREATE TABLE meta (
 CREATE TABLE files (
     id         INTEGER PRIMARY KEY,
     path       TEXT NOT NULL UNIQUE,
-    kind       INTEGER NOT NULL,         -- memd.model.Kind
+    kind       INTEGER NOT NULL,         -- memd.domain_types.Kind
     size       INTEGER NOT NULL,
     mtime_ns   INTEGER NOT NULL,
     inode      INTEGER NOT NULL,

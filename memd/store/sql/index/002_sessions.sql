@@ -9,7 +9,7 @@ CREATE TABLE turns (
     file_id    INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
     seq        INTEGER NOT NULL,         -- its place in the session, from 0, without gaps
     turn_id    TEXT NOT NULL,            -- of its format; may be empty
-    role       TEXT NOT NULL,            -- memd.model.Role
+    role       TEXT NOT NULL,            -- memd.domain_types.Role
     at         REAL,                     -- unix time
     start_line INTEGER NOT NULL,         -- of the transcript
     end_line   INTEGER NOT NULL,

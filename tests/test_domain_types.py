@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.model import Stamp
+from memd.domain_types import Stamp
 
 MOST = (1 << 63) - 1
 YEAR_2300_NS = 10_413_792_000 * 1_000_000_000
