@@ -25,7 +25,7 @@ from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
-from memd.memory_limit.limit import MemoryLimit, ProcessMemory
+from memd.memory_limit.enforce import MemoryLimit, ProcessMemory
 from memd.providers.choose import choose_here
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from memd.memory_limit.limit import resident_bytes
+from memd.memory_limit.enforce import resident_bytes
 from memd_client import Client
 from memd_client.messages import Found, Memory, StatusReport
 from tests.daemon.inprocess import configure, running, write

@@ -10,7 +10,7 @@ MB = 1_000_000
 PROGRAM = """
 import numpy, os
 from memd.runtime.malloc import give_back
-from memd.memory_limit.limit import resident_bytes
+from memd.memory_limit.enforce import resident_bytes
 # The allocator takes large blocks for ordinary ones once such a block was freed.
 del [numpy.ones(1 << 20)][:]
 blocks = [numpy.ones(1 << 18) for _ in range(100)]  # 2 MB each
@@ -34,7 +34,7 @@ def test_what_is_freed_goes_back_to_the_system() -> None:
 PROGRAM_OF_LARGE = """
 import numpy, os
 from memd.runtime.malloc import return_large_blocks
-from memd.memory_limit.limit import resident_bytes
+from memd.memory_limit.enforce import resident_bytes
 # 16 MB: the allocator takes smaller blocks for ordinary ones once such a block was freed.
 del [numpy.ones(1 << 21)][:]
 return_large_blocks()

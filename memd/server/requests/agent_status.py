@@ -13,7 +13,7 @@ from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.queue.batching import Bulk
 from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.memory_limit.limit import MB
+from memd.memory_limit.enforce import MB
 from memd.providers.batch.state import FAILURES
 from memd.store.chunks import Counts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable

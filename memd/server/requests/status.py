@@ -12,7 +12,7 @@ from memd.agent.agents import Agents, AgentUnavailable, RunningAgent
 from memd.config.reload import Configuration, digest
 from memd.errors import MemdError
 from memd.maintenance.loop import BackgroundTasks
-from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus
+from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus
 from memd.runtime.sd_notify import Notifier
 from memd.runtime.ticks import until_next_tick_s
 from memd.server.request_times import RequestTimes

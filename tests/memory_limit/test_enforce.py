@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import MemdError
-from memd.memory_limit.limit import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
+from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
 from tests.bounds import shipped
 from tests.clock import hastily, now_s
 from tests.wait import until_async
@@ -178,7 +178,7 @@ async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
             assert trouble(machine) is not None
             machine.rest_mb = 100
             await soon(lambda: trouble(machine) is None)
-            squeezed_s = shipped("memd.memory_limit.limit.SQUEEZED_S")
+            squeezed_s = shipped("memd.memory_limit.enforce.SQUEEZED_S")
             machine.rest_mb, machine.now = 300, squeezed_s - 1
             await soon(lambda: trouble(machine) is not None)
             assert machine.agents["a"].released == 1
@@ -221,7 +221,7 @@ async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again(
     sick.is_shelved = sick.unreadable = machine.agents["b"].is_shelved = True
     async with kept(machine, 0):
         await soon(lambda: machine.on_disk() == {"a"})
-        refused_s = shipped("memd.memory_limit.limit.REFUSED_S")
+        refused_s = shipped("memd.memory_limit.enforce.REFUSED_S")
         for now in (0.0, refused_s - 1):
             machine.now = now
             await machine.some_looks()
@@ -251,7 +251,7 @@ async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
 
 def test_an_agent_whose_disk_is_dead_is_waited_for_so_long() -> None:
     """The next one has its turn then."""
-    seconds = shipped("memd.memory_limit.limit.PATIENCE_S")
+    seconds = shipped("memd.memory_limit.enforce.PATIENCE_S")
 
     async def waited_s() -> float:
         dead = Vectors(50)
@@ -337,6 +337,6 @@ async def test_a_limit_that_is_not_kept_now_and_then_is_logged_once_an_hour(
             await soon(lambda: trouble(machine) is not None)
             machine.rest_mb = 100
             await soon(lambda: trouble(machine) is None)
-            machine.rest_mb, machine.now = 300, shipped("memd.memory_limit.limit.TOLD_S") - before_s
+            machine.rest_mb, machine.now = 300, shipped("memd.memory_limit.enforce.TOLD_S") - before_s
             await soon(lambda: trouble(machine) is not None)
     assert [entry["event"] for entry in logged].count("memory.limit_exceeded") == times
