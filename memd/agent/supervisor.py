@@ -13,8 +13,8 @@ from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.errors import TransientError
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
-from memd.runtime.tasks import ChangeNotifier
 from memd.store.errors import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()

@@ -21,8 +21,8 @@ from memd.backends.backend import (
 )
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
+from memd.runtime.asyncio_utils import is_cancelled
 from memd.runtime.profiling import spent
-from memd.runtime.tasks import is_cancelled
 from memd.runtime.ticks import Clock
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 

@@ -30,8 +30,8 @@ from memd.embedding.health_state import (
 from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import delay_s
-from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()

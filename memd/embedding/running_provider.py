@@ -32,8 +32,8 @@ from memd.providers.provider import (
 )
 from memd.providers.remote.dialect import ContentRefused, RequestTooLarge
 from memd.providers.remote.spec import ProviderSpec
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import delay_s
-from memd.runtime.tasks import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore, Space
 
 if TYPE_CHECKING:

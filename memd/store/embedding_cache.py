@@ -12,8 +12,8 @@ import apsw
 import structlog
 
 from memd.domain_types import TextHash
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import Backoff
-from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.ticks import Clock
 from memd.store import recovery
 from memd.store.database import Database

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import apsw
 
 from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
-from memd.runtime.tasks import ChangeNotifier
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.store import chunks, files, keywords, meta, parts, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space

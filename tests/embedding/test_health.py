@@ -18,7 +18,7 @@ from memd.embedding.health_state import (
 )
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply
-from memd.runtime.tasks import ChangeNotifier
+from memd.runtime.asyncio_utils import ChangeNotifier
 from tests.clock import Clock
 
 DOWN = EmbedUnavailable("it is down")

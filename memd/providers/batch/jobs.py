@@ -19,8 +19,8 @@ from memd.providers.batch.remote_files import RemoteFiles, upload_name
 from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import Backoff
-from memd.runtime.tasks import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.text.tokens import cjk_share
 

@@ -20,7 +20,7 @@ from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.jobs import BatchRunner
 from memd.providers.remote.provider import RemoteProvider
-from memd.runtime.tasks import ChangeNotifier
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
