@@ -9,7 +9,7 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.job import VectorForm
-from memd.providers.batch.jobs import BatchRunner
+from memd.providers.batch.runner import BatchRunner
 from memd.providers.calibration import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections

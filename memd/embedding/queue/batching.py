@@ -15,7 +15,7 @@ from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 
 if TYPE_CHECKING:  # it needs httpx
-    from memd.providers.batch.jobs import BatchRunner
+    from memd.providers.batch.runner import BatchRunner
 
 MOST = 200_000  # chunks of an index that are gathered at once
 

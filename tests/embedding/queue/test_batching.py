@@ -18,7 +18,7 @@ from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
-from memd.providers.batch.jobs import BatchRunner
+from memd.providers.batch.runner import BatchRunner
 from memd.providers.remote.provider import RemoteProvider
 from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore

@@ -17,8 +17,8 @@ from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialec
 from memd.providers.batch.dialect import BatchDialect, BatchLimits
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.job import VectorForm
-from memd.providers.batch.jobs import BatchRunner
 from memd.providers.batch.openai import OpenAIBatches
+from memd.providers.batch.runner import BatchRunner
 from memd.providers.batch.state import Ledger
 from memd.providers.calibration import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors

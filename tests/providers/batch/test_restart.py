@@ -465,7 +465,7 @@ async def test_after_so_long_another_job_is_tried(
     server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And that begins the time anew, if it cannot be remembered either."""
-    texts, seconds = texts_of(6), shipped("memd.providers.batch.jobs.UNREMEMBERED_S")
+    texts, seconds = texts_of(6), shipped("memd.providers.batch.runner.UNREMEMBERED_S")
     url, file = server.base_url("openai"), tmp_path / "e.sqlite"
     async with batching("openai", url, file, wrap=lambda one: Troubled(one, {"begin"})) as rig:
         loop = asyncio.get_running_loop()
