@@ -37,8 +37,8 @@ from memd.runtime.backoff import delay_s
 from memd.store.embedding_cache import EmbeddingStore, Space
 
 if TYPE_CHECKING:
-    from memd.embedding.batch_jobs import SharedBatchJobs
     from memd.embedding.model_info import ModelProbe
+    from memd.embedding.run_batch_jobs import SharedBatchJobs
 
 log = structlog.get_logger()
 
@@ -237,7 +237,7 @@ class RunningProvider:
         self.queue = queue = self._queue(provider)
         self._work.append(self._start(queue.run()))
         if isinstance(self.candidate, ProviderSpec):
-            from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs  # noqa: PLC0415
+            from memd.embedding.run_batch_jobs import CachedBatchJobs, SharedBatchJobs  # noqa: PLC0415
             from memd.providers.remote.provider import RemoteProvider  # noqa: PLC0415  # likewise
 
             assert isinstance(provider, RemoteProvider)

@@ -7,9 +7,9 @@ from random import Random
 import msgspec
 
 from memd.config.settings import Remote
-from memd.embedding.batch_jobs import CachedBatchJobs, SharedBatchJobs
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.run_batch_jobs import CachedBatchJobs, SharedBatchJobs
 from memd.providers.provider import Identity
 from memd.providers.remote.spec import provider_spec
 from memd.store.embedding_cache import EmbeddingStore
