@@ -34,7 +34,7 @@ class SharedBatchJobs:
         """Have all queues know of these jobs: what is in one must not be asked for by any."""
         self.batches = batches
         for queue, settings in self.queues.items():
-            queue.bulk.use(batches, settings)
+            queue.batch_submitter.use(batches, settings)
 
 
 class CachedBatchJobs:
@@ -79,7 +79,7 @@ class CachedBatchJobs:
         if shared.batches is None:
             self._begin(self._dialect)
         else:
-            queue.bulk.use(shared.batches, settings)
+            queue.batch_submitter.use(shared.batches, settings)
 
     async def run(self) -> None:
         """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another provider does."""

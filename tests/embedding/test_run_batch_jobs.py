@@ -53,13 +53,13 @@ async def test_one_provider_of_a_space_carries_out_the_jobs_of_all(tmp_path: Pat
             )
             queues.append(queue)
             running.append(asyncio.create_task(jobs.run()))
-            batches = queue.bulk.batches
+            batches = queue.batch_submitter.batches
             assert batches is not None
             if len(queues) == 1:
-                await until_async(lambda: queues[0].bulk.is_wanted(20))
+                await until_async(lambda: queues[0].batch_submitter.is_wanted(20))
                 await batches.submit(texts)
                 await until_async(lambda: len(server.jobs) == 1)
-        assert queues[0].bulk.batches is queues[1].bulk.batches
+        assert queues[0].batch_submitter.batches is queues[1].batch_submitter.batches
         assert batches is not None
         assert all(map(batches.holds, texts))
         running[0].cancel()

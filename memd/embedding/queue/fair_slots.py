@@ -10,7 +10,7 @@ from memd.domain_types import TextHash
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Refusing, Retrying
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
-from memd.embedding.queue.batching import Bulk
+from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
 from memd.embedding.queue.results import ResultWriter
 from memd.embedding.queue.user_controls import UserSwitches
@@ -107,7 +107,7 @@ class RequestSlots:
         embedder: PassageEmbedder,
         health: ProviderHealth,
         *,
-        bulk: Bulk,
+        batch_submitter: BatchSubmitter,
         known: KnownVectors,
         storing: ResultWriter,
         switches: UserSwitches,
@@ -119,7 +119,7 @@ class RequestSlots:
             backlogs: Of the agents, by their ids; agents come and go.
             embedder: Sends the requests.
             health: Of the provider; its progress is notified when a request is over.
-            bulk: Knows what is in batch jobs.
+            batch_submitter: Knows what is in batch jobs.
             known: The cache, with what others have asked for meanwhile.
             storing: Takes what came.
             switches: What the user lets be sent.
@@ -131,7 +131,7 @@ class RequestSlots:
         self._backlogs = backlogs
         self._embedder = embedder
         self._health = health
-        self._bulk = bulk
+        self._batch_submitter = batch_submitter
         self._known = known
         self._results = storing
         self._switches = switches
@@ -190,7 +190,7 @@ class RequestSlots:
     def _chosen(self, backlog: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
         """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
         source = backlog.source
-        backlog.ahead = self._bulk.without_held(backlog.ahead)
+        backlog.ahead = self._batch_submitter.without_held(backlog.ahead)
         texts = batch(backlog.ahead, limits, self.asking if source.use_cache else (), backlog.most)
         if not texts:
             return None

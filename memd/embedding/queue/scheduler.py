@@ -10,7 +10,7 @@ from memd.domain_types import TextHash
 from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import Healthy, Retrying, failures_after
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
-from memd.embedding.queue.batching import Bulk
+from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.fair_slots import InFlight, RequestSlots, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import CacheBound, ResultWriter
@@ -41,7 +41,7 @@ class EmbeddingQueue:
 
     A provider that does not answer is asked for one text at a time, after longer and longer waits, until it does.
 
-    Whoever builds the queue runs `run` and, where there is a batch API, calls `bulk.use` before.
+    Whoever builds the queue runs `run` and, where there is a batch API, calls `batch_submitter.use` before.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class EmbeddingQueue:
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
         self.known = KnownVectors(cache, space)
-        self.bulk = Bulk(self.known)
+        self.batch_submitter = BatchSubmitter(self.known)
         self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
         self._bound = bound
         self._has_cache_failed = False  # and that was logged
@@ -86,7 +86,7 @@ class EmbeddingQueue:
             self._backlogs,
             self._embedder,
             health,
-            bulk=self.bulk,
+            batch_submitter=self.batch_submitter,
             known=self.known,
             storing=self._results,
             switches=self._switches,
@@ -142,12 +142,12 @@ class EmbeddingQueue:
     def note_of(self, agent: str) -> str | None:
         """What chunks of an agent wait for although nothing is wrong: batch jobs; None: nothing."""
         backlog = self._backlogs.get(agent)
-        return self.bulk.note if backlog is not None and backlog.held else None
+        return self.batch_submitter.note if backlog is not None and backlog.held else None
 
     def only_jobs_left(self, agent: str) -> bool:
         """Whether all that waits of an agent is in batch jobs that nobody waits for."""
         backlog = self._backlogs.get(agent)
-        return backlog is not None and backlog.only_jobs_left and not self.bulk.is_waited_for
+        return backlog is not None and backlog.only_jobs_left and not self.batch_submitter.is_waited_for
 
     def next_try_s(self, agent: str) -> float | None:
         """Seconds until what failed is tried again."""
@@ -269,9 +269,9 @@ class EmbeddingQueue:
 
     async def _follow_jobs(self) -> None:
         """Look again for all agents whenever batch jobs have brought vectors, or given texts back."""
-        version = self.bulk.changes.version
+        version = self.batch_submitter.changes.version
         while True:
-            version = await self.bulk.changes.since(version)
+            version = await self.batch_submitter.changes.since(version)
             self._wake_all()
 
     async def _work_for(self, backlog: AgentBacklog) -> None:
@@ -421,7 +421,7 @@ class EmbeddingQueue:
             # Another index is in its place, with the vectors of another model.
             backlog.ahead, backlog.open = [], 0
             return False
-        backlog.held = await self.bulk.held(source.index)
+        backlog.held = await self.batch_submitter.held(source.index)
         taken = backlog.held.union(backlog.out)
         waiting = await source.index.waiting(LOOK_AHEAD, taken | backlog.passed_over)
         # Texts that never get their vectors, or a job of hours, must not make one burst of a life.
@@ -454,17 +454,19 @@ class EmbeddingQueue:
 
     async def _hand_over(self, backlog: AgentBacklog) -> bool:
         """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""
-        if not backlog.source.use_cache or not self.bulk.is_wanted(self._open_for_bulk()):
+        if not backlog.source.use_cache or not self.batch_submitter.is_wanted(
+            self._open_for_batches()
+        ):
             return False
         async with self._gathering:
-            if backlog.anew.is_set() or not self.bulk.is_wanted(self._open_for_bulk()):
+            if backlog.anew.is_set() or not self.batch_submitter.is_wanted(self._open_for_batches()):
                 return backlog.anew.is_set()  # somebody else has gathered meanwhile
             sources = [
                 one
                 for one in self._backlogs.values()
                 if one.source.use_cache and one.open and self._slots.may_send(one)
             ]
-            taken = await self.bulk.submit(
+            taken = await self.batch_submitter.submit(
                 [(one.source.index, one.out) for one in sources], self._slots.asking
             )
             for one in sources:
@@ -474,7 +476,7 @@ class EmbeddingQueue:
             backlog.answered += taken
             return bool(taken)
 
-    def _open_for_bulk(self) -> int:
+    def _open_for_batches(self) -> int:
         return sum(
             one.open for one in self._backlogs.values() if one.source.use_cache and self._slots.may_send(one)
         )
@@ -498,8 +500,8 @@ class EmbeddingQueue:
             if reason is not None:
                 return counts.waiting, reason
             is_in_jobs = backlog is not None and backlog.only_jobs_left
-            if is_in_jobs and not self.bulk.is_waited_for:
-                return counts.waiting, self.bulk.note
+            if is_in_jobs and not self.batch_submitter.is_waited_for:
+                return counts.waiting, self.batch_submitter.note
             try:
                 async with asyncio.timeout(None if is_in_jobs else STALLED_S):
                     await self._progress.since(version)

@@ -11,7 +11,7 @@ from memd.backends.backend import BackendStandIn
 from memd.config.settings import AgentSettings
 from memd.embedding.health_state import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
-from memd.embedding.queue.batching import Bulk
+from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.memory_limit.enforce import MB
 from memd.providers.batch.state import FAILURES
@@ -202,7 +202,7 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
         chunks=None if asked is None else asked.chunks,
         tokens=None if asked is None else asked.tokens,
         # Without the cache there are no batch jobs.
-        batch=_batch(queue.bulk, use_cache=agent.settings.cache.enabled),
+        batch=_batch(queue.batch_submitter, use_cache=agent.settings.cache.enabled),
     )
 
 
@@ -211,19 +211,20 @@ def _provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
     return queue.reason_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 
-def _batch(bulk: Bulk, *, use_cache: bool) -> wire.BatchStatus | None:
-    if bulk.batches is None:
+def _batch(batch_submitter: BatchSubmitter, *, use_cache: bool) -> wire.BatchStatus | None:
+    if batch_submitter.batches is None:
         return None
-    state = bulk.batches.state
+    state = batch_submitter.batches.state
     return wire.BatchStatus(
-        enabled=bulk.is_enabled,
+        enabled=batch_submitter.is_enabled,
         on=state.is_on,
         failures=state.failures,
         limit=FAILURES,
-        jobs=bulk.batches.jobs,
-        texts=bulk.batches.claimed,
-        files_left=bulk.batches.files_left,
-        reason=(bulk.reason(use_cache=use_cache) if bulk.is_enabled else None) or state.reason,
+        jobs=batch_submitter.batches.jobs,
+        texts=batch_submitter.batches.claimed,
+        files_left=batch_submitter.batches.files_left,
+        reason=(batch_submitter.reason(use_cache=use_cache) if batch_submitter.is_enabled else None)
+        or state.reason,
         at=state.at,
     )
 

@@ -94,7 +94,11 @@ async def embed(request: wire.Embed, caller: Caller) -> wire.EmbedReport:
         case "confirm":
             await _all(queue.confirm(agent_id) for agent_id, queue in queues.items())
         case "batch_on":
-            batches = {id(one): one for queue in queues.values() if (one := queue.bulk.batches) is not None}
+            batches = {
+                id(one): one
+                for queue in queues.values()
+                if (one := queue.batch_submitter.batches) is not None
+            }
             if not batches:
                 raise BadRequest("there are no batch jobs: the provider has none")
             await _all(one.turn_on() for one in batches.values())

@@ -17,7 +17,7 @@ def agent_in(state: State | None) -> RunningAgent:
         reason_of=lambda _: None,
         note_of=lambda _: "a note",
         next_try_s=lambda _: 4.5,
-        bulk=SimpleNamespace(batches=None),
+        batch_submitter=SimpleNamespace(batches=None),
     )
     return cast(
         "RunningAgent",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # it needs httpx
 MOST = 200_000  # chunks of an index that are gathered at once
 
 
-class Bulk:
+class BatchSubmitter:
     """What the scheduler hands to batch jobs, and what it must not ask for meanwhile."""
 
     def __init__(self, known: KnownVectors) -> None:

@@ -72,7 +72,7 @@ async def desk(
         bias = None if provider.bias is None else provider.bias.passages
         ledger = ProviderStore(cache, space)
         batches = BatchRunner(client, ledger, settings, VectorForm(DIMENSIONS, bias), ChangeNotifier())
-        queue.bulk.use(batches, settings)
+        queue.batch_submitter.use(batches, settings)
         await batches.resume()
         running = asyncio.create_task(queue.run())
         try:
@@ -185,7 +185,7 @@ async def test_there_are_no_jobs_where_none_are_wanted(
         index = await at.serve(tmp_path, TEXTS, use_cache=use_cache)
         assert await at.queue.wait_for(index) == (0, None)
         assert not server.requests("upload")
-        reason = at.queue.bulk.reason(use_cache=use_cache)
+        reason = at.queue.batch_submitter.reason(use_cache=use_cache)
         assert (reason is None) == use_cache
         await index.close()
 
