@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import structlog
 
 from memd.config.settings import AgentSettings
-from memd.embedding.health import Standby
+from memd.embedding.provider_health import Standby
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.choose import Candidate, ProviderChoice
 from memd.providers.provider import Identity

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 import structlog
 
-from memd.embedding.health import ProviderHealth
+from memd.embedding.provider_health import ProviderHealth
 from memd.errors import MemdError
 from memd.providers.provider import (
     EmbedsTogether,

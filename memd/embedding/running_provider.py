@@ -12,8 +12,8 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings, CacheSettings
-from memd.embedding.health import ProviderHealth, Standby
 from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.queue.fair_slots import InFlight
 from memd.embedding.queue.results import CacheBound

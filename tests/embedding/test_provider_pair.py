@@ -8,9 +8,9 @@ import pytest
 import structlog
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import FallbackThresholds
 from memd.embedding.model_info import ModelInfoStore
+from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.maintenance.loop import BackgroundTasks

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.embedding import query_queue
-from memd.embedding.health import ProviderHealth
+from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.query_queue import (
     AT_ONCE,
     CACHED_BYTES,

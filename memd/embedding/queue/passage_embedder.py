@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from memd.domain_types import TextHash
-from memd.embedding.health import ProviderHealth
+from memd.embedding.provider_health import ProviderHealth
 from memd.providers.provider import (
     EmbedRejected,
     EmbedTerminal,

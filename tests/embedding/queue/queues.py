@@ -9,8 +9,8 @@ from random import Random
 
 import apsw
 
-from memd.embedding.health import ProviderHealth
 from memd.embedding.health_state import RequestHealth
+from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors

@@ -6,7 +6,6 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embedding.health import ProviderHealth, Standby
 from memd.embedding.health_state import (
     GATE_S,
     FallbackThresholds,
@@ -16,6 +15,7 @@ from memd.embedding.health_state import (
     RequestHealth,
     Retrying,
 )
+from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply
 from memd.runtime.asyncio_utils import ChangeNotifier
