@@ -20,7 +20,7 @@ from memd.backends.backend import BackendEnvironment
 from memd.config.load import ConfigError, load, location
 from memd.config.reload import Configuration, stamp_of
 from memd.config.settings import Config
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.registry import Choose, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.errors import FatalError

@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 import structlog
 
-from memd.embedding.health_state import (
+from memd.embedding.health_transitions import (
     FallbackThresholds,
     Healthy,
     LeftForFallback,

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from memd.config.settings import AgentSettings, CacheSettings
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.embedding.query_queue import QuestionQueue
 from memd.embedding.queue.fair_slots import InFlight

@@ -12,7 +12,7 @@ import structlog
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.providers.choose import ProviderChoice
 from memd.runtime.process import DaemonPlaces
 from memd_client import AsyncClient

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from memd.config.settings import AgentSettings
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import ProviderChoice, choose
 from memd.store.index import Index

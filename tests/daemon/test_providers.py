@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memd.domain_types import TextHash
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.providers.provider import Vectors
 from memd.providers.remote import replies
 from memd.store.index import Index

@@ -18,7 +18,7 @@ from memd.agent.build import build_agent
 from memd.agent.supervisor import AgentSupervisor
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings, Config, DaemonSettings, PathMatch, Scope, ScopeRule
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice

@@ -6,7 +6,7 @@ from random import Random
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts

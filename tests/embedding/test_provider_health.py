@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embedding.health_state import (
+from memd.embedding.health_transitions import (
     GATE_S,
     FallbackThresholds,
     Healthy,

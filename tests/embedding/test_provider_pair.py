@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.model_info import ModelInfoStore
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.registry import ProviderRegistry

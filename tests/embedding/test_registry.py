@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.model_info import ModelInfoStore, ModelProbe
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.embedding.health_state import FallbackThresholds
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from memd.domain_types import ChunkId, TextHash
-from memd.embedding.health_state import Healthy, Refusing, RequestHealth, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, RequestHealth, Retrying
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index

@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 from memd.domain_types import TextHash
-from memd.embedding.health_state import Refusing, Retrying
+from memd.embedding.health_transitions import Refusing, Retrying
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
 from memd.embedding.queue.batch_submitter import BatchSubmitter

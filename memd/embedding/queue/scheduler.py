@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import structlog
 
 from memd.domain_types import TextHash
-from memd.embedding.health_state import Healthy, Retrying, failures_after
+from memd.embedding.health_transitions import Healthy, Retrying, failures_after
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batch_submitter import BatchSubmitter

@@ -9,7 +9,7 @@ import msgspec
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendStandIn
 from memd.config.settings import AgentSettings
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.scheduler import EmbeddingQueue

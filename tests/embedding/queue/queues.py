@@ -9,7 +9,7 @@ from random import Random
 
 import apsw
 
-from memd.embedding.health_state import RequestHealth
+from memd.embedding.health_transitions import RequestHealth
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue

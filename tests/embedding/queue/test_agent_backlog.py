@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.domain_types import ChunkId, TextHash
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import (
     AgentBacklog,
     EmbedRequest,

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.domain_types import TextHash
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.passage_embedder import PartialResult, PassageEmbedder, Throughput
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from tests.bounds import shipped

@@ -7,7 +7,7 @@ import pytest
 
 from memd.chunk.split import parts_of
 from memd.domain_types import TextHash
-from memd.embedding.health_state import Retrying
+from memd.embedding.health_transitions import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue

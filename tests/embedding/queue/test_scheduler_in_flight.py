@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.embedding.health_state import Retrying
+from memd.embedding.health_transitions import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.fair_slots import InFlight
 from memd.embedding.queue.results import CacheBound

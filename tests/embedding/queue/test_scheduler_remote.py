@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memd.embedding.health_state import Healthy
+from memd.embedding.health_transitions import Healthy
 from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed, Paused, WaitingForConfirmation
 from memd.embedding.queue.results import CacheBound

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from memd.embedding.health_state import Healthy
+from memd.embedding.health_transitions import Healthy
 from memd.embedding.query_queue import QuestionQueue
 from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, QueryThread
 from memd.providers.provider import EmbedUnavailable, Vector

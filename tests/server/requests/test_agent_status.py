@@ -4,7 +4,7 @@ from typing import cast
 import pytest
 
 from memd.agent.agents import RunningAgent
-from memd.embedding.health_state import Healthy, Refusing, Retrying
+from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.server.requests.agent_status import embedding
 from memd_client.messages import Embedding

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.embedding.health_state import (
+from memd.embedding.health_transitions import (
     GATE_S,
     LONGEST_ASKED_S,
     LONGEST_GATE_S,
