@@ -19,10 +19,10 @@ from memd.rebuild.fingerprint import embeds_parts
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.scan import scan
+from memd.store.chunk_parts import hash_of
 from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.parts import hash_of
 from memd.text.tokens import estimate_tokens
 
 

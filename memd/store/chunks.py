@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import ChunkId, Kind, TextHash, embedded_text
-from memd.store import meta, parts, vectors
+from memd.store import chunk_parts, meta, vectors
 from memd.store.errors import StoreDamaged
 from memd.text.writing_systems import scripts
 
@@ -183,7 +183,7 @@ def waiting(
         for chunk_id, text_hash, context, text in rows
     ]
     if with_parts and len(found) < limit:
-        left = parts.waiting(connection, limit - len(found), passed_over)
+        left = chunk_parts.waiting(connection, limit - len(found), passed_over)
         found += [WaitingChunk(ChunkId(part_id), text_hash, text) for part_id, text_hash, text in left]
     return found
 
@@ -195,7 +195,7 @@ def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> 
         f"SELECT DISTINCT +hash FROM chunks INDEXED BY chunks_waiting WHERE vector = {vectors.WAITING}"
     )
     found = [TextHash(text_hash) for (text_hash,) in rows]
-    return list({*found, *parts.waiting_hashes(connection)}) if with_parts else found
+    return list({*found, *chunk_parts.waiting_hashes(connection)}) if with_parts else found
 
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
@@ -205,7 +205,7 @@ def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
         (text_hash,),
     )
     changed = connection.changes()
-    parts.set_aside(connection, text_hash)
+    chunk_parts.set_aside(connection, text_hash)
     return changed
 
 
@@ -233,7 +233,7 @@ def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
     # Each by an index of nothing else: this is asked several times for each edit.
     waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
     aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
-    texts, of_parts = parts.waiting_counts(connection) if with_parts else (0, 0)
+    texts, of_parts = chunk_parts.waiting_counts(connection) if with_parts else (0, 0)
     texts += waiting
     waiting += of_parts
     held = chunks + (meta.total(connection, "parts") if with_parts else 0)

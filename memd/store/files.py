@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
-from memd.store import keywords, parts, sessions, vectors
+from memd.store import chunk_parts, keywords, sessions, vectors
 from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged
 from memd.store.matrix import Row
@@ -231,7 +231,7 @@ def _insert(
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())
-        parts.add(connection, chunk_id, chunk)
+        chunk_parts.add(connection, chunk_id, chunk)
         terms.append((chunk_id, chunk.text, chunk.context))
         if chunk.hash in vector_of:
             known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))

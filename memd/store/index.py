@@ -11,7 +11,7 @@ import apsw
 
 from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.store import chunks, files, keywords, meta, parts, recovery, sessions, vectors
+from memd.store import chunk_parts, chunks, files, keywords, meta, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -35,9 +35,11 @@ class Reader:
         """Chunks with their text; those that are gone are left out."""
         return chunks.texts(self._connection, chunk_ids)
 
-    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, parts.ClosestPart]:
-        """See parts.closest."""
-        return parts.closest(self._connection, chunk_ids, query)
+    def closest_parts(
+        self, chunk_ids: Sequence[ChunkId], query: Floats
+    ) -> dict[ChunkId, chunk_parts.ClosestPart]:
+        """See chunk_parts.closest."""
+        return chunk_parts.closest(self._connection, chunk_ids, query)
 
 
 class Index:
@@ -429,7 +431,7 @@ class Index:
         """The hash of every text that is embedded, of chunks and of their parts."""
 
         def hashes(connection: apsw.Connection) -> list[TextHash]:
-            return list({*chunks.hashes(connection), *parts.hashes(connection, embedded=False)})
+            return list({*chunks.hashes(connection), *chunk_parts.hashes(connection, embedded=False)})
 
         return await self.database.read(hashes)
 
@@ -437,7 +439,7 @@ class Index:
         """The hash of every text that has a vector, each once."""
 
         def embedded(connection: apsw.Connection) -> list[TextHash]:
-            return list({*vectors.hashes(connection), *parts.hashes(connection, embedded=True)})
+            return list({*vectors.hashes(connection), *chunk_parts.hashes(connection, embedded=True)})
 
         return await self.database.read(embedded)
 
@@ -446,7 +448,7 @@ class Index:
 
         def of_texts(connection: apsw.Connection) -> dict[TextHash, bytes]:
             found = vectors.of_texts(connection, hashes)
-            return found | parts.of_texts(connection, [one for one in hashes if one not in found])
+            return found | chunk_parts.of_texts(connection, [one for one in hashes if one not in found])
 
         return await self.database.read(of_texts)
 

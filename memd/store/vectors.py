@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, TextHash
-from memd.store import parts as part_vectors
+from memd.store import chunk_parts
 from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, parts
 from memd.store.errors import StoreDamaged
 from memd.store.matrix import Matrix, Row
@@ -92,7 +92,7 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
 
 def clear(connection: apsw.Connection) -> None:
     """Forget the vectors of another model, with their tables as far as they can be reached."""
-    part_vectors.clear(connection)
+    chunk_parts.clear(connection)
     connection.execute("DROP TABLE IF EXISTS vectors_plain")
     if _has_vec0(connection):
         connection.execute("DROP TABLE IF EXISTS vectors")
@@ -276,8 +276,8 @@ def add(
     stored: list[Row] = []
     parts_stored = 0
     for chunk_id, text_hash, vector in rows:
-        if part_vectors.is_part(chunk_id):
-            parts_stored += part_vectors.put(connection, chunk_id, text_hash, vector)
+        if chunk_parts.is_part(chunk_id):
+            parts_stored += chunk_parts.put(connection, chunk_id, text_hash, vector)
             continue
         row = connection.execute(
             "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"

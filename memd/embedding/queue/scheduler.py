@@ -454,9 +454,7 @@ class EmbeddingQueue:
 
     async def _hand_over(self, backlog: AgentBacklog) -> bool:
         """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""
-        if not backlog.source.use_cache or not self.batch_submitter.is_wanted(
-            self._open_for_batches()
-        ):
+        if not backlog.source.use_cache or not self.batch_submitter.is_wanted(self._open_for_batches()):
             return False
         async with self._gathering:
             if backlog.anew.is_set() or not self.batch_submitter.is_wanted(self._open_for_batches()):

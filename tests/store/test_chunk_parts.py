@@ -8,9 +8,9 @@ import pytest
 
 from memd.chunk.split import parts_of
 from memd.domain_types import Chunk, ChunkId, Kind, TextHash
+from memd.store.chunk_parts import hash_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from memd.store.parts import hash_of
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
 LINES = [
