@@ -20,15 +20,15 @@ from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
-from memd.store import matrix
+from memd.store import vector_matrix
 from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
-from memd.store.matrix import Rows
 from memd.store.search_vectors import REST_S
+from memd.store.vector_matrix import Rows
 from memd.text.writing_systems import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -291,7 +291,7 @@ class Searcher:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
             cosines: dict[ChunkId, float] = {}
             if isinstance(vectors, _VectorResults):
-                cosines = matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
+                cosines = vector_matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
             places = reader.places(chunk_ids)
             found = [
                 _found(place, keywords.matches.get(place.id), cosines.get(place.id))
@@ -441,7 +441,7 @@ class Searcher:
                 return _VectorResults(space, question, found.rows, tuple(found.chunk_ids), subtracted)
             with spent("vectors"):
                 scanned = await self._computing.run(
-                    matrix.scan, held[1], question.vector, self._candidates, kinds
+                    vector_matrix.scan, held[1], question.vector, self._candidates, kinds
                 )
             subtracted = background(*scanned.mean_cosine(), question.calibration)
             return _VectorResults(space, question, held[1], tuple(scanned.nearest()), subtracted)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store.matrix import DEAD, Floats, Matrix, MatrixBlock, NearestRows, Row, Rows
+from memd.store.vector_matrix import DEAD, Floats, Matrix, MatrixBlock, NearestRows, Row, Rows
 
 Ids = NDArray[np.int64]
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
@@ -130,7 +130,7 @@ def nearest(
     kinds: Collection[Kind],
     also: Collection[ChunkId],
 ) -> NearVectors | None:
-    """See matrix.nearest; one look at each block.
+    """See vector_matrix.nearest; one look at each block.
 
     Args:
         known: The chunks that may be found.

@@ -12,8 +12,8 @@ from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
 from memd.store import chunk_parts, keywords, sessions, vectors
 from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged
-from memd.store.matrix import Row
 from memd.store.sessions import SessionChange
+from memd.store.vector_matrix import Row
 
 _KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
 _MANY_PLACES = 100  # so many are not asked for one by one

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.runtime.threads import NoMemory, NoThread, Threads
-from memd.store import disk_vectors, matrix, vectors
+from memd.store import disk_vectors, vector_matrix, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -23,7 +23,9 @@ ANEW_S = 1.0  # between two attempts at reading from the file what memory had no
 AT_ONCE = 500
 
 Floats = NDArray[np.float32]
-Held = matrix.Matrix | disk_vectors.DiskVectors  # the vectors themselves, or what is known of those on disk
+Held = (
+    vector_matrix.Matrix | disk_vectors.DiskVectors
+)  # the vectors themselves, or what is known of those on disk
 
 
 async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:
@@ -62,19 +64,19 @@ class SearchVectors:
 
     # --- what a search reads
 
-    def current(self) -> tuple[Space, matrix.Rows | disk_vectors.ListedVector] | None:
+    def current(self) -> tuple[Space, vector_matrix.Rows | disk_vectors.ListedVector] | None:
         """The vectors of this moment with the space that they belong to: only such a question may meet them.
 
-        They are the vectors themselves, for matrix.nearest, or what is known of those on disk, for nearest.
+        They are the vectors themselves, for vector_matrix.nearest, or what is known of those on disk, for nearest.
         """
         if self.held is None or self.space is None or not len(self.held):
             return None
         self.asked_at = time.monotonic()
         return self.space, self.held.snapshot()
 
-    def snapshot(self) -> matrix.Rows | None:
-        """The vectors of this moment that are in memory, for matrix.nearest and matrix.cosines."""
-        return self.held.snapshot() if isinstance(self.held, matrix.Matrix) else None
+    def snapshot(self) -> vector_matrix.Rows | None:
+        """The vectors of this moment that are in memory, for vector_matrix.nearest and vector_matrix.cosines."""
+        return self.held.snapshot() if isinstance(self.held, vector_matrix.Matrix) else None
 
     async def nearest(
         self,
@@ -115,7 +117,7 @@ class SearchVectors:
         """Search these vectors from now on."""
         self.held, self.space, self.has_parts = held, space, has_parts
 
-    async def follow(self, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
+    async def follow(self, gone: Sequence[ChunkId], came: Sequence[vector_matrix.Row]) -> None:
         """Have what is in memory follow a change of the file, one change after the other.
 
         Where memory is short it may be left with half a change, which no later change makes up for: then all is read
@@ -130,7 +132,9 @@ class SearchVectors:
             self.held = await self._read_anew(held.dimensions)
         self._shelve_if_wanted()  # with like set, no call of shelve comes
 
-    async def _follow_with(self, held: Held, gone: Sequence[ChunkId], came: Sequence[matrix.Row]) -> None:
+    async def _follow_with(
+        self, held: Held, gone: Sequence[ChunkId], came: Sequence[vector_matrix.Row]
+    ) -> None:
         if len(gone) + len(came) <= AT_ONCE:
             held.remove(gone)
             held.add(came)
@@ -142,11 +146,13 @@ class SearchVectors:
                 except NoThread:
                     change()  # what is written is searched, whatever it takes
 
-    async def _read_anew(self, dimensions: int) -> matrix.Matrix:
+    async def _read_anew(self, dimensions: int) -> vector_matrix.Matrix:
         while True:
             await asyncio.sleep(self.anew_s)
             with contextlib.suppress(StoreUnavailable):
-                return await self._database.read(vectors.loaded, dimensions) or matrix.Matrix(dimensions)
+                return await self._database.read(vectors.loaded, dimensions) or vector_matrix.Matrix(
+                    dimensions
+                )
 
     async def move_where_wanted(self) -> None:
         """Have the vectors in memory or on disk, as it is decided.
@@ -161,7 +167,7 @@ class SearchVectors:
                 self.held = loaded
 
     def _shelve_if_wanted(self) -> None:
-        if isinstance(self.held, matrix.Matrix) and not self.is_to_be_resident:
+        if isinstance(self.held, vector_matrix.Matrix) and not self.is_to_be_resident:
             # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
             self.held = disk_vectors.DiskVectors.of(self.held)
 
@@ -186,7 +192,7 @@ class SearchVectors:
     def whole_bytes(self) -> int:
         """Memory that they take, or would take if they were all there."""
         if isinstance(self.held, disk_vectors.DiskVectors):
-            return len(self.held) * matrix.row_bytes(self.held.dimensions)
+            return len(self.held) * vector_matrix.row_bytes(self.held.dimensions)
         return self.resident_bytes
 
     async def shelve(self) -> None:

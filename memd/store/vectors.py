@@ -18,7 +18,7 @@ from memd.domain_types import ChunkId, TextHash
 from memd.store import chunk_parts
 from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, parts
 from memd.store.errors import StoreDamaged
-from memd.store.matrix import Matrix, Row
+from memd.store.vector_matrix import Matrix, Row
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
 MOST_DIMENSIONS = 8192  # of a column of vec0 0.1; longer vectors are in an ordinary table

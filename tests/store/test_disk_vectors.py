@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId, Kind
-from memd.store import disk_vectors, matrix
+from memd.store import disk_vectors, vector_matrix
 from memd.store.disk_vectors import Block, DiskVectors
-from memd.store.matrix import Matrix, MatrixBlock, Row
+from memd.store.vector_matrix import Matrix, MatrixBlock, Row
 from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -46,7 +46,7 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
     random.shuffle(shuffled)
     query = np.frombuffer(vector_of(3), "<f4")
     for kinds in (EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION, Kind.CURATED})):
-        scanned = matrix.scan(resident.snapshot(), query, limit, kinds)
+        scanned = vector_matrix.scan(resident.snapshot(), query, limit, kinds)
         near = scanned.nearest()
         wanted = [ChunkId(one) for one in also]
         known = DiskVectors.of(resident).snapshot()
@@ -57,8 +57,8 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
         assert told(found.rows, query, [*near, *wanted]) == told(resident.snapshot(), query, [*near, *wanted])
 
 
-def told(rows: matrix.Rows, query: matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, float]:
-    return {int(one): cosine for one, cosine in matrix.cosines(rows, query, chunk_ids).items()}
+def told(rows: vector_matrix.Rows, query: vector_matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, float]:
+    return {int(one): cosine for one, cosine in vector_matrix.cosines(rows, query, chunk_ids).items()}
 
 
 @given(
@@ -102,7 +102,7 @@ def test_the_vectors_of_another_index_are_none() -> None:
         )
     found = disk_vectors.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
     assert found is not None
-    assert (found.chunk_ids, matrix.cosines(found.rows, query, [ChunkId(0)])) == ([], {})
+    assert (found.chunk_ids, vector_matrix.cosines(found.rows, query, [ChunkId(0)])) == ([], {})
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])
@@ -125,7 +125,7 @@ def contents(rows: Matrix) -> dict[int, tuple[int, bytes]]:
         found |= {
             chunk_id: (kind, vector.tobytes())
             for chunk_id, kind, vector in _each(part)
-            if kind != matrix.DEAD
+            if kind != vector_matrix.DEAD
         }
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
-from memd.store import matrix, vectors
+from memd.store import vector_matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreDamaged
@@ -106,11 +106,11 @@ async def test_many_vectors_at_once_arrive_and_go_like_a_few(index: Index) -> No
     query = np.frombuffer(vector_of(7), "<f4")
     rows = index.vectors.snapshot()
     assert rows is not None
-    assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == len(chunks)
+    assert len(vector_matrix.nearest(rows, query, 10_000, EVERYTHING)) == len(chunks)
     await index.replace(found_file("memory/a.md"), b"2", chunks[:10], known, frozenset())
     rows = index.vectors.snapshot()
     assert rows is not None
-    assert len(matrix.nearest(rows, query, 10_000, EVERYTHING)) == 10
+    assert len(vector_matrix.nearest(rows, query, 10_000, EVERYTHING)) == 10
 
 
 async def test_the_keyword_index_is_put_in_order_step_by_step(index: Index) -> None:
@@ -332,7 +332,11 @@ async def test_what_is_in_memory_follows_the_file_though_who_changes_it_is_cance
     assert index.has_vectors == (left > 0)
     if left:
         assert (
-            len(matrix.nearest(_resident(index), np.frombuffer(vector_of(1), np.float32), 10, EVERYTHING))
+            len(
+                vector_matrix.nearest(
+                    _resident(index), np.frombuffer(vector_of(1), np.float32), 10, EVERYTHING
+                )
+            )
             == left
         )
     assert index.changed.version != version
@@ -355,7 +359,7 @@ def transcript(chunk: Chunk) -> SessionChange:
     )
 
 
-def _resident(index: Index) -> matrix.Rows:
+def _resident(index: Index) -> vector_matrix.Rows:
     rows = index.vectors.snapshot()
     assert rows is not None
     return rows
@@ -379,10 +383,10 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     rows = second.vectors.snapshot()
     assert rows is not None
     query = np.frombuffer(vector_of(1), "<f4")
-    near = matrix.nearest(rows, query, 10, EVERYTHING)
+    near = vector_matrix.nearest(rows, query, 10, EVERYTHING)
     by_vec0 = await second.database.read(vectors.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
-    exact = matrix.cosines(rows, query, near)
+    exact = vector_matrix.cosines(rows, query, near)
     assert [exact[chunk_id] for chunk_id in near] == pytest.approx(
         [cosine for _, cosine in by_vec0], abs=1e-5
     )
@@ -417,7 +421,7 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     assert (counts.done, counts.waiting) == (1, 0)
     rows = index.vectors.snapshot()
     assert rows is not None
-    assert len(matrix.nearest(rows, np.frombuffer(vector_of(2), "<f4"), 10, EVERYTHING)) == 1
+    assert len(vector_matrix.nearest(rows, np.frombuffer(vector_of(2), "<f4"), 10, EVERYTHING)) == 1
     await index.close()
 
 
@@ -457,7 +461,7 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     assert chunk_id == 5000
     rows = index.vectors.snapshot()
     assert rows is not None
-    assert matrix.nearest(rows, np.frombuffer(vector_of(3), "<f4"), 10, EVERYTHING) == [chunk_id]
+    assert vector_matrix.nearest(rows, np.frombuffer(vector_of(3), "<f4"), 10, EVERYTHING) == [chunk_id]
     await index.replace(found_file("memory/c.md"), b"1", [chunk_of("later words")], {}, frozenset())
     assert len(await index.keywords('"words"', 10, EVERYTHING)) == 2
 

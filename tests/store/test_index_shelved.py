@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store import matrix, vectors
+from memd.store import vector_matrix, vectors
 from memd.store.disk_vectors import DiskVectors, ListedVector
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
-from memd.store.matrix import Rows
 from memd.store.search_vectors import AT_ONCE
+from memd.store.vector_matrix import Rows
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -51,12 +51,12 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     _, rows = held
     query = question(seed)
     if isinstance(rows, Rows):
-        found = matrix.nearest(rows, query, limit, EVERYTHING)
+        found = vector_matrix.nearest(rows, query, limit, EVERYTHING)
     else:
         looked = await index.vectors.nearest(rows, query, limit, EVERYTHING, [])
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
-    exact = matrix.cosines(rows, query, found)
+    exact = vector_matrix.cosines(rows, query, found)
     return {chunk_id: exact[chunk_id] for chunk_id in found}
 
 
@@ -128,7 +128,7 @@ async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
         assert isinstance(held[1], Rows)
         before = await near(index, 5)
         await index.vectors.shelve()
-        assert matrix.nearest(held[1], question(5), 1000, EVERYTHING) == list(before)
+        assert vector_matrix.nearest(held[1], question(5), 1000, EVERYTHING) == list(before)
         held = index.vectors.current()
         assert held is not None
         assert isinstance(held[1], ListedVector)
@@ -210,7 +210,7 @@ async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
         assert by_block == by_row
 
 
-def _each(blocks: Iterator[tuple[NDArray[np.int64], matrix.Floats]]) -> Iterator[tuple[int, bytes]]:
+def _each(blocks: Iterator[tuple[NDArray[np.int64], vector_matrix.Floats]]) -> Iterator[tuple[int, bytes]]:
     for ids, rows in blocks:
         for chunk_id, row in zip(ids.tolist(), rows, strict=True):
             if chunk_id != vectors.NOTHING:
@@ -276,7 +276,7 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
     async with opened(tmp_path / "a.sqlite", resident=resident) as index:
         await write(index, "memory/a.md", 1, 2, 3)
         index.vectors.anew_s = 0.0
-        for kind in (matrix.Matrix, DiskVectors):
+        for kind in (vector_matrix.Matrix, DiskVectors):
             add, left = kind.add, [2]
 
             def adding(held: Any, rows: Any, add: Any = add, left: list[int] = left) -> None:

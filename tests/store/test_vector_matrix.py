@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store import matrix
-from memd.store.matrix import FEWEST_ROWS, Matrix, Row
+from memd.store import vector_matrix
+from memd.store.vector_matrix import FEWEST_ROWS, Matrix, Row
 from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -31,7 +31,9 @@ def question(seed: int) -> NDArray[np.float32]:
 def cosines_of(rows: Matrix, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
     return {
         int(one): cosine
-        for one, cosine in matrix.cosines(rows.snapshot(), query, [ChunkId(one) for one in ids]).items()
+        for one, cosine in vector_matrix.cosines(
+            rows.snapshot(), query, [ChunkId(one) for one in ids]
+        ).items()
     }
 
 
@@ -58,9 +60,9 @@ def test_what_was_added_and_not_removed_is_found(steps: list[tuple[str, int]]) -
             alive = {n: vector for n, vector in alive.items() if n not in gone}
     assert len(rows) == len(alive)
     query = question(1000)
-    near = matrix.nearest(rows.snapshot(), query, 10**6, EVERYTHING)
+    near = vector_matrix.nearest(rows.snapshot(), query, 10**6, EVERYTHING)
     assert sorted(near) == sorted(alive)
-    mean, count = matrix.scan(rows.snapshot(), query, 1, EVERYTHING).mean_cosine()
+    mean, count = vector_matrix.scan(rows.snapshot(), query, 1, EVERYTHING).mean_cosine()
     assert count == len(alive)
     assert mean == pytest.approx(sum(float(one @ query) for one in alive.values()) / max(1, count), abs=1e-5)
     exact = {n: float(vector.astype(np.float64) @ query) for n, vector in alive.items()}
@@ -88,11 +90,11 @@ def test_a_search_keeps_the_rows_that_it_was_given() -> None:
     given = rows.snapshot()
     rows.remove([ChunkId(n) for n in range(4 * FEWEST_ROWS) if n % 5])
     rows.add(row(n) for n in range(1000, 1000 + 4 * FEWEST_ROWS))
-    near = matrix.nearest(given, query, 10**6, EVERYTHING)
+    near = vector_matrix.nearest(given, query, 10**6, EVERYTHING)
     assert sorted(near) == [n for n in range(4 * FEWEST_ROWS) if n % 5 == 0]
     exact = {n: float(question(n).astype(np.float64) @ query) for n in near}
     assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
-    late = matrix.cosines(given, query, [ChunkId(1001)])
+    late = vector_matrix.cosines(given, query, [ChunkId(1001)])
     assert late == {}
 
 
@@ -109,10 +111,10 @@ def test_only_chunks_that_may_be_seen_are_near() -> None:
     rows = small()
     kinds = [Kind.CURATED if n % 10 else Kind.NOTE for n in range(200)]
     rows.add(row(n, kind=kind) for n, kind in enumerate(kinds))
-    near = matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.NOTE, Kind.SESSION}))
+    near = vector_matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.NOTE, Kind.SESSION}))
     assert len(near) == 15
     assert all(n % 10 == 0 for n in near)
-    assert matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.SESSION})) == []
+    assert vector_matrix.nearest(rows.snapshot(), question(1), 15, frozenset({Kind.SESSION})) == []
 
 
 def test_each_source_has_its_nearest() -> None:
@@ -120,13 +122,13 @@ def test_each_source_has_its_nearest() -> None:
     rows = small()
     kinds = [Kind.SESSION if n % 20 else Kind.NOTE for n in range(400)]
     rows.add(row(n, kind=kind) for n, kind in enumerate(kinds))
-    near = matrix.nearest(rows.snapshot(), question(1), 15, EVERYTHING)
+    near = vector_matrix.nearest(rows.snapshot(), question(1), 15, EVERYTHING)
     apart = [
-        matrix.nearest(rows.snapshot(), question(1), 15, kinds)
+        vector_matrix.nearest(rows.snapshot(), question(1), 15, kinds)
         for kinds in ({Kind.NOTE, Kind.CURATED}, {Kind.SESSION})
     ]
     assert [len(some) for some in apart] == [15, 15]
-    whole = matrix.nearest(rows.snapshot(), question(1), 400, EVERYTHING)
+    whole = vector_matrix.nearest(rows.snapshot(), question(1), 400, EVERYTHING)
     assert near == [one for one in whole if one in {*apart[0], *apart[1]}]
 
 
@@ -134,7 +136,7 @@ def test_equal_ones_are_in_the_order_of_their_ids() -> None:
     """The order does not depend on where rows stand."""
     rows = small()
     rows.add(row(n, seed=1) for n in (5, 3, 9, 1))
-    assert matrix.nearest(rows.snapshot(), question(1), 4, EVERYTHING) == [1, 3, 5, 9]
+    assert vector_matrix.nearest(rows.snapshot(), question(1), 4, EVERYTHING) == [1, 3, 5, 9]
 
 
 def test_a_vector_of_another_size_is_refused() -> None:
@@ -151,4 +153,4 @@ def test_of_equal_ones_the_oldest_are_taken(numbers: list[int], limit: int) -> N
     rows = small()
     for number in numbers:
         rows.add([row(number, seed=1)])
-    assert matrix.nearest(rows.snapshot(), question(1), limit, EVERYTHING) == [*range(1, limit + 1)]
+    assert vector_matrix.nearest(rows.snapshot(), question(1), limit, EVERYTHING) == [*range(1, limit + 1)]
