@@ -36,7 +36,7 @@ def test_the_faults_of_a_source(source: str, expected: set[str]) -> None:
 
 def test_every_fault_of_the_product_is_a_program() -> None:
     """A source that does not parse would be noticed by anything."""
-    file = ROOT / "memd" / "indexing" / "run_pass.py"
+    file = ROOT / "memd" / "chunk" / "context.py"
     source = file.read_text("utf-8")
     found = faults(source)
     assert len(found) > 50
