@@ -66,7 +66,13 @@ def _pytest(directory: Path, test: str, *options: str, before: str = "") -> tupl
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("workers", [["-n", "0"], ["-n", "1"]], ids=["alone", "in a worker"])
+WORKERS = [
+    pytest.param(["-n", "0"], marks=pytest.mark.long, id="alone"),
+    pytest.param(["-n", "1"], id="in a worker"),  # as the tests are run
+]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_test_that_waits_without_end_fails_with_the_stacks_of_its_threads(
     tmp_path: Path, workers: list[str]
 ) -> None:
@@ -96,7 +102,7 @@ def test_every_test_has_these_limits(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
 
 
-@pytest.mark.parametrize("workers", [["-n", "0"], ["-n", "1"]], ids=["alone", "in a worker"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_in_the_background_a_child_can_be_interrupted(tmp_path: Path, workers: list[str]) -> None:
     """`pytest &` is run with SIGINT ignored, and whoever is started so goes on ignoring it."""
     code, told = _pytest(tmp_path, _INTERRUPTS, *workers, before="trap '' INT;")

@@ -61,9 +61,22 @@ def _removed_and_made_anew(directory: Path) -> None:
 LOSSES = [_all_deleted, _made_anew, _made_anew_with_another, _removed_and_made_anew]
 
 
-@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
-@pytest.mark.parametrize("place", ["workspace/memory", "vault"])
-@pytest.mark.parametrize("lose", LOSSES)
+# Each in one place while the daemon runs, and in the other while it does not; the other way round in the long run.
+CASES = [
+    pytest.param(
+        lose,
+        place,
+        running,
+        marks=() if running is (place == "vault") else pytest.mark.long,
+        id=f"{lose.__name__}-{place}-{'running' if running else 'stopped'}",
+    )
+    for lose in LOSSES
+    for place in ("workspace/memory", "vault")
+    for running in (True, False)
+]
+
+
+@pytest.mark.parametrize(("lose", "place", "running"), CASES)
 def test_deleted_notes_are_found_no_longer(
     daemon: Daemon, lose: Callable[[Path], None], place: str, running: bool
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import apsw
+import pytest
 
 from tests.daemon.contents import contents, differences
 from tests.daemon.process import Daemon
@@ -146,6 +147,7 @@ def run_and_kill(daemon: Daemon, workspace: Workspace, rng: Random) -> bool:
     return "sync.finished" not in daemon.printed()[logged:]
 
 
+@pytest.mark.long
 def test_ten_kills_leave_the_index_of_a_fresh_start(home: Path, daemon: Daemon) -> None:
     """After kills in the middle of indexing, with edits in between, a clean start equals a fresh index in every row."""
     rng = Random(20)

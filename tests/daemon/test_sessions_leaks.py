@@ -27,8 +27,8 @@ from tests.wait import until
 PATIENCE_S = 60.0
 A_SESSION = 60  # turns
 A_NOTE = 100  # samples
-# Of the samples one in so many, of each kind and setting; all of them with --hypothesis-profile=long.
-ONE_IN = 1 if hypothesis_settings().max_examples > 100 else 7
+# Of the samples one in so many, of each kind in each setting; all of them with --hypothesis-profile=long.
+ONE_IN = [1] if hypothesis_settings().max_examples > 100 else [17, pytest.param(7, marks=pytest.mark.long)]
 
 
 def settings(mode: str, more: str = "") -> str:
@@ -142,10 +142,15 @@ def assert_clean(daemon: Daemon, hunt: Hunt, said: bytes = b"") -> None:
     assert not leaks
 
 
-def test_no_secret_of_any_kind_is_left_anywhere(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("one_in", ONE_IN)
+def test_no_secret_of_any_kind_is_left_anywhere(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, one_in: int
+) -> None:
     """Indexed as they are, all are found; by rules, none is: in no file, log or reply, old text and growth included."""
     settled_in(daemon.home, monkeypatch)
-    given = list(samples(seed=1))[::ONE_IN]
+    every = list(samples(seed=1))
+    given = every[::one_in]
+    assert {(one.kind, one.setting) for one in given} == {(one.kind, one.setting) for one in every}
     hunt = Hunt(given)
     writers = Writers(daemon.home)
     writers.write(given)

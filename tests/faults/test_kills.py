@@ -41,6 +41,7 @@ def test_daemons_that_are_killed_and_stopped_while_notes_change_lose_nothing(tmp
     assert restarts.stopped > 0
 
 
+@pytest.mark.long
 def test_daemons_that_are_killed_under_load_said_nothing_but_the_truth(tmp_path: Path) -> None:
     """While others write, say secrets, search, rebuild, pause and reload: clients come back, and nothing is lost."""
     mixed = run(tmp_path, tally.Tally, "--mixed", "6", "--seed", "4")["mixed"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.faults.apart import run_apart
 from tests.faults.powercut import Tally
@@ -32,6 +33,7 @@ def test_after_each_power_cut_the_index_becomes_that_of_a_fresh_start(tmp_path: 
     assert len(tally.kinds) > 8
 
 
+@pytest.mark.long
 def test_a_disk_that_only_says_that_it_syncs_does_damage(tmp_path: Path) -> None:
     """The power cuts are worth something: what is made good after them is not good by itself."""
     assert run(tmp_path, 60, 3, ignores_syncs=True).damaged > 0

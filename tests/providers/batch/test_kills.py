@@ -112,6 +112,7 @@ async def test_kills_lose_nothing_and_pay_for_nothing_twice(
     assert sorted(embedded) == sorted(texts.values())
 
 
+@pytest.mark.long
 async def test_results_of_any_size_take_little_memory(lives: Lives, tmp_path: Path) -> None:
     """They are read line by line: a file of many times the memory that is used for it."""
     with EmbeddingServer(dimensions=3072) as server:
