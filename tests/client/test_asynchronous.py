@@ -4,7 +4,7 @@ import inspect
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,15 +31,6 @@ from tests.wait import until_async
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_collection() -> Iterator[None]:
-    """Keep the many objects of the test run itself out of the search for what a test left behind."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
