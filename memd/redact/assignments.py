@@ -231,8 +231,13 @@ _NAMES = ("-", "_", "/")
 def assigned(word: KeyWord) -> Find:
     """Finds what is assigned to a key that ends with a word."""
     ending = re.compile(word.pattern + _SUFFIX, re.IGNORECASE | re.ASCII)
+    # What stands before most words is the end of none of those that one needs there.
+    last_signs = "" if word.hump else "".join({part[-1] for part in word.before})
+    last_signs += last_signs.upper()
 
     def find(text: str, at: int) -> Span | None:
+        if last_signs and text[at - 1 : at] not in last_signs:
+            return None
         match = ending.match(text, at)
         if match is None:
             return None
@@ -243,8 +248,8 @@ def assigned(word: KeyWord) -> Find:
             and not text.endswith(_NAMES, 0, at)
         ):
             return None
-        # What looks random has a digit, and soon.
-        if word.strength == "key" and _DIGIT_SOON.match(text, match.end()) is None:
+        # What looks random has a digit, and soon; so has what is as good as that.
+        if (word.strict or word.strength == "key") and _DIGIT_SOON.match(text, match.end()) is None:
             return None
         if word.strict and _SAYS.match(text, match.end()) is None:
             return None

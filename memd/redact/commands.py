@@ -70,7 +70,7 @@ def _flagged(text: str, at: int) -> Span | None:
     else:
         return None
     # Cheap questions first: of thousands of such flags in a row none has a value.
-    if text[start : start + 1] in {"", " ", "-", "\n", "\t"}:
+    if text[start : start + 1] in {"", " ", "-", "\n", "\t"} or text.startswith("[REDACTED:", start):
         return None
     if not _runs(text, at, programs):
         return _named(text, at) if sign == "a" else None
@@ -96,11 +96,10 @@ def _named(text: str, at: int) -> Span | None:
 def _runs(text: str, at: int, programs: tuple[str, ...]) -> bool:
     """Whether one of some programs stands in the command that a flag belongs to, as far as that is before the flag."""
     left = text[max(0, at - _CLAUSES) : at + 1].lower()
-    begin = max(
-        left.rfind("\n") + 1 if not left.rstrip(" ").endswith("\\\n") else 0,
-        left.rfind("&&") + 1,
-        left.rfind(";") + 1,
-    )
+    line = left.rfind("\n") + 1
+    if line and left.rstrip(" ").endswith("\\\n"):
+        line = 0
+    begin = max(line, left.rfind("&&") + 1, left.rfind(";") + 1)
     return any(left.find(program, begin) >= 0 for program in programs)
 
 

@@ -58,8 +58,8 @@ _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
     |(?<=\w)["'`](?=\w))"""
 _BARE = re.compile(rf"{_BARE_PIECE}{{1,64}}", re.VERBOSE | re.ASCII)
 _BEGINNING = re.compile(rf"{_BARE_PIECE}{{1,4}}", re.VERBOSE | re.ASCII)
-_ANOTHER_KEY = re.compile(r"(?<=[A-Za-z0-9_])=(?=[A-Za-z0-9])", re.ASCII)
 _PROBE = 128  # signs of a value, by which it is known that keys and values go on without end
+_MOST_JUDGED = 512  # signs of a value, by which it is known whether it is secret
 _BLANK = re.compile(r"\s")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -86,7 +86,7 @@ def value_at(text: str, at: int) -> SecretValue | None:
             return None
         said = bare[0]
         # What goes on with keys and values without end would be read anew at each of them.
-        if len(said) < _PROBE or len(_ANOTHER_KEY.findall(said[:_PROBE])) < 4:
+        if len(said) < _PROBE or said.count("=", 0, _PROBE) < 4:
             said = _whole(text, at)
         start, end, quoted = at, at + len(_trimmed(said)), False
     if start == end:
@@ -202,9 +202,9 @@ def is_secret(
         english: What is around it is English, where a word in -ing is no password but tells of one.
         alone: It stands on a line of its own with its key, as in a file of settings and hardly ever in a program.
     """
-    text = value.text.strip()
+    text = value.text[:_MOST_JUDGED].strip()
     least = 4 if strength == "password" else 6 if shouts else 8
-    if len(text) < least or _MARK.search(text):
+    if len(text) < least or "[redacted" in value.text.lower():
         return False
     if alone and _OF_SETTINGS.fullmatch(text):
         return True
@@ -255,12 +255,15 @@ def _is_password(value: SecretValue, text: str, *, shouts: bool, spoken: bool, e
 
 def _is_passphrase(text: str) -> bool:
     """Whether words in quotes are one, rather than a sentence about passwords."""
-    said = re.findall(r"[a-z']+", text.lower())
-    return (
-        len(text) <= 200
-        and not _ASKS.search(text)
-        and (_has_digit(text) or (len(said) >= 3 and not any(word in SENTENCE_WORDS for word in said)))
-    )
+    if len(text) > 200 or _ASKS.search(text) is not None:
+        return False
+    if _has_digit(text):
+        return True
+    said = _SAID_WORD.findall(text.lower())
+    return len(said) >= 3 and SENTENCE_WORDS.isdisjoint(said)
+
+
+_SAID_WORD = re.compile(r"[a-z']+")
 
 
 def _is_bare_password(value: SecretValue, text: str, *, spoken: bool, english: bool) -> bool:
@@ -359,9 +362,12 @@ _ALGORITHM = re.compile(
 _FILE = re.compile(r"[\w./-]{1,100}\.[a-z]{1,5}|[\w.-]{0,40}(?:/[\w.-]{1,40}){2,8}/?", re.ASCII)
 
 
+_OF_TOKENS = re.compile(r"[\w.+/=~:-]+", re.ASCII)
+
+
 def looks_random(text: str) -> bool:
     """Whether a text could only be a key: long, and with small letters, capitals and digits, or long in base 16."""
-    if len(text) < 16 or not re.fullmatch(r"[\w.+/=~:-]+", text, re.ASCII):
+    if len(text) < 16 or _OF_TOKENS.fullmatch(text) is None:
         return False
     return (_mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
         len(text) >= 32
@@ -395,7 +401,10 @@ def _has_digit(text: str) -> bool:
 
 def has_symbol(text: str) -> bool:
     """Whether there is a sign inside that words do not have; one hyphen, dot or apostrophe they may."""
-    return re.search(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]", text) is not None
+    return _SYMBOL.search(text) is not None
+
+
+_SYMBOL = re.compile(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]")
 
 
 def looks_like_words(text: str) -> bool:

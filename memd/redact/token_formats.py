@@ -30,6 +30,7 @@ _GLUED = 3
 # What begins like a token behind one of these is the digest of a file in a list of them.
 _DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_MOST_READ, _MOST_JUDGED = 4_096, 512  # signs of a token
 _GLUED_ENTROPY = 3.0  # bits a sign; words put together have fewer, or no digit
 
 
@@ -56,19 +57,24 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return None
         if text.endswith(_DIGESTS, max(0, start - 8), start):
             return None
-        match = _compiled(self.shape).match(text, start)
+        # So many signs tell whether it is one: what goes on without end would be read anew at each of its anchors.
+        shape, limit = _compiled(self.shape), start + _MOST_READ
+        match = shape.match(text, start, limit)
         if match is None and self.before:
             # The sign before it may be another's: the n of an escaped line end, the + of a difference.
-            match = _compiled(self.shape).match(text, start + 1)
+            match = shape.match(text, start + 1, limit)
         if match is None or match.end() <= at:
             return None
         # Where a shape has several forms, the group may belong to another one.
         named = "secret" in match.re.groupindex and match.start("secret") >= 0
         span = match.span("secret" if named else 0)
-        said = text[slice(*span)]
+        said = text[span[0] : min(span[1], span[0] + _MOST_JUDGED)]
         if is_glued and not any(is_random(run, _GLUED_ENTROPY) for run in _RUN.findall(said)):
             return None
-        return span if not self.entropy or is_random(said, self.entropy) else None
+        if self.entropy and not is_random(said, self.entropy):
+            return None
+        whole = shape.match(text, match.start()) if match.end() == limit else None
+        return span if whole is None else whole.span("secret" if named else 0)
 
 
 @cache

@@ -1,18 +1,22 @@
-"""That no text makes a pattern take more than its share, by the structure of the patterns."""
+"""That no text makes a pattern take more than its share: by the structure of the patterns, and by what they take."""
 
 import importlib
 import pkgutil
+import random
 import re
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import memd.redact
 from memd.config.regex_safety import MANY, REPEATS, has_rival_repeats, ops, parser, parts
-from memd.redact.redactor import RULES
+from memd.config.settings import Redact
+from memd.redact.redactor import RULES, Redactor
 from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat
+from tests.redact import hostile
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -147,3 +151,19 @@ def test_what_is_looked_for_is_seen(pattern: str, *, nests: bool, competes: bool
     assert _nests(parsed, inside=False) is nests
     assert has_rival_repeats(parsed) is competes
     assert len(list(_endless(parsed))) == endless
+
+
+@pytest.mark.parametrize("filler", hostile.FILLERS)
+def test_time_grows_with_the_length(filler: str) -> None:
+    """Four times the text takes far from sixteen times as long, in one of a few tries at least: others work here, too."""
+    redactor = Redactor(Redact())
+    known = hostile.anchors()
+    chosen = (
+        known
+        if settings().max_examples > 100
+        else [*random.Random(filler).sample(known, 12), "xoxb-", "pass"]
+    )
+    for anchor in chosen:
+        short, long = (hostile.repeated(filler, anchor, length) for length in (5_000, 20_000))
+        tries = (hostile.seconds(redactor, long) / hostile.seconds(redactor, short) for _ in range(5))
+        assert any(growth < 9 for growth in tries), anchor

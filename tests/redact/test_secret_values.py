@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from memd.redact.secret_values import is_jumble
+from memd.redact.secret_values import SecretValue, is_jumble, is_secret
 from tests.bounds import shipped
 
 
@@ -32,3 +32,11 @@ def test_of_few_letters_none_look_like_chance() -> None:
     """From so many on a text is told from words."""
     least = shipped("memd.redact.secret_values._LEAST_LETTERS")
     assert [is_jumble("qzxvkjwqzxvkjw"[:count]) for count in (least - 1, least)] == [False, True]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_so_many_signs_of_a_value_tell_whether_it_is_secret(more: int) -> None:
+    """The digit of a token, among them or behind them."""
+    text = "a" * (shipped("memd.redact.secret_values._MOST_JUDGED") - 1 + more) + "1"
+    value = SecretValue(0, len(text), text, True, "")
+    assert is_secret(value, "token", shouts=False, spoken=False) is (more == 0)

@@ -192,3 +192,22 @@ def test_a_row_of_vendors_says_where_it_is_from() -> None:
         assert all(re.fullmatch("[a-z0-9]{2,36}", vendor) for vendor in vendors), row
         assert row.source in _SOURCES, row
         assert (row.looked_up is None) == (row.source == "vendor"), row
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 900])
+def test_a_token_goes_as_a_whole_however_long(more: int) -> None:
+    """Though no more than its first signs are read to know it, where letters stand before it."""
+    size = shipped("memd.redact.token_formats._MOST_READ") + more
+    token = "sk-ant-api03-" + "".join(
+        random.Random(more).choices(string.ascii_letters + string.digits, k=size - 13)
+    )
+    for before in ("", "%3D"):
+        assert _REDACTOR.redact(f"a {before}{token} b").text.endswith("[REDACTED:anthropic-key] b")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_so_many_signs_tell_whether_a_token_is_random(more: int) -> None:
+    """What stands behind them is not looked at."""
+    row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z0-9]{4,}+", "vendor", entropy=0.1)
+    text = "abc_" + "x" * (shipped("memd.redact.token_formats._MOST_JUDGED") - 5 + more) + "1y"
+    assert row.find(text, 0) == (None if more else (0, len(text)))
