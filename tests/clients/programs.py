@@ -1,0 +1,138 @@
+"""The programs of agents: their packages, how they are pointed at the stand-in model, and how they are asked."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.clients.install import system
+from tests.clients.protocols import MODEL
+
+KEY = "stand-in-key"
+
+
+class Program(msgspec.Struct, frozen=True):
+    """One program."""
+
+    name: str  # as memd-ctl calls it
+    title: str
+    package: str
+    executable: str  # below node_modules
+    is_node: bool  # whether node runs it
+    ask: Callable[[str, bool], list[str]]  # a prompt; whether in the conversation of before
+    configure: Callable[[Path, str], Mapping[str, str]]  # its settings in a home, for a URL; its environment
+    listing: tuple[str, ...] = ()  # its own command that lists MCP servers
+    connected: str = ""  # what that says then, beside the name of memd
+    preset: str | None = None  # of its transcripts
+    hooks: bool = False
+
+
+def _write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(value if isinstance(value, str) else json.dumps(value, indent=2), encoding="utf-8")
+
+
+def _claude(home: Path, url: str) -> Mapping[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+    }
+
+
+def _ask_claude(prompt: str, again: bool) -> list[str]:
+    return ["-p", prompt, "--allowedTools", "mcp__memd", *(["--continue"] if again else [])]
+
+
+def _codex(home: Path, url: str) -> Mapping[str, str]:
+    _write(
+        home / ".codex" / "config.toml",
+        f"""model = "{MODEL}"
+model_provider = "standin"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[features]
+plugins = false
+apps = false
+
+[model_providers.standin]
+name = "stand-in"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "STAND_IN_KEY"
+""",
+    )
+    return {"STAND_IN_KEY": KEY}
+
+
+def _ask_codex(prompt: str, again: bool) -> list[str]:
+    resumed = ["resume", "--last"] if again else []
+    return ["exec", *resumed, "--skip-git-repo-check", prompt]
+
+
+def _gemini(home: Path, url: str) -> Mapping[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    }
+    _write(home / ".gemini" / "settings.json", settings)
+    return {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+
+def _ask_gemini(prompt: str, again: bool) -> list[str]:
+    resumed = ["--resume", "latest"] if again else []
+    return ["-m", "gemini-2.5-flash", "--approval-mode", "yolo", *resumed, "-p", prompt]
+
+
+PROGRAMS: Mapping[str, Program] = {
+    each.name: each
+    for each in (
+        Program(
+            "claude",
+            "Claude Code",
+            "@anthropic-ai/claude-code",
+            f"@anthropic-ai/claude-code-{system()}/claude",
+            False,
+            _ask_claude,
+            _claude,
+            ("mcp", "list"),
+            "Connected",
+            "claude-code",
+            hooks=True,
+        ),
+        Program(
+            "codex",
+            "Codex",
+            "@openai/codex",
+            "@openai/codex/bin/codex.js",
+            True,
+            _ask_codex,
+            _codex,
+            ("mcp", "list"),
+            "enabled",
+            "codex",
+        ),
+        Program(
+            "gemini",
+            "Gemini CLI",
+            "@google/gemini-cli",
+            "@google/gemini-cli/bundle/gemini.js",
+            True,
+            _ask_gemini,
+            _gemini,
+            ("mcp", "list"),
+            "Connected",
+            "gemini",
+        ),
+    )
+}
