@@ -3,9 +3,9 @@
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from memd import VERSION
 from memd.runtime.startup import end_quietly, open_streams, prepare_environment
@@ -30,8 +30,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run memd; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run memd, and end the process; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
     # Until the daemon takes its signals in order: what it consists of takes most of a second to load.
     end_quietly()
     # What a program has blocked for itself is blocked for those that it starts: memd would be deaf to SIGTERM.
@@ -43,9 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Before numpy and the model's engine load: they read their thread settings once.
     prepare_environment(os.environ)
     from memd import daemon  # noqa: PLC0415 - it imports numpy
+    from memd.runtime.process import leave  # noqa: PLC0415 - it is loaded by the daemon
 
-    return daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket)
+    leave(daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import structlog
@@ -184,6 +184,18 @@ def end_in_time() -> None:
     except RuntimeError:  # no thread is to be had: then the kernel ends it, by SIGALRM
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, STOP_S)
+
+
+def leave(status: int) -> NoReturn:
+    """End the process with this exit status, once all is stopped and closed, whatever its threads are at.
+
+    Python's own end would end a thread as soon as it asks for the interpreter: where it loads the model for a question,
+    that is in C++, which aborts the whole process then (SIGABRT).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 class SignalAction(Enum):

@@ -4,15 +4,17 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import NoReturn
 from unittest.mock import patch
 
 from memd import daemon
+from memd.runtime.process import leave
 from memd.runtime.threads import Threads
 
 REFUSED = "MEMD_TEST_REFUSED"  # the file
 
 
-def main() -> int:
+def main() -> NoReturn:
     """``threadless.py CONFIG STATE SOCKET``."""
     start, refused = threading.Thread.start, Path(os.environ[REFUSED])
 
@@ -27,8 +29,8 @@ def main() -> int:
         patch.object(threading.Thread, "start", starting),
     ):
         config, state, socket = (Path(argument) for argument in sys.argv[1:])
-        return daemon.main(config=config, state_dir=state, socket=socket)
+        leave(daemon.main(config=config, state_dir=state, socket=socket))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

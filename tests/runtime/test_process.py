@@ -88,6 +88,28 @@ def test_as_many_files_may_be_open_as_are_needed(
     assert open_files() == (MOST_FILES if after[0] == NO_LIMIT else after[0])
 
 
+_LEAVES = """
+import atexit, sys, threading
+from memd.runtime.process import leave
+
+class Stream:
+    def flush(self):
+        raise OSError("the disk is full")
+
+atexit.register(print, "Python's own end")
+threading.Thread(target=threading.Event().wait).start()
+print("said before")
+sys.stderr = Stream()
+leave(3)
+"""
+
+
+def test_a_process_leaves_whatever_its_threads_are_at() -> None:
+    """With its status, and with all that it said: Python's own end would wait for threads, or break them off in C++."""
+    ran = subprocess.run([sys.executable, "-c", _LEAVES], capture_output=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"said before\n", b"")
+
+
 async def test_wishes_come_in_their_order() -> None:
     """SIGHUP asks for a reload, SIGTERM and SIGINT for the end."""
     signals = Signals(asyncio.get_running_loop())
