@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, str] = {
 
 _WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "help"})
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
-MCP_CLIENTS = ("claude", "codex", "cursor", "gemini", "openclaw")
+MCP_CLIENTS = ("claude", "codex", "cursor", "gemini", "openclaw", "opencode", "qwen")
 _MAX_RESULTS = 50
 _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
 

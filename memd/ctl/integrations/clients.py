@@ -32,7 +32,8 @@ class McpClient(msgspec.Struct, frozen=True):
     file: Path
     way: tuple[str, ...]  # to the entry, in the file
     format: Literal["json", "toml"] = "json"
-    says_type: bool = False  # whether an entry names its transport
+    transport: Literal["stdio", "local"] | None = None  # how an entry names that of a program, if it does
+    joined: bool = False  # whether the arguments stand in one list with the command
 
 
 def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
@@ -47,7 +48,7 @@ def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
         case "claude":
             directory = _path_from(environ, "CLAUDE_CONFIG_DIR", home) or home
             return McpClient(
-                "Claude Code", directory / ".claude.json", ("mcpServers", SERVER), says_type=True
+                "Claude Code", directory / ".claude.json", ("mcpServers", SERVER), transport="stdio"
             )
         case "codex":
             directory = _path_from(environ, "CODEX_HOME", home) or home / ".codex"
@@ -63,6 +64,14 @@ def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
                 or _openclaw(environ, home) / "openclaw.json"
             )
             return McpClient("OpenClaw", file, ("mcp", "servers", SERVER))
+        case "opencode":
+            directory = (_path_from(environ, "XDG_CONFIG_HOME", home) or home / ".config") / "opencode"
+            return McpClient(
+                "opencode", directory / "opencode.json", ("mcp", SERVER), transport="local", joined=True
+            )
+        case "qwen":
+            directory = _path_from(environ, "QWEN_HOME", home) or home / ".qwen"
+            return McpClient("Qwen Code", directory / "settings.json", ("mcpServers", SERVER))
         case _:
             raise ValueError(name)
 
@@ -75,8 +84,10 @@ def claude_settings(environ: Mapping[str, str], home: Path) -> Path:
 
 def entry(client: McpClient, command: list[str]) -> dict[str, Any]:
     """The entry that has the client start a command."""
-    told: dict[str, Any] = {"command": command[0], "args": command[1:]}
-    return {"type": "stdio", **told} if client.says_type else told
+    told: dict[str, Any] = (
+        {"command": command} if client.joined else {"command": command[0], "args": command[1:]}
+    )
+    return told if client.transport is None else {"type": client.transport, **told}
 
 
 def entry_snippet(client: McpClient, values: Mapping[str, Any]) -> str:

@@ -23,6 +23,8 @@ FILES = {
     "cursor": ".cursor/mcp.json",
     "gemini": ".gemini/settings.json",
     "openclaw": ".openclaw/openclaw.json",
+    "opencode": ".config/opencode/opencode.json",
+    "qwen": ".qwen/settings.json",
 }
 OLD = {
     "claude": '{\n  "numStartups": 1.0,\n  "mcpServers": {"other": {"command": "x"}}\n}',
@@ -30,6 +32,8 @@ OLD = {
     "cursor": '{"mcpServers":{"other":{"command":"x"}}}\n',
     "gemini": '{\r\n\t"theme": "Default",\r\n\t"mcpServers": {\r\n\t\t"other": {"command": "x"}\r\n\t}\r\n}\r\n',
     "openclaw": '{\n    "agents": {},\n    "mcp": {\n        "servers": {\n            "other": {}\n        }\n    }\n}\n',
+    "opencode": '{\n  "$schema": "x",\n  "mcp": {"other": {"type": "local", "command": ["x"]}}\n}\n',
+    "qwen": '{"mcpServers":{"other":{"command":"x"}}, "$version": 4}\n',
 }
 
 
@@ -41,6 +45,8 @@ def _usual_places(monkeypatch: pytest.MonkeyPatch) -> None:
         "GEMINI_CLI_HOME",
         "OPENCLAW_STATE_DIR",
         "OPENCLAW_CONFIG_PATH",
+        "QWEN_HOME",
+        "XDG_CONFIG_HOME",
     ):
         monkeypatch.delenv(name, raising=False)
 
@@ -48,7 +54,7 @@ def _usual_places(monkeypatch: pytest.MonkeyPatch) -> None:
 def put(home: Path, client: str, text: str) -> Path:
     """Write the file of a client."""
     file = home / FILES[client]
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode())
     return file
 
@@ -57,8 +63,11 @@ def entry_in(file: Path) -> dict[str, Any]:
     """Memd's entry in the file of a client."""
     text = file.read_text(encoding="utf-8")
     told: Any = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
-    servers = told.get("mcpServers") or told.get("mcp_servers") or told["mcp"]["servers"]
-    entry: dict[str, Any] = servers["memd"]
+    servers = told.get("mcpServers") or told.get("mcp_servers") or told["mcp"]
+    entry: dict[str, Any] = servers.get("servers", servers)["memd"]
+    if isinstance(entry["command"], list):  # as opencode has it
+        command, *arguments = entry["command"]
+        return {**entry, "command": command, "args": arguments}
     return entry
 
 

@@ -37,6 +37,10 @@ HOME = Path("/home/ada")
         ("cursor", {}, "/home/ada/.cursor/mcp.json"),
         ("gemini", {}, "/home/ada/.gemini/settings.json"),
         ("gemini", {"GEMINI_CLI_HOME": "/x"}, "/x/.gemini/settings.json"),
+        ("opencode", {}, "/home/ada/.config/opencode/opencode.json"),
+        ("opencode", {"XDG_CONFIG_HOME": "/x"}, "/x/opencode/opencode.json"),
+        ("qwen", {}, "/home/ada/.qwen/settings.json"),
+        ("qwen", {"QWEN_HOME": "/x"}, "/x/settings.json"),
         ("openclaw", {}, "/home/ada/.openclaw/openclaw.json"),
         ("openclaw", {"OPENCLAW_STATE_DIR": "/x"}, "/x/openclaw.json"),
         ("openclaw", {"OPENCLAW_PROFILE": "work"}, "/home/ada/.openclaw-work/openclaw.json"),
@@ -72,8 +76,9 @@ def test_an_entry_can_be_pasted(name: str) -> None:
     told = tomllib.loads(text) if client.file.suffix == ".toml" else json.loads(text)
     for key in client.way:
         told = told[key]
-    assert (told["command"], told["args"]) == ("/bin/memd-mcp", ["--socket", "/run/s"])
-    assert told.get("type") == ("stdio" if name == "claude" else None)
+    command = told["command"] if name == "opencode" else [told["command"], *told["args"]]
+    assert command == ["/bin/memd-mcp", "--socket", "/run/s"]
+    assert told.get("type") == {"claude": "stdio", "opencode": "local"}.get(name)
 
 
 def test_another_client_is_not_known() -> None:
