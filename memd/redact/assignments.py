@@ -214,7 +214,7 @@ _HEX = re.compile(
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
 # "Password:" at the end of a line, and below it a line, maybe in a fence, that has nothing but a value.
 _BELOW = re.compile(
-    r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
+    r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:[ ](?:is|was|has|been|shown|only|once|now|generated|created|follows|following|as|set|to|the|in|full)){1,6}[:：]|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
     [ \t>*-]{0,8}["'`“「]?(?P<secret>[!-~]{6,200}?)["'`”」]?[ \t]{0,8}(?=\n|\Z)""",
     re.VERBOSE,
 )

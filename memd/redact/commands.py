@@ -170,7 +170,7 @@ _SQL = re.compile(
     re.IGNORECASE,
 )
 _PGPASS = re.compile(
-    r":(?:5432|6432|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>[^\s:@/\"']{3,200})[ \t]{0,8}(?:\n|\Z)"
+    r":(?:5432|6432|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>[^\s:@/\"']{3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
 )
 # In the log of a conversation with a server: a line of its own.
 _SPOKEN = re.compile(
@@ -302,7 +302,7 @@ RULES = (
         "password",
         ("pass",),
         _behind(
-            r"""pass(?:(?<=[ "'=]pass):|(?:(?<=storepass)|(?<=keypass))[ ]|(?:(?<=htpass)wd)[ ]-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ ]\S{1,120}[ ]\S{1,60}[ ]
+            r"""pass(?:(?<=[ "'=]pass):|(?:(?<=storepass)|(?<=keypass))[ ]|(?:(?<=htpass)wd)[ ]-(?:nb|bn|nbB|nBb|Bbn)[a-zA-Z]{0,2}[ ]\S{1,60}[ ]|(?:(?<=htpass)wd)[ ]-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ ]\S{1,120}[ ]\S{1,60}[ ]
             |(?:word)?[-_](?:command|cmd)[ =]["']?echo[ ](?:-n[ ])?)"""
         ),
         skips_prose=True,
@@ -312,7 +312,7 @@ RULES = (
         "password",
         ("pass",),
         _behind(
-            r"pass(?:(?:(?<=requirepass)|(?<=auth_pass))|(?<=vncpass)wd[ ]<<<|(?<=change_pass)word[ ]\S{1,60}|(?<=wpa_pass)phrase[ ]\S{1,60})[ ]",
+            r"pass(?:(?:(?<=requirepass)|(?<=auth_pass))|(?<=vncpass)wd[ ]<<<|(?<=change_pass)word[ ]\S{1,60}|(?<=wpa_pass)phrase[ ](?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|\S{1,60}))[ ]",
             strong=True,
         ),
         skips_prose=True,

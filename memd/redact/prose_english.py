@@ -145,7 +145,7 @@ _ANSWER = re.compile(
 )
 # "Please use the following password: ..." is told above. This is a login and its password, in one: admin / hunter2.
 _PAIR = re.compile(
-    r"""(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi)(?![A-Za-z])["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?[:=]?[ ]{1,2}[`"']?
+    r"""(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?(?:[:=]|→|->)?[ ]{1,2}[`"']?
     (?P<user>[\w.@+-]{2,60})(?:[ ][/|][ ]|[/:|])(?P<secret>[!-~]{5,64})""",
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
@@ -196,6 +196,8 @@ def _paired(text: str, at: int) -> Span | None:
     match = _PAIR.match(text, at)
     if match is None or "/" in match["secret"]:
         return None
+    if match["auth"] and text[match.start("secret") - 3 : match.start("secret")] != " / ":
+        return None
     return _strong(text, *match.span("secret"))
 
 
@@ -230,16 +232,19 @@ def _short(text: str, at: int) -> Span | None:
 
 # Words and nothing else on the rest of the line; or, where a colon says it, up to the end of what is said.
 _PHRASE = re.compile(
-    rf"""pass-?phrase(?:{_OF}[ ]?(?P<colon>[:=])|[ ]is)[ ]{{1,2}}(?P<secret>[a-z]{{3,10}}(?:[ -][a-z]{{3,10}}){{3,9}})
+    rf"""pass[ -]?phrase(?:{_OF}[ ]?(?P<colon>[:=])|[ ]is)[ ]{{1,2}}(?P<secret>[a-z]{{3,10}}(?:[ -][a-z]{{3,10}}){{3,9}})
     (?:[.]?[ \t]{{0,4}}(?=\n|\Z)|(?(colon)(?=[,;.!)](?:\s|\Z))|(?!)))""",
     re.IGNORECASE | re.VERBOSE,
+)
+_QUOTED_PHRASE = re.compile(
+    r"pass[ -]?phrase[ ][\"“](?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})[\"”]", re.IGNORECASE
 )
 # It says something of a password, and begins the best known of all phrases.
 _OF_PHRASES = frozenset({"correct"})
 
 
 def _worded(text: str, at: int) -> Span | None:
-    match = _PHRASE.match(text, at)
+    match = _PHRASE.match(text, at) or _QUOTED_PHRASE.match(text, at)
     if match is None or any(
         word in secret_values.SENTENCE_WORDS
         or (word in secret_values.HARMLESS_WORDS and word not in _OF_PHRASES)
@@ -247,6 +252,101 @@ def _worded(text: str, at: int) -> Span | None:
     ):
         return None
     return match.span("secret")
+
+
+# "hunter2 works, the root password"; "it was hunter2 - the old one of the router's password"
+_WORKS = re.compile(
+    r"(?:(?<!\S)[\"'`(]{0,2}(?P<secret>[!-~]{5,64}?)[\"'`)]{0,2}[ ](?:(?:still|also|again)[ ])?(?:works|worked|is[ ]the[ ]one(?:[ ]that[ ]works)?)[ ]?(?:[,–—-]|as|for)"
+    r"|it(?:[ ]is|[ ]was|['’]s)[ ][\"'`]?(?P<was>[!-~]{5,64}?)[\"'`]?[ ]?[,–—-])"
+    r"[ ](?:(?:that|it)['’]?s[ ]|(?:that|it|which|this)[ ]is[ ])?(?:the|my|our|your|his|her)[ ](?:[\w'’-]{1,20}[ ]){0,3}\Z",
+    re.IGNORECASE,
+)
+
+
+def _works(text: str, at: int) -> Span | None:
+    """A word that is said to work, and then to be a password."""
+    name = _WORD.match(text, at)
+    if name is None or text[at - 1 : at] != " " or not _OF_NOBODY.match(text, name.end()):
+        return None
+    left = max(0, at - 160)
+    match = _WORKS.search(text[left:at])
+    if match is None:
+        return None
+    group = "secret" if match["secret"] else "was"
+    return _strong(text, left + match.start(group), left + match.end(group))
+
+
+# The line below a question for a password has nothing but it, or who says it.
+_ASKED = re.compile(
+    r"""pass(?:word|code|phrase|wort)(?:[ ](?!polic|rule|format|length|reset|manager|hash)[\w'’.-]{1,20}){0,8}["'”*]{0,2}\?["'”*]{0,2}[ \t]{0,4}\n[ \t>]{0,8}
+    (?:[*_]{0,2}[\w.-]{1,24}(?:[ ]\([^()\n]{1,20}\))?[*_]{0,2}[:：][*_]{0,2}[ ])?["'`“]?(?P<secret>[!-~]{5,64}?)["'`”]?[.!]?[ \t]{0,4}(?=\n|\Z)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ASKED_KEY = re.compile(
+    r"""(?:token|key|secret)(?:[ ][\w'’.-]{1,20}){0,8}[?.!:]?[ \t]{0,4}\n[ \t>]{0,8}(?:[*_]{0,2}[\w.-]{1,24}[*_]{0,2}[:：][*_]{0,2}[ ])?["'`“]?(?P<secret>[\w.+/=~-]{20,512})["'`”]?[ \t]{0,4}(?=\n|\Z)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _asked(text: str, at: int) -> Span | None:
+    match = _ASKED.match(text, at)
+    return None if match is None else _strong(text, *match.span("secret"))
+
+
+def _asked_for_key(text: str, at: int) -> Span | None:
+    match = _ASKED_KEY.match(text, at)
+    return match.span("secret") if match is not None and secret_values.looks_random(match["secret"]) else None
+
+
+_A_QUESTION = re.compile(
+    r"""(?:pass(?:word|code|phrase|wort|wd)|(?<![a-z])pwd?(?![a-z])|pin(?![a-z])|密码|密碼|口令|contraseña|mot[ ]de[ ]passe|senha|wachtwoord|hasło|şifre|парол|mật[ ]khẩu|パスワード|비밀번호)
+    (?![^?？\n]{0,80}(?:polic|rule|format|length|reset|manager|hash|长度|规则|重置|管理))[^?？\n]{0,80}[?？][ \t"'”*_]{0,6}\s{0,4}\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_BARE_ANSWER = re.compile(
+    r"""\s{0,8}(?:(?:it['’]?s|it[ ]is|its|sure|here|try|yes|ok(?:ay)?|是|就是|给你|答)[,:：]?[ ]{0,2}){0,2}["'`“「*]{0,3}(?P<secret>[!-~]{4,64}?)["'`”」*]{0,3}[.!。]?\s{0,8}""",
+    re.IGNORECASE,
+)
+
+
+def answer(asked: str, text: str) -> Span | None:
+    """The password that is all that a turn says, where the turn before it asks for one at its end."""
+    if len(text) > 120 or _A_QUESTION.search(asked[-200:]) is None:
+        return None
+    match = _BARE_ANSWER.fullmatch(text)
+    if match is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_strong(said) or (said.isdecimal() and 4 <= len(said) <= 12)
+    return match.span("secret") if is_one and not secret_values.is_reference(said) else None
+
+
+# Passwords of programs: four times four letters that make no words.
+_FOUR_BY_FOUR = re.compile(
+    r"pass(?:word|wort|wd|code)?[^\n]{0,60}?(?<![A-Za-z-])(?P<secret>[a-z]{4}(?:[ -][a-z]{4}){3})(?![A-Za-z-])",
+    re.IGNORECASE,
+)
+
+
+def _of_program(text: str, at: int) -> Span | None:
+    match = _FOUR_BY_FOUR.match(text, at)
+    if match is None or match["secret"] != match["secret"].lower():
+        return None
+    is_one = secret_values.is_jumble(match["secret"].replace(" ", "").replace("-", ""))
+    return match.span("secret") if is_one else None
+
+
+_COMBINATION = re.compile(
+    r"combination(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?[ ](?P<secret>[0-9]{1,3}(?:[ ]?[-–][ ]?[0-9]{1,3}){2,4})(?![\w-])",
+    re.IGNORECASE,
+)
+# Each has a digit; there are two or more of them.
+_BACKUP_CODE = r"(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9]{4,10}(?:-[A-Za-z0-9]{4,10}){0,3}"
+_BACKUP_CODES = re.compile(
+    rf"(?:(?:backup|recovery)[ ]codes?|(?:恢复|备用|备份)码)(?:[ ](?:for|of)(?:[ ][\w.-]{{1,20}}){{1,3}})?(?:[ ]are)?[ ]?[:：]?[ \t]{{0,4}}\n?(?:[ \t]{{0,8}}\n)?[ \t>*-]{{0,8}}"
+    rf"(?P<secret>{_BACKUP_CODE}(?:[ \t]{{0,4}}[ \t,;\n][ \t>*-]{{0,8}}{_BACKUP_CODE}){{1,30}})(?![\w-])",
+    re.IGNORECASE,
+)
 
 
 def _told_before(text: str, at: int) -> Span | None:
@@ -338,9 +438,18 @@ RULES = (
     Rule("password-changed", "password", ("pass",), _changed, skips_prose=True),
     Rule("password-answered", "password", ("pass",), _answered, skips_prose=True),
     Rule("passphrase-worded", "password", ("pass",), _worded, skips_prose=True),
-    Rule("login-paired", "password", ("login", "cred", "wifi", "wi-fi"), _paired),
+    Rule("login-paired", "password", ("login", "cred", "wifi", "wi-fi", "auth"), _paired),
     Rule("user-paired", "password", ("root/", "admin/"), _user),
     Rule("mail-paired", "password", ("@",), _with_mail),
     Rule("password-short", "password", ("pass", "pw"), _short, skips_prose=True),
+    Rule("passphrase-quoted", "password", ("pass phrase", "pass-phrase"), _worded),
+    Rule("password-works", "password", ("pass",), _works),
+    Rule("password-asked", "password", ("pass",), _asked),
+    Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key),
+    Rule("password-of-program", "password", ("pass",), _of_program),
+    Rule("combination-said", "code", ("combination",), _matched(_COMBINATION)),
+    Rule(
+        "backup-codes", "code", ("backup", "recovery", "恢复码", "备用码", "备份码"), _matched(_BACKUP_CODES)
+    ),
 )
 """What is said of passwords, tokens and keys, in English."""

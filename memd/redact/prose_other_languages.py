@@ -81,7 +81,7 @@ _PAIR = re.compile(
 _FROM = re.compile(r"从[ ]?[\"“「`]?(?P<secret>[!-~]{4,64}?)[\"”」`]?[ ]?(?=改|换|变|更|修)")
 _BRACKETED = re.compile(r"[ ]?[(（【\[](?P<secret>[!-~]{5,64})[)）】\]]")
 _NEXT_LINE = re.compile(
-    r"[ \t]{0,4}\n[ \t>]{0,8}[`「“\"]?(?P<secret>[!-~]{6,128}?)[`」”\"]?[ \t]{0,4}(?=\n|\Z)"
+    r"[ \t]{0,4}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?[ \t>]{0,8}[`「“\"]?(?P<secret>[!-~]{6,128}?)[`」”\"]?[ \t]{0,4}(?=\n|\Z)"
 )
 _HAN_AND_DIGITS = re.compile(
     r"[ ]?[\"“「『]?(?P<secret>[一-鿿]{2,10}[0-9]{3,8})(?=[\s，。,.!！；;”」』\"]|\Z)"
@@ -113,6 +113,32 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
     if match is None or secret_values.is_about_passwords(match["secret"]):
         return None
     return match.span("secret")
+
+
+_ASKED = re.compile(
+    r"(?:密码|密碼|口令)(?![^?？\n]{0,20}(?:长度|规则|重置|管理))[^?？\n]{0,20}[?？][ \t]{0,4}\n[ \t>]{0,8}(?:[\w.-]{1,16}[:：][ ]?)?[`「“\"]?(?P<secret>[!-~]{5,64}?)[`」”\"]?[。]?[ \t]{0,4}(?=\n|\Z)"
+)
+_PHRASE = re.compile(
+    r"(?:密码|口令)短语[ ]?(?:[:：]|是|为)[ ]?[\"“]?(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})(?![A-Za-z-])",
+    re.IGNORECASE,
+)
+_FOUR_BY_FOUR = re.compile(
+    r"(?:密码|密碼|口令|授权码)[^\n]{0,30}?(?<![A-Za-z-])(?P<secret>[a-z]{4}(?:[ -][a-z]{4}){3})(?![A-Za-z-])"
+)
+
+
+def _in_place(text: str, at: int) -> Span | None:
+    """A password as the answer to a question, in words, or of four times four letters."""
+    asked = _ASKED.match(text, at)
+    if asked is not None and secret_values.is_strong(asked["secret"]):
+        return asked.span("secret")
+    phrase = _PHRASE.match(text, at)
+    if phrase is not None:
+        return phrase.span("secret")
+    letters = _FOUR_BY_FOUR.match(text, at)
+    if letters is None or not secret_values.is_jumble(letters["secret"].replace(" ", "").replace("-", "")):
+        return None
+    return letters.span("secret")
 
 
 _BEFORE_IT = re.compile(
@@ -262,6 +288,7 @@ RULES = (
         for name, kind, anchors, strength in _CHINESE_WORDS
     ),
     Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
+    Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
     Rule("password-abroad", "password", _anchors_of(_LABELS.passwords), _abroad(_LABELS.passwords)),
     Rule(
         "password-abroad-ambiguous",

@@ -171,12 +171,17 @@ class Redactor:
         self._allowed = frozenset(settings.allow)
         self._numbers = settings.kinds
 
-    def redact(self, text: str) -> Redacted:
+    def redact(self, text: str, asked: str = "") -> Redacted:
         """A text without what is secret in it.
 
         Args:
             text: Of any length. A line ends with a line feed.
+            asked: What was said right before it, redacted or not: a password may be the answer to it.
         """
+        told = prose_english.answer(asked, text) if asked else None
+        if told is not None and text[slice(*told)] not in self._allowed:
+            text, _ = _replaced(text, [SecretSpan(*told, "password", len(RULES))])
+            return Redacted(text, {"password": 1})
         counts: Counter[str] = Counter()
         finds = self.finds(text)
         for _ in range(_ROUNDS - 1):

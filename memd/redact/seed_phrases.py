@@ -6,7 +6,7 @@ from memd.redact.rule import Rule, Span
 
 _LABEL = re.compile(
     r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)
-    (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?
+    (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -1,23 +1,49 @@
-"""Tables with a column of passwords: in Markdown, and as lines with commas or tabs."""
+"""Tables with a column of passwords: in Markdown, drawn, aligned, in HTML, as lines with a separator, and inserts of SQL."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memd.redact import secret_values
 from memd.redact.rule import Span
 
 KIND = "password"
 _NAMES = re.compile(
-    r"[*_`\"' ]{0,6}(?:(?:[a-z]{2,12}[ _-])?(?:password|passwd|pwd|passphrase|pass ?code|secret|token|api[ _-]?key|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"' ]{0,6}",
+    r"[*_`\"'\[ ]{0,6}(?:(?:[a-z]{2,12}[ _-]){0,2}(?:pass(?:word|wort|wd|phrase)|pwd|pass ?code|secret|token|api[ _-]?key|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"'\] ]{0,6}",
     re.IGNORECASE,
 )
-_RULER = re.compile(r"[ \t]*\|?(?:[ :-]{1,40}\|){1,40}[ :-]{0,40}\Z")
+_RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
+# The signs that part cells; two blanks part those of an aligned table.
 _ENDS_CELL = re.compile(
-    r"[A-Za-z]{0,12}[*_`\"' ]{0,4}[|,\t\n\r]|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,\t\n\r]"
+    r"[A-Za-z_-]{0,16}[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
 _HEADING = re.compile(r"[ ]?(?P<quote>\"?)[A-Za-z一-鿿][\w .-]{0,38}(?P=quote)[ \r]?")
+_ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
+_GAP = re.compile(r"[ ]{2,}|\t+")
 ANCHORS = ("pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌")
 _MANY_CELLS, _MANY_SIGNS = 40, 2000
+_ROW = re.compile(r"<tr\b[^<>]{0,200}>", re.IGNORECASE)
+_CELL = re.compile(
+    r"<(?:t[hd]|dt|dd)\b[^<>]{0,200}>\s{0,40}(?:<[a-z]{1,10}>){0,2}(?P<said>[^<>]{0,200}?)\s{0,40}</",
+    re.IGNORECASE,
+)
+_IN_CELL = re.compile(r"<(?:t[hd]|dt)\b[^<>]{0,200}>[^<>]{0,40}\Z", re.IGNORECASE)
+_INSERT = re.compile(
+    r"\binsert\s{1,4}(?:ignore\s{1,4})?into\s{1,4}[^\s()]{1,80}\s{0,8}\((?P<columns>[^()]{1,1000})\)\s{0,8}values\s{0,8}(?=\()",
+    re.IGNORECASE,
+)
+_TUPLE = re.compile(r"\s{0,8},?\s{0,8}\((?=[^()])")
+_FIELD = re.compile(
+    r"\s{0,8}(?:[NEnb]?'(?P<said>(?:[^'\\]|''|\\.){0,400}+)'|\"(?P<double>[^\"\n]{0,400}+)\"|[^,()'\"]{0,400}+(?:\([^()]{0,200}\))?)\s{0,8}(?P<end>[,)])"
+)
+
+
+_OF_KUBERNETES = re.compile(r"\bkind[\"']?[ ]?:[ ]{0,2}[\"']?\Z")
+_DATA = re.compile(
+    r"(?<![\w-])(?:data|stringData)[\"']?[ ]?:[ \t]{0,4}(?P<data>\{[^{}]{1,4000}\}|\n(?:[ \t]{1,16}[^\n]{1,2000}+\n?){1,60})"
+)
+_BASE64_VALUE = re.compile(
+    r"[\w.-]{1,100}[\"']?[ ]?:[ ]{0,4}[\"']?(?P<secret>[A-Za-z0-9+/]{4,4000}+={0,2})[\"']?[ \t]{0,4}(?=[,\n}]|\Z)"
+)
 
 
 def spans(text: str, places: list[int]) -> Iterator[Span]:
@@ -31,29 +57,36 @@ def spans(text: str, places: list[int]) -> Iterator[Span]:
     """
     after = 0
     for at in places:
+        if (
+            at >= after
+            and text[at - 1 : at] in {" ", '"', "'"}
+            and _OF_KUBERNETES.search(text, max(0, at - 24), at)
+        ):
+            yield from _of_secret(text, max(after, at - 2 * _MANY_SIGNS), at)
         if at < after or _ENDS_CELL.match(text, at) is None:
             continue
         begin = text.rfind("\n", max(after - 1, at - _MANY_SIGNS, 0), at) + 1
         end = _line_end(text, at)
-        if end - begin > _MANY_SIGNS or begin < after:
+        is_long = end - begin > _MANY_SIGNS
+        if _IN_CELL.search(text, max(after, at - 240), at):
+            found, after = _of_html(text, max(after, at - _MANY_SIGNS), at)
+        elif (insert := _insert_around(text, max(after, at - _MANY_SIGNS), at)) is not None:
+            found, after = _inserted(text, insert)
+        elif is_long or begin < after:
             continue
-        mark, columns = _columns(text[begin:end])
-        if not columns or end == len(text):
-            after = end
-            continue
-        after = end
-        count = text.count(mark, begin, end)
-        if mark == "|":
-            ruler = _line_end(text, end + 1)
-            if _RULER.match(text[end + 1 : min(ruler, end + _MANY_SIGNS)]) is None:
-                continue
-            after = ruler
-        while after < len(text):
-            start, till = after + 1, _line_end(text, after + 1)
-            if till - start > _MANY_SIGNS or text.count(mark, start, till) != count:
-                break
-            yield from _cells(text, start, till, mark, columns)
-            after = till
+        else:
+            found, after = _of_lines(text, begin, end)
+        yield from found
+
+
+def _of_secret(text: str, begin: int, at: int) -> Iterator[Span]:
+    """The values of a Secret of Kubernetes, around the place that says that it is one."""
+    begin = max(begin, text.rfind("\n---", begin, at))
+    end = text.find("\n---", at, at + 2 * _MANY_SIGNS)
+    end = min(len(text), at + 2 * _MANY_SIGNS) if end < 0 else end
+    for data in _DATA.finditer(text, begin, end):
+        for value in _BASE64_VALUE.finditer(text, *data.span("data")):
+            yield value.span("secret")
 
 
 def _line_end(text: str, at: int) -> int:
@@ -61,26 +94,158 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
+def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
+    """The cells of a table whose rows are lines, and where it ends, or at least its first line."""
+    header = text[begin:end]
+    mark, columns = _columns(header)
+    starts = () if mark else _starts(header)
+    found: list[Span] = []
+    if not (columns or starts) or end == len(text):
+        return found, end
+    after = end
+    ruler = _line_end(text, end + 1)
+    if _RULER.match(text[end + 1 : min(ruler, end + _MANY_SIGNS)]) is not None:
+        after = ruler
+    elif mark in {"|", "│"}:
+        return found, end
+    count = header.count(mark) if mark else 0
+    while after < len(text):
+        start, till = after + 1, _line_end(text, after + 1)
+        row = text[start : min(till, start + _MANY_SIGNS + 1)]
+        if len(row) > _MANY_SIGNS:
+            break
+        if mark and row.count(mark) == count:
+            found += _cells(row, start, mark, columns)
+        elif not mark and row.strip():
+            found += _aligned_cells(row, start, starts)
+        elif not (mark in {"|", "│"} and _RULER.match(row) and row.strip()):
+            break
+        after = till
+    return found, after
+
+
 def _columns(header: str) -> tuple[str, tuple[int, ...]]:
     """What parts the cells of a header, and which of them are named like secrets."""
-    for mark in ("|", "\t", ","):
+    for mark in ("|", "│", "\t", ",", ";"):
         cells = header.split(mark)
-        if 2 <= len(cells) <= _MANY_CELLS and (mark == "|" or all(map(_HEADING.fullmatch, cells))):
+        is_drawn = mark in {"|", "│"}
+        if 2 <= len(cells) <= _MANY_CELLS and (is_drawn or all(map(_HEADING.fullmatch, cells))):
             return mark, tuple(at for at, cell in enumerate(cells) if _NAMES.fullmatch(cell.strip()))
     return "", ()
 
 
-def _cells(text: str, start: int, end: int, mark: str, columns: tuple[int, ...]) -> Iterator[Span]:
+def _starts(header: str) -> tuple[tuple[int, int], ...]:
+    """Where the columns of an aligned table that are named like secrets begin and end; none in any other line."""
+    line = header.rstrip()
+    gaps = [match.span() for match in _GAP.finditer(line) if match.start() > 0]
+    if not 1 <= len(gaps) < _MANY_CELLS:
+        return ()
+    edges = [len(line) - len(line.lstrip()), *(end for _, end in gaps)]
+    ends = [*(start for start, _ in gaps), len(line)]
+    cells = [line[start:end] for start, end in zip(edges, ends, strict=True)]
+    if not all(map(_ALIGNED.fullmatch, cells)):
+        return ()
+    following = [*edges[1:], _MANY_SIGNS]
+    return tuple(
+        (start, till)
+        for start, till, cell in zip(edges, following, cells, strict=True)
+        if _NAMES.fullmatch(cell)
+    )
+
+
+def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    for begin, till in columns:
+        if begin < len(row) and (begin == 0 or row[begin - 1].isspace()):
+            said = row[begin:till].split("  ", maxsplit=1)[0].strip()
+            if " " not in said and _is_secret(said):
+                yield start + begin, start + begin + len(said)
+
+
+def _cells(row: str, start: int, mark: str, columns: Sequence[int]) -> Iterator[Span]:
     at = start
-    for column, cell in enumerate(text[start:end].split(mark)):
+    for column, cell in enumerate(row.split(mark)):
         if column in columns:
             said = cell.strip().strip("`*\"'")
-            value = secret_values.SecretValue(0, 0, said, True, "")
-            if (
-                said
-                and (secret_values.is_strong(said) or (secret_values.has_symbol(said) and " " not in said))
-                and secret_values.is_secret(value, "password", shouts=False, spoken=False)
-            ):
+            if _is_secret(said):
                 begin = at + cell.index(said)
                 yield begin, begin + len(said)
         at += len(cell) + 1
+
+
+def _is_secret(said: str) -> bool:
+    """Whether a cell of such a column has a secret, and not a word about one."""
+    value = secret_values.SecretValue(0, 0, said, True, "")
+    return (
+        bool(said)
+        and (secret_values.is_strong(said) or (secret_values.has_symbol(said) and " " not in said))
+        and secret_values.is_secret(value, "password", shouts=False, spoken=False)
+    )
+
+
+def _of_html(text: str, begin: int, at: int) -> tuple[list[Span], int]:
+    """The cell behind one that is named like a secret, or those below it in a table."""
+    row = _last_row(text, begin, at)
+    start = begin if row is None else row
+    end = text.find("</tr>", at, at + _MANY_SIGNS)
+    end = at + _MANY_SIGNS if end < 0 else end
+    cells = list(_CELL.finditer(text, start, end))
+    named = [number for number, cell in enumerate(cells) if _NAMES.fullmatch(cell["said"])]
+    found = [
+        cells[number + 1].span("said")
+        for number in named
+        if number + 1 < len(cells) and number + 1 not in named and _is_secret(cells[number + 1]["said"])
+    ]
+    if found or row is None or not named:
+        return found, min(end, len(text)) if found else at + 1
+    after = end
+    while (row_begins := _ROW.search(text, after, after + _MANY_SIGNS)) is not None:
+        if text.find("</table", after, row_begins.start()) >= 0:
+            break
+        after = row_begins.end()
+        row_end = text.find("</tr>", after, after + 2 * _MANY_SIGNS)
+        if row_end < 0:
+            break
+        below = list(_CELL.finditer(text, after, row_end))
+        found += [
+            below[number].span("said")
+            for number in named
+            if number < len(below) and _is_secret(below[number]["said"])
+        ]
+        after = row_end
+    return found, after
+
+
+def _last_row(text: str, begin: int, at: int) -> int | None:
+    rows = [match.end() for match in _ROW.finditer(text, begin, at)]
+    return rows[-1] if rows else None
+
+
+def _insert_around(text: str, begin: int, at: int) -> re.Match[str] | None:
+    """The insert whose list of columns a place stands in."""
+    opened = text.rfind("(", begin, at)
+    if opened < 0:
+        return None
+    verb = text[max(begin, opened - 120) : opened].lower().rfind("insert")
+    match = None if verb < 0 else _INSERT.match(text, max(begin, opened - 120) + verb)
+    return match if match is not None and match.start("columns") <= at < match.end("columns") else None
+
+
+def _inserted(text: str, insert: re.Match[str]) -> tuple[list[Span], int]:
+    """The values of such columns, in however many rows."""
+    columns = [column.strip() for column in insert["columns"].split(",")]
+    named = {number for number, column in enumerate(columns) if _NAMES.fullmatch(column)}
+    found: list[Span] = []
+    at = insert.end()
+    while named and (opened := _TUPLE.match(text, at)) is not None:
+        at = opened.end()
+        for number in range(len(columns)):
+            field = _FIELD.match(text, at)
+            if field is None:
+                return found, at
+            group = "said" if field["said"] is not None else "double"
+            if number in named and field[group] and _is_secret(field[group]):
+                found.append(field.span(group))
+            at = field.end()
+            if field["end"] == ")":
+                break
+    return found, at

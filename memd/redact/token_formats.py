@@ -147,6 +147,12 @@ _TELLS = re.compile(
     r"(?:[ ]{0,2}[:：=＝][*_ ]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|là|هو|هي|—)[ ]|[ ]?(?:는|은|は|が)[ ]?))"
     r"[\"'`“„«「\[(（]{0,3}"
 )
+# "cohere: ..." says it without a word for a key, where the value is no digest and no identifier.
+_ASSIGNED = re.compile(
+    r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
+    re.ASCII,
+)
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh)[ _-]?keys?\Z",
@@ -187,7 +193,14 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     key = _last(_IS_KEY, lowered)
     if key is not None and _is_told(lowered, key, said):
         return "key"
-    if key is not None and _leads_to(beside, key.end()):
+    assigned = _ASSIGNED.search(beside)
+    if (
+        assigned is not None
+        and _HEXADECIMAL.fullmatch(said) is None
+        and _NOT_A_KEY.search(assigned["name"]) is None
+    ):
+        beside = assigned["name"]
+    elif key is not None and _leads_to(beside, key.end()):
         ended = _last(_ENDS, beside[: key.start()])
         beside = beside[ended.end() if ended else 0 :]
     else:

@@ -141,7 +141,7 @@ class RedactedTurn(Protocol):
 class TurnRedactor(Protocol):
     """Removes secrets from a text."""
 
-    def redact(self, text: str) -> RedactedTurn:
+    def redact(self, text: str, asked: str = "") -> RedactedTurn:
         """Redact a text."""
 
 
@@ -223,7 +223,7 @@ class TranscriptParser:
         """The event with redacted text."""
         match event:
             case TurnAdded():
-                return msgspec.structs.replace(event, text=self._redacted(event.text))
+                return msgspec.structs.replace(event, text=self._redacted(event.text, self.builder.last_text))
             case SessionFacts(cwd=str(cwd)):
                 return msgspec.structs.replace(event, cwd=self._redacted(cwd))
             case UnparsedLine():
@@ -232,11 +232,11 @@ class TranscriptParser:
             case _:
                 return event
 
-    def _redacted(self, text: str) -> str:
+    def _redacted(self, text: str, asked: str = "") -> str:
         if self._redactor is None:
             return text
         with spent("redacting"):
-            redacted = self._redactor.redact(text)
+            redacted = self._redactor.redact(text, asked)
         for kind, n in redacted.counts.items():
             self.tally[f"redacted.{kind}"] += n
         return redacted.text

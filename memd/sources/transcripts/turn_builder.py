@@ -96,6 +96,11 @@ class TurnBuilder:
                 pass
 
     @property
+    def last_text(self) -> str:
+        """What the last turn so far says; nothing where there is none, or it is not known."""
+        return self._top.turn.text if isinstance(self._top, _Node) else ""
+
+    @property
     def turns_from(self) -> int:
         """The place of the first of `turns` in the session, from 0. Stored turns from there on are replaced."""
         return self._result()[0]

@@ -609,6 +609,18 @@ def test_nothing_that_is_secret_leaves_the_reader(file: Path) -> None:
     assert "hunter2" not in repr(follower.last)
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_password_that_answers_a_question_leaves_no_turn(file: Path, *, at_once: bool) -> None:
+    """Whether question and answer are read together, or the answer when the question has been read."""
+    follower = Follower(file, redactor=Redactor(Redact()))
+    append(file, said("and the wifi password at the cabin?"))
+    if not at_once:
+        follower.read()
+    append(file, said("snowdrift1987", "assistant"), said("snowdrift1987"))
+    follower.read()
+    assert follower.texts == ["and the wifi password at the cabin?", "[REDACTED:password]", "snowdrift1987"]
+
+
 # --- the fence
 
 

@@ -40,8 +40,9 @@ class Hider:
     def __init__(self, word: str) -> None:
         self._word = word
 
-    def redact(self, text: str) -> Hidden:
-        """The text without the word."""
+    def redact(self, text: str, asked: str = "") -> Hidden:
+        """The text without the word; what was asked before changes nothing."""
+        del asked
         n = text.count(self._word)
         return Hidden(text.replace(self._word, "[REDACTED:word]"), {"word": n} if n else {})
 
