@@ -13,6 +13,7 @@ from memd_client.errors import (
 ERROR = 1
 USAGE = 2
 NOT_FOUND = 3
+SECRETS_FOUND = 4  # by a scan that has done its work
 NOT_RUNNING = 69  # sysexits: EX_UNAVAILABLE
 BUSY = 75  # EX_TEMPFAIL
 BAD_CONFIG = 78  # EX_CONFIG

@@ -12,7 +12,7 @@ import msgspec
 from memd.config.load import load
 from memd.config.settings import Config, Redact
 from memd.ctl.call import Call
-from memd.ctl.failures import NOT_FOUND, USAGE, Failed
+from memd.ctl.failures import NOT_FOUND, SECRETS_FOUND, USAGE, Failed
 from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
 
@@ -149,7 +149,7 @@ def _scan(call: Call, redactor: "Redactor") -> Outcome:
     )
     notes = (f"{counted(left_out, 'file')} left out: no text, or not to be read.",) if left_out else ()
     data = {"read": read, "left_out": left_out, "counts": dict(sorted(counts.items())), "files": files}
-    return Outcome(data, "\n".join(told), notes, exit_code=1 if files else 0)
+    return Outcome(data, "\n".join(told), notes, exit_code=SECRETS_FOUND if files else 0)
 
 
 def _files(call: Call) -> Iterator[Path]:

@@ -245,7 +245,7 @@ def test_a_workspace_is_scanned(run: Run, home: Path, file: Path) -> None:
     note = workspace / "memory" / "2026-02-09.md"
     note.write_text(f"# A day\n\nthe key is {_KEY}\n", encoding="utf-8")
     code, out, _ = run("redact", "--scan", str(workspace), str(file))
-    assert code == 1
+    assert code == 4
     assert out == (
         f"{note}:3: github-token\n{file}:2: github-token\n{file}:4: password\n{file}:5: private-key\n"
         "4 secrets in 2 files of 3: github-token 2, password 1, private-key 1.\n"
