@@ -237,7 +237,8 @@ _PHRASE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _QUOTED_PHRASE = re.compile(
-    r"pass[ -]?phrase[ ][\"“](?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})[\"”]", re.IGNORECASE
+    r"pass[ -]?phrase(?:[ ][a-z]{1,10}){0,3}[ :][ ]?[\"“](?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})[\"”]",
+    re.IGNORECASE,
 )
 # It says something of a password, and begins the best known of all phrases.
 _OF_PHRASES = frozenset({"correct"})
@@ -336,6 +337,28 @@ def _of_program(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
+_TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
+
+
+def _to_verify(text: str, at: int) -> Span | None:
+    """The code that is there to verify something with."""
+    left = max(0, at - 16)
+    match = _TO_VERIFY.search(text[left:at])
+    return None if match is None else (left + match.start("secret"), left + match.end("secret"))
+
+
+# Groups of capitals and digits: of a licence, of the recovery of a disk.
+_GROUPS = re.compile(
+    r"key[^\n]{0,60}?(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def _groups(text: str, at: int) -> Span | None:
+    match = _GROUPS.match(text, at)
+    return match.span("secret") if match is not None and match["secret"] == match["secret"].upper() else None
+
+
 _COMBINATION = re.compile(
     r"combination(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?[ ](?P<secret>[0-9]{1,3}(?:[ ]?[-–][ ]?[0-9]{1,3}){2,4})(?![\w-])",
     re.IGNORECASE,
@@ -379,7 +402,7 @@ _PIN = re.compile(
 )
 _CODE = re.compile(
     r"(?:(?<=verification )|(?<=confirmation )|(?<=one-time )|(?<=security )|(?<=login )|(?<=2fa )|(?<=otp )|(?<=auth )"
-    r"|(?<=authentication )|(?<=one-time pass)|(?<=one-time )|(?<=recovery )|(?<=backup )|(?<=door )|(?<=gate )|(?<=alarm )|(?<=entry )|(?<=unlock )|(?<=sms )|(?<=your )|(?<=my ))code(?:[ ]is|[ ]?:)[ ]{0,3}(?P<secret>[0-9]{4,8})(?![\w]|\.[0-9]|[ ]{1,20}(?:lines|bytes|characters|chars|files|words|tokens|times))",
+    r"|(?<=authentication )|(?<=one-time pass)|(?<=one-time )|(?<=recovery )|(?<=backup )|(?<=door )|(?<=gate )|(?<=alarm )|(?<=entry )|(?<=unlock )|(?<=sms )|(?<=your )|(?<=my ))code(?:[ ]is|[ ]?:)[ ]{0,3}(?P<secret>(?:[A-Z]-)?[0-9]{4,8})(?![\w]|\.[0-9]|[ ]{1,20}(?:lines|bytes|characters|chars|files|words|tokens|times))",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(
@@ -447,6 +470,8 @@ RULES = (
     Rule("password-asked", "password", ("pass",), _asked),
     Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key),
     Rule("password-of-program", "password", ("pass",), _of_program),
+    Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
+    Rule("key-groups", "key", ("key",), _groups),
     Rule("combination-said", "code", ("combination",), _matched(_COMBINATION)),
     Rule(
         "backup-codes", "code", ("backup", "recovery", "恢复码", "备用码", "备份码"), _matched(_BACKUP_CODES)

@@ -127,6 +127,9 @@ _FOUR_BY_FOUR = re.compile(
 )
 
 
+_OF_DOOR = re.compile(r"(?:密码|密碼|口令)[ ：:是为]{0,3}(?P<secret>[0-9]{4,8}#)")
+
+
 def _in_place(text: str, at: int) -> Span | None:
     """A password as the answer to a question, in words, or of four times four letters."""
     asked = _ASKED.match(text, at)
@@ -135,6 +138,9 @@ def _in_place(text: str, at: int) -> Span | None:
     phrase = _PHRASE.match(text, at)
     if phrase is not None:
         return phrase.span("secret")
+    door = _OF_DOOR.match(text, at)
+    if door is not None:
+        return door.span("secret")
     letters = _FOUR_BY_FOUR.match(text, at)
     if letters is None or not secret_values.is_jumble(letters["secret"].replace(" ", "").replace("-", "")):
         return None
@@ -181,7 +187,7 @@ _LABELS = msgspec.convert(
     tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), _Labels
 )
 # The ending of the word, what it is of, and what says that its value comes: a sign, a verb, or a particle.
-_ENDING = r"\w{0,4}[\"'`*_)]{0,3}"
+_ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"

@@ -139,12 +139,12 @@ _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _IS_KEY = re.compile(
     r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
     r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
-    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰)"
+    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是])|(?:secret|access)[ _-]?key(?=[ ]))"
 )
 # Behind such a word of another language than English and Chinese: its ending, what it is of, and what says that it comes.
 _TELLS = re.compile(
     r"\w{0,4}[\"'`*_)]{0,3}(?:(?P<bare>[ ])|(?:[ ][^\W\d_][\w.'’-]{0,20}){0,3}?"
-    r"(?:[ ]{0,2}[:：=＝][*_ ]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|là|هو|هي|—)[ ]|[ ]?(?:는|은|は|が)[ ]?))"
+    r"(?:[ ]{0,2}[:：=＝][*_ ]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|là|هو|هي|—)[ ]|[ ]?(?:는|은|は|が|是|为)[ ]?))"
     r"[\"'`“„«「\[(（]{0,3}"
 )
 # "cohere: ..." says it without a word for a key, where the value is no digest and no identifier.
