@@ -11,6 +11,9 @@ import msgspec
 Role = Literal["system", "user", "assistant"]
 
 
+_WRAPPER = "tool_call"  # calls a tool that is not offered but found, in Qwen Code and OpenClaw
+
+
 class Tool(msgspec.Struct, frozen=True):
     """A tool that the program offers to the model."""
 
@@ -35,6 +38,12 @@ class Called(msgspec.Struct, frozen=True):
     """A call that the model made before."""
 
     name: str
+    arguments: Any = None
+
+    @property
+    def is_of_memory(self) -> bool:
+        """Whether it calls a tool of memd, also through another tool."""
+        return "memory_" in self.name or (self.name == _WRAPPER and "memory_" in json.dumps(self.arguments))
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -68,8 +77,25 @@ class ModelRequest(msgspec.Struct, frozen=True):
     def memory_tool(self, name: str) -> Tool | None:
         """A tool of memd: one that is offered, or one that a search for tools has found."""
         offered = (tool for tool in self.tools if tool.name.endswith(name) and "memd" in tool.full_name)
-        found = re.search(rf"\bmcp__memd__{name}\b", self.texts("system") + self.results())
+        found = re.search(
+            rf"\b(?:mcp_{{1,2}})?memd_{{1,2}}{name}\b", self.texts("system", "user") + self.results()
+        )
         return next(offered, None) or (Tool(found[0]) if found else None)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> "ToolCall":
+        """A call of a tool of memd, through another tool where the program wants that.
+
+        Raises:
+            AssertionError: the tool is not known.
+        """
+        tool = self.memory_tool(name)
+        assert tool is not None, f"{name} is not offered"
+        wrapper = next((one for one in self.tools if one.name == _WRAPPER), None)
+        if tool in self.tools or wrapper is None:
+            return ToolCall(tool, arguments)
+        names = wrapper.schema["properties"]
+        inner = {("name" if "name" in names else "id"): tool.name}
+        return ToolCall(wrapper, {**inner, ("arguments" if "arguments" in names else "args"): arguments})
 
     def offers_memory(self) -> bool:
         """Whether memd's tools can be called right away."""
@@ -96,9 +122,11 @@ Reply = str | ToolCall
 
 _NAMES = ("memory_search", "memory_get", "memory_status")
 _TOOL_SEARCH: Mapping[str, Mapping[str, Any]] = {
-    "ToolSearch": {"query": "select:" + ",".join(f"mcp__memd__{name}" for name in _NAMES), "max_results": 5},
+    "ToolSearch": {
+        "query": "select:" + ",".join(f"mcp__memd__{name}" for name in _NAMES),
+    },
     "list_mcp_resources": {},  # of Codex, which has no search: it may ask its model before its servers are there
-    "tool_search": {"query": "memd long-term memory search"},
+    "tool_search": {"query": "memory search memd"},
 }
 """Programs that offer few tools have one that finds the others; its arguments."""
 Step = Callable[[ModelRequest], ToolCall]
@@ -117,15 +145,20 @@ class Exchange(msgspec.Struct, frozen=True):
 
     def reply(self, request: ModelRequest) -> Reply:
         """What the model says next. Tools that are not offered are searched for; if none are found, it answers."""
-        calls = [item.name for item in request.since(self.prompt) if isinstance(item, Called)]
-        done = sum("memory_" in name for name in calls)
+        called = [item for item in request.since(self.prompt) if isinstance(item, Called)]
+        calls = [item.name for item in called]
+        done = sum(item.is_of_memory for item in called)
         if done == len(self.steps):
             return self.answer
         search = next((tool for tool in request.tools if tool.name in _TOOL_SEARCH), None)
         wanted = search is not None and not request.offers_memory() and request.memory_tool(_NAMES[0]) is None
         if search is not None and wanted and calls.count(search.name) < _SEARCHES:
             time.sleep(_THINKS_S)
-            return ToolCall(search, _TOOL_SEARCH[search.name])
+            # The same call again and again would be taken for a loop.
+            more = (
+                {"max_results": 5 + calls.count(search.name)} if "query" in _TOOL_SEARCH[search.name] else {}
+            )
+            return ToolCall(search, {**_TOOL_SEARCH[search.name], **more})
         if request.memory_tool("memory_search") is None:
             return self.answer
         return self.steps[done](request)
@@ -135,8 +168,6 @@ def calling(name: str, **arguments: Any) -> Step:
     """Call a tool of memd."""
 
     def step(request: ModelRequest) -> ToolCall:
-        tool = request.memory_tool(name)
-        assert tool is not None, f"{name} is not offered"
-        return ToolCall(tool, arguments)
+        return request.call(name, arguments)
 
     return step

@@ -97,6 +97,9 @@ class House:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
         seconds = time.monotonic() - began
         return Ended(
             process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), seconds

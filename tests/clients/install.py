@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,6 +42,15 @@ def latest(package: str) -> str:
         NotInstalled: the registry does not answer.
     """
     return _npm("view", package, "version").strip()
+
+
+def registry() -> str:
+    """The host of the registry that npm asks.
+
+    Raises:
+        NotInstalled: there is no npm.
+    """
+    return urlsplit(_npm("config", "get", "registry").strip()).hostname or ""
 
 
 def installed(package: str, version: str, cache: Path) -> Path:

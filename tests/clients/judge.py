@@ -71,13 +71,16 @@ def _call(seen: Observed) -> Verdict:
 
 
 def _parsed(result: str) -> Mapping[str, Any]:
-    """The object in a result; programs put words before it."""
-    begin = result.find('{"_memd"')
-    try:
-        value = json.JSONDecoder().raw_decode(result[begin:])[0] if begin >= 0 else {}
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    """The object in a result; programs put words before it, or all of it into a string of JSON."""
+    for text in (result, result.replace('\\"', '"').replace("\\\\", "\\")):
+        begin = text.find('{"_memd"')
+        try:
+            value = json.JSONDecoder().raw_decode(text[begin:])[0] if begin >= 0 else None
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            return value
+    return {}
 
 
 def _hooks(seen: Observed) -> Verdict:

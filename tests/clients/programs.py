@@ -94,6 +94,55 @@ def _ask_gemini(prompt: str, again: bool) -> list[str]:
     return ["-m", "gemini-2.5-flash", "--approval-mode", "yolo", *resumed, "-p", prompt]
 
 
+def _qwen(home: Path, url: str) -> Mapping[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "general": {"enableAutoUpdate": False},
+        "model": {"name": MODEL},
+    }
+    _write(home / ".qwen" / "settings.json", settings)
+    return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": MODEL}
+
+
+def _ask_qwen(prompt: str, again: bool) -> list[str]:
+    return ["--approval-mode", "yolo", *(["--continue"] if again else []), "-p", prompt]
+
+
+def _opencode(home: Path, url: str) -> Mapping[str, str]:
+    settings = {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": f"standin/{MODEL}",
+        "small_model": f"standin/{MODEL}",
+        "enabled_providers": ["standin"],
+        "provider": {
+            "standin": {
+                "npm": "@ai-sdk/openai-compatible",
+                "name": "stand-in",
+                "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
+                "models": {MODEL: {"name": MODEL}},
+            }
+        },
+    }
+    _write(home / ".config" / "opencode" / "opencode.json", settings)
+    return dict.fromkeys(
+        (
+            "OPENCODE_DISABLE_AUTOUPDATE",
+            "OPENCODE_DISABLE_MODELS_FETCH",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD",
+            "OPENCODE_PURE",
+        ),
+        "1",
+    )
+
+
+def _ask_opencode(prompt: str, again: bool) -> list[str]:
+    return ["run", *(["--continue"] if again else []), prompt]
+
+
 PROGRAMS: Mapping[str, Program] = {
     each.name: each
     for each in (
@@ -133,6 +182,28 @@ PROGRAMS: Mapping[str, Program] = {
             ("mcp", "list"),
             "Connected",
             "gemini",
+        ),
+        Program(
+            "qwen",
+            "Qwen Code",
+            "@qwen-code/qwen-code",
+            "@qwen-code/qwen-code/cli-entry.js",
+            True,
+            _ask_qwen,
+            _qwen,
+            ("mcp", "list"),
+            "Connected",
+        ),
+        Program(
+            "opencode",
+            "opencode",
+            "opencode-ai",
+            f"opencode-{system()}/bin/opencode",
+            False,
+            _ask_opencode,
+            _opencode,
+            ("mcp", "list"),
+            "connected",
         ),
     )
 }

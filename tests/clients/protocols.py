@@ -80,7 +80,7 @@ def _read_anthropic(body: Any, target: str) -> ModelRequest:
             if block["type"] == "text":
                 items.append(Said(message["role"], block["text"]))
             elif block["type"] == "tool_use":
-                items.append(Called(block["name"]))
+                items.append(Called(block["name"], block["input"]))
             elif block["type"] == "tool_result":
                 items.append(ToolResult(_text(block.get("content"))))
     tools = tuple(Tool(tool["name"], None, tool.get("input_schema")) for tool in body.get("tools") or ())
@@ -142,7 +142,7 @@ def _read_responses(body: Any, target: str) -> ModelRequest:
         if kind == "message":
             items.append(Said(_openai_role(item["role"]), _text(item["content"])))
         elif kind == "function_call":
-            items.append(Called(item["name"]))
+            items.append(Called(item["name"], item["arguments"]))
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             items.append(ToolResult(_text(item["output"])))
     return ModelRequest(
@@ -229,7 +229,10 @@ def _read_chat(body: Any, target: str) -> ModelRequest:
     items: list[Item] = []
     for message in body["messages"]:
         text = _text(message.get("content"))
-        items += [Called(call["function"]["name"]) for call in message.get("tool_calls") or ()]
+        items += [
+            Called(call["function"]["name"], call["function"]["arguments"])
+            for call in message.get("tool_calls") or ()
+        ]
         items.append(
             ToolResult(text) if message["role"] == "tool" else Said(_openai_role(message["role"]), text)
         )
@@ -271,7 +274,7 @@ def _read_gemini(body: Any, target: str) -> ModelRequest:
             if "functionResponse" in part:
                 items.append(ToolResult(_gemini_result(part["functionResponse"]["response"])))
             elif "functionCall" in part:
-                items.append(Called(part["functionCall"]["name"]))
+                items.append(Called(part["functionCall"]["name"], part["functionCall"].get("args")))
             elif "text" in part:
                 items.append(Said(role, part["text"]))
     tools = tuple(

@@ -8,6 +8,7 @@ import msgspec
 
 from tests.clients.conversation import Exchange, ModelRequest, ToolCall, ToolResult, calling
 from tests.clients.house import Ended, House
+from tests.clients.install import registry
 from tests.clients.model import StandInModel
 from tests.clients.programs import Program
 from tests.daemon.contents import contents
@@ -38,7 +39,7 @@ class Observed(msgspec.Struct):
     runs: list[Ended] = []
     first_requests: list[ModelRequest] = []
     second_requests: list[ModelRequest] = []
-    refused: list[str] = []
+    refused: list[str] = []  # hosts that are neither this one nor npm's registry
     turns: list[Turn] = []
     files: list[str] = []  # of the index
     leaks: list[str] = []  # files of memd in which a secret stands
@@ -61,10 +62,10 @@ def observe(program: Program, version: str, house: House, model: StandInModel) -
     began = time.monotonic()
     hidden = _secrets()
     first = Exchange(
-        f"On which host is the PostgreSQL of the staging database? {hidden[0]}",
-        f"It is on heron. Do not show {hidden[1]} to anybody.",
+        "On which host is the PostgreSQL of the staging database?",
+        f"It is on heron. Do not show {hidden[0]} to anybody.",
         (
-            calling("memory_search", query="Which database does staging use?"),
+            calling("memory_search", query="host of the staging database"),
             calling("memory_get", path=_NOTE),
             calling("memory_status"),
         ),
@@ -76,9 +77,9 @@ def observe(program: Program, version: str, house: House, model: StandInModel) -
         return read(request)
 
     second = Exchange(
-        f"And which version is it? {hidden[2]} is the key of that host.",
-        f"It is version 17. The key {hidden[3]} is older.",
-        (calling("memory_search", query="the host of the staging database"), restarted),
+        f"And which version is it? {hidden[1]} is the key of that host.",
+        f"It is version 17. The keys {hidden[2]} and {hidden[3]} are older.",
+        (calling("memory_search", query="version of the staging database"), restarted),
     )
     seen = Observed(program, version, first, second, hidden)
     _prepare(house, program)
@@ -98,7 +99,7 @@ def observe(program: Program, version: str, house: House, model: StandInModel) -
     house.memd("sync")
     house.memd("down")
     seen.first_requests, seen.second_requests = model.requests_for(first), model.requests_for(second)
-    seen.refused = sorted(set(model.refused))
+    seen.refused = sorted(set(model.refused) - {f"{registry()}:443"})
     _look_at_index(seen, house)
     seen.leaks = [
         str(file.relative_to(house.state))

@@ -1,0 +1,115 @@
+"""What is judged of a program: each property is missed where it does not hold. No program is needed for that."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.clients.conversation import Called, Exchange, ModelRequest, Said, Tool, ToolResult, calling
+from tests.clients.house import Ended
+from tests.clients.judge import JUDGEMENTS, judged
+from tests.clients.programs import PROGRAMS
+from tests.clients.trial import FACT, TODAY, Observed, Turn
+
+SECRETS = ("ghp_1", "sk-2")
+FILE = "sessions/claude-code/1.jsonl"
+
+
+def _request(exchange: Exchange, *results: object) -> ModelRequest:
+    texts = (Said("system", f"<memd-recall 1>{TODAY} {FACT}"), Said("user", exchange.prompt))
+    called = [
+        item
+        for result in results
+        for item in (Called("mcp__memd__memory_search"), ToolResult(json.dumps(result)))
+    ]
+    return ModelRequest((Tool("mcp__memd__memory_search"),), (*texts, *called))
+
+
+def _good() -> Observed:
+    first = Exchange("Where is it? ghp_1", "It is there.", (calling("memory_search"),) * 3)
+    second = Exchange("Which one? sk-2", "That one.", (calling("memory_search"),) * 2)
+    results = (
+        {"_memd": "1", "results": [{"snippet": FACT}]},
+        {"_memd": "2", "text": FACT},
+        {"_memd": "3", "running": True},
+    )
+    said = (("user", "Where is it? [x]"), ("assistant", "It is there."), ("user", "Which one? [x]"))
+    return Observed(
+        PROGRAMS["claude"],
+        "1.0",
+        first,
+        second,
+        SECRETS,
+        installed=[Ended(0, "", "", 1.0)],
+        listing=Ended(0, "memd: Connected", "", 1.0),
+        runs=[Ended(0, "It is there.", "", 1.0), Ended(0, "That one.", "", 1.0)],
+        first_requests=[_request(first), _request(first, *results)],
+        second_requests=[
+            _request(second, {"_memd": "4", "error": "no daemon"}, {"_memd": "5", "text": FACT})
+        ],
+        turns=[Turn(FILE, role, text) for role, text in (*said, ("assistant", "That one."))],
+        kept=True,
+    )
+
+
+def test_all_holds_of_a_good_trial() -> None:
+    """Nothing is named."""
+    assert {name for name, verdict in judged(_good()).items() if verdict.holds is not True} == set()
+
+
+def _without_tools(seen: Observed) -> None:
+    seen.first_requests[0] = ModelRequest((), seen.first_requests[0].items)
+
+
+def _with_an_error(seen: Observed) -> None:
+    seen.first_requests = [_request(seen.first, *[{"_memd": "1", "error": "no"}] * 3)]
+
+
+def _without_hooks(seen: Observed) -> None:
+    seen.first_requests[0] = ModelRequest(seen.first_requests[0].tools, (Said("user", seen.first.prompt),))
+
+
+def _with_what_was_handed_out(seen: Observed) -> None:
+    seen.turns[0] = Turn(FILE, "user", f"{TODAY} Where is it? [x]")
+
+
+def _with_a_second_file(seen: Observed) -> None:
+    seen.turns[0] = Turn("sessions/claude-code/2.jsonl", "user", "Where is it? [x]")
+
+
+def _with_a_living_daemon(seen: Observed) -> None:
+    seen.second_requests = [_request(seen.second, {"_memd": "4", "text": FACT}, {"_memd": "5", "text": FACT})]
+
+
+def _with_a_daemon_that_stays_dead(seen: Observed) -> None:
+    seen.second_requests = [_request(seen.second, *[{"_memd": "4", "error": "no"}] * 2)]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "missed"),
+    [
+        (lambda seen: seen.installed.append(Ended(1, "", "no", 1.0)), {"connected"}),
+        (lambda seen: setattr(seen, "listing", Ended(0, "memd: Failed", "", 1.0)), {"connected"}),
+        (_without_tools, {"tools at the first request"}),
+        (_with_an_error, {"calls"}),
+        (_without_hooks, {"hooks"}),
+        (_with_what_was_handed_out, {"not back as memory", "transcript", "nothing else"}),
+        (lambda seen: seen.turns.pop(), {"transcript"}),
+        (lambda seen: seen.turns.append(Turn(FILE, "user", "A tool said so.")), {"nothing else"}),
+        (lambda seen: seen.turns.append(seen.turns[0]), {"nothing else"}),
+        (_with_a_second_file, {"nothing else"}),
+        (lambda seen: seen.leaks.append("memd.log"), {"secrets"}),
+        (lambda seen: setattr(seen, "kept", False), {"secrets"}),
+        (_with_a_living_daemon, {"daemon dead"}),
+        (_with_a_daemon_that_stays_dead, {"daemon restarted"}),
+        (lambda seen: seen.refused.append("example.org:443"), {"no other host"}),
+    ],
+)
+def test_what_does_not_hold_is_named(break_it: Callable[[Observed], object], missed: set[str]) -> None:
+    """That alone, and with a reason."""
+    seen = _good()
+    break_it(seen)
+    failed = {name: verdict.why for name, verdict in judged(seen).items() if verdict.holds is False}
+    assert set(failed) == missed
+    assert all(failed.values())
+    assert set(failed) <= set(JUDGEMENTS)
