@@ -1,0 +1,31 @@
+"""Transcripts as the programs themselves wrote them, with long texts cut: what was said is read, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.sources.transcripts.parser import LINES_ENOUGH, format_of
+from tests.sources.transcripts.parsing import turns
+
+FILES = sorted(Path(__file__).with_name("real").glob("*.jsonl"))
+FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
+
+
+def test_there_is_a_file_of_each_program() -> None:
+    """Each is named for its program and its version."""
+    assert {file.name.partition("-")[0] for file in FILES} == set(FORMATS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_was_said_is_read_and_nothing_else(file: Path) -> None:
+    """Two questions with their answers: no tool's reply, no hook's text, no prompt of the program, none of them twice."""
+    lines = file.read_bytes().splitlines()
+    kind = format_of(lines[:LINES_ENOUGH])
+    assert kind is not None
+    assert kind.name == FORMATS[file.name.partition("-")[0]]
+    assert turns(kind, *lines) == [
+        ("user", "On which host is the PostgreSQL of the staging database? SECRET"),
+        ("assistant", "It is on heron. Do not show SECRET to anybody."),
+        ("user", "And which version is it? SECRET is the key of that host."),
+        ("assistant", "It is version 17. The key SECRET is older."),
+    ]
