@@ -22,11 +22,17 @@ class Kind(IntEnum):
     NOTE = 0  # memory/**/*.md and extra paths
     CURATED = 1  # MEMORY.md and USER.md: the owner's own, never shown to a group
     SESSION = 2  # a transcript
+    SHARED_SESSION = 3  # a transcript of what was said in a group or a channel: for its owner alone
 
     @property
     def source(self) -> Source:
         """The source that files of this kind belong to."""
-        return "sessions" if self is Kind.SESSION else "memory"
+        return "sessions" if self.is_session else "memory"
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it is a transcript."""
+        return self >= Kind.SESSION
 
 
 # A scan makes these by the ten thousand. They hold plain values and are in no cycle: without gc=False the garbage
@@ -62,6 +68,7 @@ class FoundFile(msgspec.Struct, frozen=True, gc=False):
     file: Path  # where it is
     kind: Kind
     stamp: Stamp
+    entry: str = ""  # of a transcript in a database: which one; file is the database
 
 
 class Document(msgspec.Struct, frozen=True):

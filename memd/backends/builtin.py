@@ -193,7 +193,7 @@ class Builtin:
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:
             return None
-        if known.kind is Kind.SESSION:
+        if known.kind.is_session:
             return await self._get_turns(path, start_line, lines, max_chars)
         try:
             text = await read_note(known.path, self._rules, self._threads)

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from memd.chunk import markdown
-from memd.domain_types import Chunk, FoundFile, Kind, TextHash
+from memd.domain_types import Chunk, FoundFile, TextHash
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
 from memd.runtime.profiling import spent
@@ -96,7 +96,7 @@ async def each_by_itself(
         trouble: Exception = NoMemory("no memory is left")
     except Exception as failure:  # noqa: BLE001 - logged there, or raised
         trouble = failure
-    is_large = isinstance(trouble, NoMemory) and any(found.kind is Kind.SESSION for found in group)
+    is_large = isinstance(trouble, NoMemory) and any(found.kind.is_session for found in group)
     if isinstance(trouble, MemdError) and not is_large:
         raise trouble
     if len(group) == 1:
@@ -117,7 +117,7 @@ def unexpected(found: FoundFile, failure: Exception) -> SourceError:
         NoMemory: there is none for a note, which is never large: there is none for anything just now. A transcript may be as
             large as it likes, and keeps nobody waiting.
     """
-    if isinstance(failure, MemoryError | NoMemory) and found.kind is not Kind.SESSION:
+    if isinstance(failure, MemoryError | NoMemory) and not found.kind.is_session:
         raise NoMemory("no memory is left") from failure
     log.error("sync.file_failed", path=found.path, exc_info=failure)
     return UnexpectedFailure(found.path, type(failure).__name__)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.domain_types import FoundFile, Kind, Stamp
+from memd.domain_types import FoundFile, Stamp
 from memd.errors import MemdError
 from memd.indexing.watch_changes import Look, PollComparison
 from memd.runtime.threads import Threads
@@ -86,7 +86,7 @@ class RecentFiles:
         # What went is looked at for as long as there is room: it may be in the middle of being saved.
         went = (path for path in self._newest if within is None or path in within)
         self._newest |= dict.fromkeys(went, -1)
-        notes = (file for file in found if file.kind is not Kind.SESSION)
+        notes = (file for file in found if not file.kind.is_session)
         self._newest.update((file.file, file.stamp.mtime_ns) for file in notes)
         # Else a thousand notes from a time when the clock was ahead would hide for ever what is written now.
         latest = self._now_ns() + _AHEAD_NS

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from memd.domain_types import FoundFile, Kind, Stamp
+from memd.domain_types import FoundFile, Stamp
 from memd.embedding.registry import AgentQueues
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
@@ -481,7 +481,7 @@ def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:
     recent = [
         found
         for found in seen.found.values()
-        if found.stamp.ctime_ns > now_ns - _JUST_NS and found.kind is not Kind.SESSION
+        if found.stamp.ctime_ns > now_ns - _JUST_NS and not found.kind.is_session
     ]
     newest = nlargest(_MOST_JUST_CHANGED, recent, key=lambda found: found.stamp.ctime_ns)
     return frozenset((found.file, found.stamp.inode) for found in newest)

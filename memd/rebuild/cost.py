@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.domain_types import Chunk, FoundFile, Kind, TextHash, embedded_text
+from memd.domain_types import Chunk, FoundFile, TextHash, embedded_text
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentQueues
 from memd.errors import MemdError
@@ -143,7 +143,7 @@ async def cost(
 
 
 def _chunks_of(file: FoundFile, rules: IndexingRules) -> Sequence[Chunk]:
-    if file.kind is Kind.SESSION:
+    if file.kind.is_session:
         return read_and_cut_session(file, rules).chunks
     return read_and_cut(file, rules).chunks
 

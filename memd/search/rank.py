@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from memd.config.settings import WORTH_READING
-from memd.domain_types import FoundHit, Kind, Window
+from memd.domain_types import FoundHit, Window
 from memd.search.fuse import Scored, place_in_order, relevance
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, fresh_part
@@ -43,7 +43,7 @@ class QuestionEchoes:
 
         What was said before is no answer where it holds none of the question's terms.
         """
-        if chunk.kind is not Kind.SESSION or not self._asked:
+        if not chunk.kind.is_session or not self._asked:
             return False
         turns = list(_turns(chunk.text))
         repeated = list(map(self._is_repeated, turns))
@@ -149,7 +149,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
             shown.add(chunk, part)
             same = " ".join(part.window.text.split())
             # A session that was forked repeats the turns of the one before it: who said what and when, line by line.
-            turn_lines = _lines(part.window.text) if chunk.kind is Kind.SESSION else frozenset()
+            turn_lines = _lines(part.window.text) if chunk.kind.is_session else frozenset()
             if same in shown_texts or (turn_lines and turn_lines <= heard_lines):
                 cut = "duplicate"
             else:

@@ -48,7 +48,7 @@ def decide_access(
     A request without a key is the owner's. With one, the first rule that matches decides, then the default. MEMORY.md,
     USER.md and transcripts are for the main session and direct chats, whatever the rules; a key of an unknown shape
     counts as shared, and a deny rule holds for it wherever it may belong to a conversation that the rule means. What was said
-    in one conversation was not said to the others.
+    in one conversation was not said to the others, so what was said in a group is for requests without a key alone.
 
     Args:
         scope: The agent's rules.
@@ -66,7 +66,7 @@ def decide_access(
         return Denied(f"channel {key.channel or 'unknown'}, chat type {key.chat_type or 'unknown'}")
     if not key.is_owner_private:
         kinds -= {Kind.CURATED, Kind.SESSION}
-    return Granted(kinds, direct=key.is_owner_private)
+    return Granted(kinds - {Kind.SHARED_SESSION}, direct=key.is_owner_private)
 
 
 def _action(scope: Scope, key: SessionKey) -> str:

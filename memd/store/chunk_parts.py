@@ -51,7 +51,7 @@ def waiting(
     ordered = connection.execute(
         "SELECT parts.id, parts.hash FROM parts JOIN chunks ON chunks.id = parts.chunk_id"
         " JOIN files ON files.id = chunks.file_id WHERE parts.vector IS NULL"
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind = {int(Kind.SESSION)}, files.mtime_ns DESC,"
+        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)}, files.mtime_ns DESC,"
         " chunks.file_id, parts.id"
     )
     wanted = list(islice((part_id for part_id, text_hash in ordered if text_hash not in passed_over), limit))

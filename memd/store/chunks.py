@@ -166,7 +166,7 @@ def waiting(
         "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
         f" WHERE chunks.vector = {vectors.WAITING}"
         # A stamp below 0 equals no other: the file was written a moment before it was read.
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind = {int(Kind.SESSION)},"
+        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)},"
         " files.mtime_ns = -1 DESC, files.mtime_ns DESC,"
         " chunks.file_id, chunks.id"
     )

@@ -141,9 +141,9 @@ def _everything(connection: apsw.Connection) -> frozenset[Kind]:
     # A look through all files, where none of them is a note, is far less than ranking all matches once more.
     said, written = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM chunks INDEXED BY chunks_by_turn WHERE turn IS NOT NULL),"
-        f" EXISTS (SELECT 1 FROM files WHERE kind <> {int(Kind.SESSION)})"
+        f" EXISTS (SELECT 1 FROM files WHERE kind < {int(Kind.SESSION)})"
     ).fetchall()[0]
-    return frozenset(kind for kind in Kind if (said if kind is Kind.SESSION else written))
+    return frozenset(kind for kind in Kind if (said if kind.is_session else written))
 
 
 def _ranked(connection: apsw.Connection, match: str, limit: int) -> list[_Ranked]:

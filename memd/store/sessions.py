@@ -165,7 +165,7 @@ def counts(connection: apsw.Connection) -> tuple[int, int]:
     # The last turn of each is looked up: to count them would read all their texts.
     row = connection.execute(
         "SELECT count(*), coalesce(sum((SELECT max(seq) + 1 FROM turns WHERE turns.file_id = files.id)), 0)"
-        " FROM files WHERE kind = ?",
+        " FROM files WHERE kind >= ?",
         (int(Kind.SESSION),),
     ).fetchone()
     assert row is not None

@@ -10,6 +10,7 @@ from memd_client.session_key import parse
 DEFAULT = Scope()
 NOTES = frozenset({Kind.NOTE})
 ALL = frozenset({Kind.NOTE, Kind.CURATED})
+SESSIONS = frozenset({Kind.SESSION, Kind.SHARED_SESSION})  # what a group said is for requests without a key
 
 
 def asked(
@@ -92,9 +93,10 @@ def test_a_shared_session_that_is_allowed_never_sees_memory_md(key: str) -> None
 def test_transcripts_are_for_the_owner_alone(key: str | None, sees: bool, scope: Scope) -> None:
     """Whatever the rules allow, others see no transcript; asking for nothing else gives them nothing, not a denial."""
     both: tuple[Source, ...] = ("memory", "sessions")
-    assert asked(key, scope, sources=both) == (ALL | {Kind.SESSION} if sees else NOTES)
+    transcripts = SESSIONS if key is None else frozenset({Kind.SESSION})
+    assert asked(key, scope, sources=both) == (ALL | transcripts if sees else NOTES)
     only = asked(key, scope, sources=both, source="sessions")
-    assert only == (frozenset({Kind.SESSION}) if sees else frozenset())
+    assert only == (transcripts if sees else frozenset())
     assert asked(key, scope, sources=("sessions",)) == only
 
 
@@ -128,7 +130,7 @@ def test_a_rule_without_a_match_is_for_everyone_with_a_key() -> None:
 def test_the_source_narrows_what_is_seen() -> None:
     """Asking for sessions gives none of the notes, and none at all where the agent has no sessions."""
     assert asked(None, source="sessions") == frozenset()
-    assert asked(None, source="sessions", sources=("memory", "sessions")) == frozenset({Kind.SESSION})
+    assert asked(None, source="sessions", sources=("memory", "sessions")) == SESSIONS
     assert asked(None, source="memory", sources=("memory", "sessions")) == ALL
 
 

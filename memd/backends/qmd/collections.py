@@ -84,7 +84,9 @@ def wanted(
         ]
     if sessions is not None:
         bases.append(
-            WantedCollection("sessions", sessions, MARKDOWN, frozenset({Kind.SESSION}), exported=True)
+            WantedCollection(
+                "sessions", sessions, MARKDOWN, frozenset({Kind.SESSION, Kind.SHARED_SESSION}), exported=True
+            )
         )
     found: list[WantedCollection] = []
     names: set[str] = set()

@@ -192,7 +192,7 @@ class PageReader:
             FilesBlocked: the disk does not answer.
             StoreUnavailable, StoreDamaged.
         """
-        if kind is Kind.SESSION:
+        if kind.is_session:
             turns = await self._index.turns(path)
             # Much text: the loop has others to answer.
             return await self._threads.run(transcript_page, PurePosixPath(path).stem, turns, self._rules.zone)
@@ -257,13 +257,13 @@ class Export:
 
     def concerns(self, known: KnownFile) -> bool:
         """Whether qmd knows such a file by a copy alone."""
-        return known.kind is Kind.SESSION or self._notes
+        return known.kind.is_session or self._notes
 
     def is_over(self, known: KnownFile, now: float) -> bool:
         """Whether a transcript is too old to be exported."""
         changed = known.stamp.mtime_ns / 1e9  # negative: a moment ago
         return (
-            known.kind is Kind.SESSION
+            known.kind.is_session
             and self._session_days > 0
             and 0 <= changed < now - self._session_days * _DAY_S
         )
@@ -346,7 +346,7 @@ def _source(known: KnownFile) -> ExportSource:
     """Where a file is exported to."""
     name = PurePosixPath(known.path)
     state = known.hash.hex()
-    if known.kind is Kind.SESSION:
+    if known.kind.is_session:
         label = safe_name(name.parts[1]) if len(name.parts) > 2 else "other"
         return ExportSource(f"{SESSIONS}/{label}", "-".join(name.with_suffix("").parts[2:]), state)
     top = CURATED if known.kind is Kind.CURATED else NOTES

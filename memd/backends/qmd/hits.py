@@ -104,7 +104,7 @@ def _file(one: KnownFile, copy: Exported | None, roots: Sequence[Root], base: Pa
     """What qmd has read of an indexed file."""
     if copy is not None:
         return base / copy.file
-    place = None if one.kind is Kind.SESSION else find_place(one.path, roots)
+    place = None if one.kind.is_session else find_place(one.path, roots)
     return None if place is None else place[0].directory.joinpath(*place[1])
 
 
