@@ -13,6 +13,7 @@ from memd.indexing.rules import IndexingRules
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError
+from memd.sources.transcripts.database_reader import read_entry
 from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (
     GrownTranscript,
@@ -26,7 +27,13 @@ from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 
 # By the name of the format.
-_AGENTS = {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini"}
+_AGENTS = {
+    "openclaw": "OpenClaw",
+    "openclaw-branch": "OpenClaw",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini": "Gemini",
+}
 
 
 class _Before(msgspec.Struct, frozen=True):
@@ -125,6 +132,10 @@ def _read_all(
 
 def _read(found: FoundFile, progress: ReadProgress | None, rules: IndexingRules) -> Reading:
     with spent("reading", found.path):
+        if found.entry:
+            return read_entry(
+                found, rules.roots, progress, redactor=rules.sessions_redactor, subagents=rules.subagents
+            )
         return read_transcript(
             found,
             rules.roots,

@@ -13,6 +13,7 @@ from memd.store.files import KnownFile
 # A group is read, cut and written in some 50 ms: so long an edit of that moment waits at most.
 GROUP_FILES = 32
 GROUP_BYTES = 128_000
+EVENT_BYTES = 1000  # of an event of a session in a database, whose size is told in events
 
 
 class PassPlan(msgspec.Struct, frozen=True):
@@ -25,12 +26,12 @@ class PassPlan(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> tuple[FoundFile, ...]:
         """Those to read that are no transcripts."""
-        return tuple(found for found in self.read if found.kind is not Kind.SESSION)
+        return tuple(found for found in self.read if not found.kind.is_session)
 
     @property
     def sessions(self) -> tuple[FoundFile, ...]:
         """The transcripts to read, if they are due."""
-        return tuple(found for found in self.read if found.kind is Kind.SESSION)
+        return tuple(found for found in self.read if found.kind.is_session)
 
 
 def plan(
@@ -47,7 +48,8 @@ def plan(
         known: What the index holds of the places that were scanned.
         mounts: The mount points that are expected.
         scan: What is there now.
-        marked: Files of which somebody told that they changed: their stamps may have been set back.
+        marked: Files of which somebody told that they changed: their stamps may have been set back. The stamp of a session in
+            a database is made of what it holds, and cannot be.
         force: Read every file, whatever its stamp says, and keep nothing for want of a root.
     """
     told = marked or ()  # nothing is hashed where nothing was told
@@ -58,7 +60,7 @@ def plan(
         or path not in known
         or known[path].stamp != found.stamp
         or known[path].kind != found.kind
-        or found.file in told
+        or (found.file in told and not found.entry)
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     still = kept(known, mounts, scan, force=force)
@@ -70,9 +72,10 @@ def groups(read: Sequence[FoundFile]) -> Iterator[Sequence[FoundFile]]:
     """Files in the same order, as many together as are taken in at once; a large one alone."""
     start = size = 0
     for end, found in enumerate(read):
-        if end > start and (end - start == GROUP_FILES or size + found.stamp.size > GROUP_BYTES):
+        length = found.stamp.size * (EVENT_BYTES if found.entry else 1)
+        if end > start and (end - start == GROUP_FILES or size + length > GROUP_BYTES):
             yield read[start:end]
             start, size = end, 0
-        size += found.stamp.size
+        size += length
     if start < len(read):
         yield read[start:]

@@ -17,7 +17,8 @@ from memd.indexing.pending_changes import PendingChanges
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import Clock
 from memd.sources.safe_open import SourceError
-from memd.sources.transcripts.open_transcript import growth
+from memd.sources.transcripts.database_reader import entry_growth
+from memd.sources.transcripts.open_transcript import Growth, growth
 from memd.sources.transcripts.read_position import ReadProgress, decoded
 from memd.store.files import KnownFile
 from memd.store.index import Index
@@ -49,6 +50,8 @@ def due_at(
         return now
     return changed_at + settings.idle_seconds
 
+
+_UNCOUNTED = Growth(0, 0)  # which can only make it later
 
 _TOGETHER_S = 1.0  # those that are due so soon after one another are marked at once
 
@@ -123,16 +126,16 @@ class TranscriptSchedule:
     ) -> dict[str, _Later]:
         now = self._now()
         # What the size and the time of a file decide needs no opening of it.
-        unsure = [found for found in changed if self._due_at(found, known, 0, now) > now]
+        unsure = [found for found in changed if self._due_at(found, known, _UNCOUNTED, now) > now]
         stored = await self._index.stored_sessions([found.path for found in unsure]) if unsure else {}
         progress = {path: decoded(one.progress) for path, one in stored.items()}
         anew = {found.path for found in unsure if self._is_anew(found, known)}
         counted = [found for found in unsure if found.path not in anew]
-        lines = await self._threads.run(self._count, counted, progress) if counted else {}
-        lines |= dict.fromkeys(anew, 0)
+        came = await self._threads.run(self._count, counted, progress) if counted else {}
+        came |= dict.fromkeys(anew, _UNCOUNTED)
         later: dict[str, _Later] = {}
         for found in unsure:
-            if found.path in lines and (at := self._due_at(found, known, lines[found.path], now)) > now:
+            if found.path in came and (at := self._due_at(found, known, came[found.path], now)) > now:
                 later[found.path] = _Later(found.file, at, found.stamp)
         return later
 
@@ -145,26 +148,27 @@ class TranscriptSchedule:
         before = known.get(found.path)
         return before is not None and before.stamp.inode != found.stamp.inode
 
-    def _due_at(self, found: FoundFile, known: Mapping[str, KnownFile], came_lines: int, now: float) -> float:
+    def _due_at(self, found: FoundFile, known: Mapping[str, KnownFile], came: Growth, now: float) -> float:
         before = known.get(found.path)
         # One that was just made and has nothing in it yet is no transcript that was cut.
         came_bytes = max(1, found.stamp.size) if before is None else found.stamp.size - before.stamp.size
-        return due_at(came_bytes, came_lines, found.stamp.mtime_ns / 1e9, self._settings, now)
+        if found.entry and came_bytes > 0:
+            came_bytes = max(1, came.bytes)  # its stamp tells events
+        return due_at(came_bytes, came.lines, found.stamp.mtime_ns / 1e9, self._settings, now)
 
     def _count(
         self, unsure: Sequence[FoundFile], progress: Mapping[str, ReadProgress | None]
-    ) -> dict[str, int]:
-        """The lines that came, of those that can be read: of the others, only reading tells what is wrong."""
-        lines: dict[str, int] = {}
+    ) -> dict[str, Growth]:
+        """What came, of those that can be read: of the others, only reading tells what is wrong."""
+        came: dict[str, Growth] = {}
         at_most = self._settings.delta_bytes
         for found in unsure:
             try:
-                lines[found.path] = growth(
-                    found, self._roots, progress.get(found.path), at_most=at_most
-                ).lines
+                count = entry_growth if found.entry else growth
+                came[found.path] = count(found, self._roots, progress.get(found.path), at_most=at_most)
             except SourceError:
                 continue
-        return lines
+        return came
 
     def _set_alarm(self) -> None:
         self.stop()

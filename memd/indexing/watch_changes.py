@@ -167,10 +167,23 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
     """What the indexable files of these roots look like, by stats alone."""
 
     def look(places: frozenset[Path]) -> Looks:
-        found = scan(roots, max_bytes=max_bytes, within=places).found
-        return {file.file: file.stamp for file in found.values()}
+        looks: dict[Path, Stamp] = {}
+        for found in scan(roots, max_bytes=max_bytes, within=places).found.values():
+            stamp = looks.get(found.file)
+            looks[found.file] = found.stamp if stamp is None else _both(stamp, found.stamp)
+        return looks
 
     return look
+
+
+def _both(one: Stamp, other: Stamp) -> Stamp:
+    """What tells whether one of two sessions in a database has changed."""
+    return Stamp(
+        size=one.size + other.size,
+        mtime_ns=max(one.mtime_ns, other.mtime_ns),
+        inode=one.inode ^ other.inode,
+        ctime_ns=one.ctime_ns ^ other.ctime_ns,
+    )
 
 
 async def follow(

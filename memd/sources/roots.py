@@ -75,17 +75,6 @@ def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None)
     return tuple(_shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False))
 
 
-def databases_of(environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """The databases in which newer versions of OpenClaw keep transcripts, which are not read."""
-    homes = _homes(environ, _Disk(_resolved, _is_file, os.path.lexists, _names))
-    found = {
-        file: None
-        for home in agent_homes.openclaw_homes(homes)
-        for file in sorted(home.glob("agents/*/agent/openclaw-agent.sqlite"))
-    }
-    return tuple(found)
-
-
 def _roots(
     settings: AgentSettings,
     glob: Callable[[str], str],

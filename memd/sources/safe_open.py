@@ -135,6 +135,37 @@ def open_inside(root: Path, parts: Parts) -> int:
         return _open_below(base, parts, shown)
 
 
+@contextmanager
+def directory_inside(root: Path, parts: Parts) -> Iterator[int]:
+    """A descriptor of a directory below a root, for opening files in it; no symlink leads there.
+
+    Args:
+        root: The resolved directory of the root.
+        parts: The path below it, as the disk spells it; none: the root itself.
+
+    Raises:
+        FileMissing, NoRoot, OutsideFence, FileUnreadable, ProcessExhausted: as open_inside has them.
+    """
+    shown = str(root.joinpath(*parts))
+    if not all(map(_is_plain, parts)):
+        raise OutsideFence(shown, "not a path below the root")
+    with root_opened(root) as base:
+        at = os.dup(base)
+        try:
+            for part in parts:
+                above, at = at, -1
+                try:
+                    at = os.open(part, _PASS, dir_fd=above)
+                except OSError as failure:
+                    raise refusal(failure, shown) from failure
+                finally:
+                    os.close(above)
+            yield at
+        finally:
+            if at >= 0:
+                os.close(at)
+
+
 def _open_below(above: int, parts: Parts, shown: str) -> int:
     """Open a file below an open directory. If two directories differ only in their Unicode form, the file may be in either."""
     first: SourceError | None = None

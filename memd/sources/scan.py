@@ -1,4 +1,4 @@
-"""Finds the indexable files on the disk, by names and stats alone.
+"""Finds the indexable files on the disk, by names and stats alone, and the sessions in databases of transcripts.
 
 Directories are opened relative to one another and no symlink is followed, so a tree that changes during the scan cannot lead it
 out of its roots. A place that could not be listed is distinguished from one that does not exist: files count as gone only where
@@ -36,6 +36,7 @@ from memd.sources.safe_open import (
     refusal,
     root_opened,
 )
+from memd.sources.transcripts.openclaw_database import list_sessions
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -59,9 +60,10 @@ from memd.text.memory_paths import (
     only_file,
     parts_below,
     prefix_of,
+    session_name,
     transcript_at,
 )
-from memd.text.transcript_files import first_is_free, transcript
+from memd.text.transcript_files import first_is_free, is_database, is_database_log, transcript
 
 _UNSOUND = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -86,6 +88,7 @@ class SkipReason(StrEnum):
     SAME_SESSION = "another file of a session that is indexed"  # archived, compressed, or copied
 
 
+_NO_DEVICE = -1  # of a session in a database: its stamp has no inode of a file
 _LOOKS = 5  # at a directory of transcripts, while one vanishes during each
 
 # Which of several is indexed depends on the others: with one of these about, a partial scan tells too little.
@@ -363,13 +366,11 @@ class _Search:
         for entry in entries:
             parts = (*above, entry.name)
             try:
-                if entry.is_symlink():
-                    self._symlink(root, parts)
-                elif entry.is_dir(follow_symlinks=False):
+                if not entry.is_symlink() and entry.is_dir(follow_symlinks=False):
                     if deep and self._may_descend(root, parts):
                         self._directory(root, here, parts, entry.name, deep=True)
-                elif self._may_hold(root, parts):
-                    self._file(root, directory / entry.name, parts, entry.stat(follow_symlinks=False))
+                else:
+                    self._entry(root, directory / entry.name, parts, entry)
             except OSError as failure:
                 if isinstance(failure, FileNotFoundError):
                     vanished.append(parts)
@@ -400,6 +401,48 @@ class _Search:
         self._candidates.append(
             _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
         )
+
+    def _entry(self, root: Root, file: Path, parts: Parts, entry: os.DirEntry[str]) -> None:
+        """Take what is no directory."""
+        if entry.is_symlink():
+            self._symlink(root, parts)
+        elif _is_of_database(root, parts):
+            self._database(root, parts)
+        elif self._may_hold(root, parts):
+            self._file(root, file, parts, entry.stat(follow_symlinks=False))
+
+    def _database(self, root: Root, parts: Parts) -> None:
+        """List the sessions in a database. What is indexed stays while it cannot be read."""
+        if (
+            not isinstance(root, SessionPaths)
+            or not is_database(root.layout, parts)
+            or not admits(root, parts)
+        ):
+            return  # its log is looked at with it
+        file = root.directory.joinpath(*parts)
+        try:
+            listing = list_sessions(root.directory, parts)
+        except FileMissing:
+            return
+        except SourceError as trouble:
+            self._skip(_shown(root, parts), skip_of(trouble))
+            self._blind[prefix_of(root)] = BlindReason.CLOSED
+            return
+        for session in listing.sessions:
+            path = session_name(root, parts, session.id)
+            if path is None:
+                self._skip(f"{_shown(root, parts)}/{session.id}", SkipReason.CONTROL)
+                continue
+            if session.is_subagent and not root.subagents:
+                continue
+            kind = Kind.SHARED_SESSION if session.is_shared else Kind.SESSION
+            # What is in a database is written there: a file of the same session is what it was made of, or a copy of it.
+            others = (session.archived, False, False, False, False)
+            order = self._order[root.directory]
+            stamp = session.stamp
+            rank = (2, path, others, "", -stamp.mtime_ns, -stamp.size, order, f"{file}/{session.id}")
+            found = FoundFile(path, file, kind, stamp, session.id)
+            self._candidates.append(_Candidate(rank, found, _NO_DEVICE, has_other_names=False))
 
     def _symlink(self, root: Root, parts: Parts) -> None:
         """Count a symlink that looks like a note, or, without a suffix, like a directory of notes."""
@@ -488,7 +531,7 @@ def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Ran
         return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(parts))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
-    kind = (session.archived, session.compressed, session.elsewhere, nfc(below) != below)
+    kind = (session.archived, True, session.compressed, session.elsewhere, nfc(below) != below)
     # Of several archives the last one, told by its date, goes before the others. Of two live ones a person has copied one,
     # as a backup or to go on elsewhere: the conversation goes on in the one that is written to.
     last = session.reset.translate(_BACKWARDS)
@@ -520,6 +563,12 @@ def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: s
             )
     except OSError:
         return False  # a scan of all finds no more there
+
+
+def _is_of_database(root: Root, parts: Parts) -> bool:
+    return isinstance(root, SessionPaths) and (
+        is_database(root.layout, parts) or is_database_log(root.layout, parts)
+    )
 
 
 def _prefix(root: Root, parts: Parts) -> str:

@@ -167,6 +167,14 @@ def name_of(root: Root, parts: Parts) -> str:
     return f"{directory}{below}" if directory.endswith("/") else f"{directory}/{below}"
 
 
+def session_name(root: SessionPaths, parts: Parts, identity: str) -> str | None:
+    """The name in the index of a session in the database at these parts; None where its id makes no name."""
+    session = transcript_files.entry(root.layout, parts, identity)
+    if session is None or not _is_sound(session.id.rpartition("/")[2]):
+        return None
+    return nfc(f"{SESSIONS}/{root.label}/{session.id}.jsonl")
+
+
 def transcript_at(root: SessionPaths, parts: Parts) -> Transcript | None:
     """The transcript at these parts below a root of transcripts, by its name; None if it is none."""
     session = transcript_files.transcript(root.layout, parts)
@@ -254,6 +262,9 @@ def admits_file(root: Root, parts: Parts) -> bool:
         case SessionPaths():
             session = transcript_files.transcript(root.layout, parts)
             fits = session is not None and (root.subagents or not session.subagent)
+            # A database, be it by its log: all the sessions in it are looked at.
+            fits = fits or transcript_files.is_database(root.layout, parts)
+            fits = fits or transcript_files.is_database_log(root.layout, parts)
             if root.file is not None:
                 fits = fits and len(parts) == 1 and nfc(name) == nfc(root.file)
         case _:

@@ -27,6 +27,10 @@ _SUBAGENTS = "subagents"
 _SPILLED = "tool-results"
 _COLD = "cold"
 _MAIN = "main"  # OpenClaw's first agent
+_DATABASE = "openclaw-agent.sqlite"  # in which newer versions of OpenClaw keep the sessions of an agent
+_AGENT = "agent"  # its directory, in that of each agent
+_DATABASE_DEPTH = 3
+_LOG = "-wal"  # what is written comes here first
 
 
 class Transcript(msgspec.Struct, frozen=True, gc=False):
@@ -61,12 +65,35 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
     )
 
 
+def is_database(layout: Layout, parts: Parts) -> bool:
+    """Whether the file at these parts below the directory of a layout is a database of transcripts."""
+    return layout == "openclaw" and len(parts) == _DATABASE_DEPTH and parts[1:] == (_AGENT, _DATABASE)
+
+
+def is_database_log(layout: Layout, parts: Parts) -> bool:
+    """Whether what is written to a database of transcripts shows in the file at these parts."""
+    return parts[-1:] == (f"{_DATABASE}{_LOG}",) and is_database(layout, (*parts[:-1], _DATABASE))
+
+
+def entry(layout: Layout, parts: Parts, identity: str) -> Transcript | None:
+    """The session of this id in the database at these parts; None where the id is no name.
+
+    It has the name of the file that an older version of OpenClaw would have written: a session that is in both is one.
+    """
+    if "/" in identity or not is_database(layout, parts):
+        return None
+    session = transcript(layout, (parts[0], "sessions", f"{identity}.jsonl"))
+    return session if session is not None and not (session.archived or session.compressed) else None
+
+
 def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
     """Whether a directory at these parts can hold transcripts, if the one above can."""
     depth, name = len(parts), parts[-1]
     match layout:
         case "openclaw":
-            return depth == 1 or (depth == 2 and name == "sessions") or (depth == 3 and name == _COLD)
+            if depth == 3:
+                return name == _COLD and parts[1] == "sessions"
+            return depth == 1 or (depth == 2 and name in {"sessions", _AGENT})
         case "pi":
             return depth == 1
         case "claude-code":

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.domain_types import FoundFile, Kind, Stamp
-from memd.indexing.plan import GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
+from memd.indexing.plan import EVENT_BYTES, GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
 from memd.sources.scan import BlindReason, Scan
 from memd.store.files import KnownFile
 
@@ -108,3 +108,31 @@ def test_files_are_taken_in_by_groups(sizes: list[int], lengths: list[int]) -> N
     made = list(groups(files))
     assert [len(group) for group in made] == lengths
     assert [file for group in made for file in group] == files
+
+
+def test_sessions_in_a_database_are_taken_in_by_their_events() -> None:
+    """Their size is told in events; one with many is taken in alone."""
+    most = GROUP_BYTES // EVENT_BYTES
+    sizes = [most // 2, most // 2, 1, 2 * most, 1]
+    read = [
+        FoundFile(f"sessions/openclaw/{n}.jsonl", Path("/db"), Kind.SESSION, Stamp(size, 5, 1), str(n))
+        for n, size in enumerate(sizes)
+    ]
+    assert [len(group) for group in groups(read)] == [2, 1, 1, 1]
+
+
+def test_a_session_in_a_database_is_read_by_its_stamp_alone() -> None:
+    """The database is marked whenever anything is written to it, and a session's stamp is made of what it holds."""
+    file = Path("/db")
+    one = FoundFile("sessions/openclaw/a.jsonl", file, Kind.SESSION, Stamp(3, 5, 1), "a")
+    seen = Scan(
+        found={one.path: one},
+        skipped={},
+        blind={},
+        mounts=frozenset(),
+        looked=frozenset({"sessions/openclaw"}),
+    )
+    held = KnownFile(one.path, Kind.SESSION, one.stamp, b"hash")
+    assert plan({one.path: held}, (), seen, marked={file}, force=False).read == ()
+    moved = msgspec.structs.replace(held, stamp=Stamp(3, 5, 2))
+    assert plan({one.path: moved}, (), seen, marked={file}, force=False).read == (one,)

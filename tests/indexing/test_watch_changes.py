@@ -1,6 +1,7 @@
 """Marks of what changes on the disk, by events and by polling."""
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
@@ -13,10 +14,11 @@ from memd.domain_types import Stamp
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differences, follow, look_by_scan, poll
 from memd.runtime.debounce import Debouncer
-from memd.text.memory_paths import ExtraDirectory, SingleFile
+from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile
 from memd.watch.events import EventBatch
 from memd.watch.watch_plan import WatchPlan
 from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth, WatchMethods, watch
+from tests.sources.transcripts.openclaw_store import OpenClawStore
 from tests.wait import until_async
 
 OLD, NEW = Stamp(1, 1, 1), Stamp(1, 2, 1)
@@ -369,3 +371,19 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
 
 def newest_ns(*files: Path) -> int:
     return max(file.stat().st_mtime_ns for file in files if file.exists())
+
+
+def test_a_look_by_scan_sees_each_session_of_a_database(tmp_path: Path) -> None:
+    """All of them have one file: where nothing else tells of changes, each changes what that looks like."""
+    base = Path(os.path.realpath(tmp_path))
+    store = OpenClawStore(base / "main/agent/openclaw-agent.sqlite")
+    for session in ("one", "two", "three"):
+        store.start(session)
+    look = look_by_scan([SessionPaths(base, "openclaw", "openclaw")], 10)
+    seen = [look(frozenset({base}))]
+    for session in ("one", "two", "three"):
+        store.say(session, "more")
+        seen.append(look(frozenset({base})))
+    store.close()
+    assert all(set(one) == {store.file} for one in seen)
+    assert len({one[store.file] for one in seen}) == len(seen)

@@ -125,7 +125,8 @@ def test_what_goes_before_what() -> None:
     [
         ("openclaw", "main", True, True),
         ("openclaw", "main/sessions", True, True),
-        ("openclaw", "main/agent", False, False),
+        ("openclaw", "main/agent", True, True),
+        ("openclaw", "main/agent/cold", False, False),
         ("openclaw", "main/sessions/cold", True, True),
         ("openclaw", "main/sessions/other", False, False),
         ("pi", "--home-li--", True, True),

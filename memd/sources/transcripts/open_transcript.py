@@ -121,7 +121,7 @@ MAX_UNPACKED_BYTES = 1 << 30
 # What is said and done repeats itself some dozens of times. A small file that holds much more was made to fill memory.
 _MOST_TIMES = 1000
 _ALWAYS_BYTES = 1 << 26
-_MAX_WINDOW_BYTES = 1 << 27  # what the zstd tool accepts by itself
+MAX_WINDOW_BYTES = 1 << 27  # what the zstd tool accepts by itself
 _UNPACKED_PIECE_BYTES = 1 << 20
 _PACKED_PIECE_BYTES = 1 << 17
 
@@ -157,9 +157,14 @@ def unpacked(descriptor: int, length: int, shown: str) -> Iterator[bytes]:
         TooLarge: it contains more than the limit for such a file.
         OSError: it cannot be read.
     """
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    yield from unpacked_stream(_Beginning(descriptor, length), length, shown)
+
+
+def unpacked_stream(source: io.RawIOBase, length: int, shown: str) -> Iterator[bytes]:
+    """Decompress a stream that holds so many bytes; like unpacked."""
+    decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
     given, most = 0, min(MAX_UNPACKED_BYTES, max(_ALWAYS_BYTES, length * _MOST_TIMES))
-    packed = io.BufferedReader(_Beginning(descriptor, length), _PACKED_PIECE_BYTES)
+    packed = io.BufferedReader(source, _PACKED_PIECE_BYTES)
     with decompressor.stream_reader(packed, read_across_frames=True) as stream:
         while piece := _next(stream, shown):
             given += len(piece)

@@ -1,4 +1,7 @@
-"""Parses transcripts of OpenClaw and of pi: a tree of records in one file; the branch of the last record is the conversation."""
+"""Parses transcripts of OpenClaw and of pi: a tree of records in one file; the branch of the last record is the conversation.
+
+OpenClaw's database lists the records of that branch by itself: BRANCH parses those, one after the other.
+"""
 
 from typing import Any
 
@@ -65,6 +68,14 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 
 
 def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
+    return _events(line, state, is_tree=True)
+
+
+def _read_branch(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
+    return _events(line, state, is_tree=False)
+
+
+def _events(line: bytes, state: OpenClawState, *, is_tree: bool) -> tuple[Event, ...]:
     record = _decode_record(line)
     kind = lenient_json.word(record.type)
     if kind == "session":
@@ -80,7 +91,7 @@ def _read(line: bytes, state: OpenClawState) -> tuple[Event, ...]:
         message = _decode_message(record.message)
         is_beside = lenient_json.word(message.model) in _GATEWAY
         said = _said(record, message, state)
-    branched = _grow(record, state, is_beside=is_beside)
+    branched = _grow(record, state, is_beside=is_beside) if is_tree else ()
     identity = lenient_json.word(record.id)
     if identity and not isinstance(said, TurnAdded):
         branched = (*branched, RecordAdded(identity))
@@ -134,3 +145,4 @@ def _said(record: _Record, message: _Message, state: OpenClawState) -> Event | N
 
 
 FORMAT = Format("openclaw", OpenClawState, lenient_json.never_raising(_read))
+BRANCH = Format("openclaw-branch", OpenClawState, lenient_json.never_raising(_read_branch))

@@ -152,17 +152,28 @@ class StaleParserState(Exception):
 class TranscriptParser:
     """Turns the lines of a transcript into turns."""
 
-    def __init__(self, after: ReadProgress | None, redactor: TurnRedactor | None) -> None:
+    def __init__(
+        self,
+        after: ReadProgress | None,
+        redactor: TurnRedactor | None,
+        *,
+        known_format: Format | None = None,
+    ) -> None:
         """Begin, or continue after an earlier reading.
 
         If that found a hidden transcript, only facts about the session are read: the transcript may turn out to be visible.
 
+        Args:
+            after: Of the earlier reading; None: begin.
+            redactor: Removes secrets; None: nothing is removed.
+            known_format: What the lines are in, where their place says it; None: the lines tell.
+
         Raises:
             StaleParserState: its format is not known any more, or its state is of another version.
         """
-        self.format: Format | None = None
+        self.format = known_format
         self.tally = Counter[str]()
-        self._state: Any = None
+        self._state: Any = None if known_format is None else known_format.State()
         self._redactor = redactor
         self._untold: list[tuple[int, bytes]] = []
         self._untold_bytes = 0
@@ -243,7 +254,7 @@ class TranscriptParser:
 
 
 def _going_on(after: ReadProgress) -> tuple[Format, Any]:
-    told = FORMATS.get(after.format or "")
+    told = openclaw.BRANCH if after.format == openclaw.BRANCH.name else FORMATS.get(after.format or "")
     if told is None:
         raise StaleParserState
     try:
