@@ -53,6 +53,18 @@ class InspectedRoot(msgspec.Struct, frozen=True, kw_only=True):
     remote: str | None = None  # its file system, where other machines can change files
 
 
+class InspectedDatabase(msgspec.Struct, frozen=True, kw_only=True):
+    """A database in which another program keeps transcripts."""
+
+    file: str
+    fault: str | None = None  # None: it can be read
+    version: int = 0  # of its tables
+    is_open: bool = False  # its program has it open, or was killed
+    sessions: int = 0
+    shared: int = 0  # of them, those of groups and channels
+    subagents: int = 0  # of them, those of subagents
+
+
 class PresetNotes(msgspec.Struct, frozen=True, kw_only=True):
     """Notes of another program that an agent is configured to search."""
 
@@ -78,7 +90,7 @@ class RootsScan(Fact, frozen=True):
     notes: int = 0
     transcript_roots: tuple[InspectedRoot, ...] = ()  # where transcripts are, or will be
     transcripts: int = 0
-    unread: tuple[str, ...] = ()  # databases of transcripts that are not read
+    databases: tuple[InspectedDatabase, ...] = ()  # of transcripts
     # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.
     unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0

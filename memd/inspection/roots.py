@@ -9,11 +9,21 @@ from pathlib import Path
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.domain_types import Kind
-from memd.inspection.probe import Disk, InspectedRoot, PresetNotes, RootsScan
-from memd.sources.roots import databases_of, roots_of
+from memd.inspection.probe import Disk, InspectedDatabase, InspectedRoot, PresetNotes, RootsScan
+from memd.sources.roots import roots_of
+from memd.sources.safe_open import SourceError
 from memd.sources.scan import SkipReason, scan
-from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, is_session, only_file
+from memd.sources.transcripts.openclaw_database import list_sessions
+from memd.text.memory_paths import (
+    ExtraDirectory,
+    Root,
+    SessionPaths,
+    admits,
+    is_session,
+    only_file,
+    parts_below,
+)
+from memd.text.transcript_files import is_database
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import plan_watches
 
@@ -49,8 +59,8 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
     closed += [str(file) for file in files if not os.access(file, os.R_OK)]
     late_ns = int((now + _AHEAD_S) * 1e9)
     late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
-    future = [str(found.file) if found.kind is Kind.SESSION else found.path for found in late]
-    transcripts = sum(found.kind is Kind.SESSION for found in seen.found.values())
+    future = [str(found.file) if found.kind.is_session else found.path for found in late]
+    transcripts = sum(found.kind.is_session for found in seen.found.values())
     yield RootsScan(
         agent=agent,
         roots=tuple(roots),
@@ -58,7 +68,7 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
         presets=_presets(parts, settings, state),
         transcript_roots=tuple(transcript_roots),
         transcripts=transcripts,
-        unread=_unread(settings),
+        databases=tuple(_databases(parts)),
         unreadable=_some(closed),
         unreadable_count=len(closed),
         skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)),
@@ -95,10 +105,29 @@ def _presets(parts: Iterable[Root], settings: AgentSettings, state: Path) -> tup
     )
 
 
-def _unread(settings: AgentSettings) -> tuple[str, ...]:
-    if "sessions" not in settings.sources or "openclaw" not in settings.sessions.presets:
-        return ()
-    return tuple(map(str, databases_of()))
+def _databases(roots: Iterable[Root]) -> Iterator[InspectedDatabase]:
+    for root in roots:
+        if not isinstance(root, SessionPaths) or root.layout != "openclaw":
+            continue
+        for file in sorted(root.directory.glob("*/*/*.sqlite")):
+            parts = parts_below(root, file)
+            if parts and admits(root, parts) and is_database(root.layout, parts):
+                yield _database(root, file, parts)
+
+
+def _database(root: SessionPaths, file: Path, parts: tuple[str, ...]) -> InspectedDatabase:
+    try:
+        listing = list_sessions(root.directory, parts)
+    except SourceError as trouble:
+        return InspectedDatabase(file=str(file), fault=trouble.reason)
+    return InspectedDatabase(
+        file=str(file),
+        version=listing.version,
+        is_open=listing.is_live,
+        sessions=len(listing.sessions),
+        shared=sum(session.is_shared for session in listing.sessions),
+        subagents=sum(session.is_subagent for session in listing.sessions),
+    )
 
 
 def disk_of(path: Path) -> Disk | None:

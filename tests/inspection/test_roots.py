@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, SessionSettings
-from memd.inspection.probe import RootsScan
+from memd.inspection.probe import InspectedDatabase, RootsScan
 from memd.inspection.roots import disk_of, look_at_roots
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes
+from tests.sources.transcripts.openclaw_store import OpenClawStore
 
 _NOW = 1_700_000_000.0
 
@@ -43,6 +44,30 @@ def test_notes_are_counted_as_a_scan_finds_them(tmp_path: Path) -> None:
     assert scan.directories == 4  # the workspace, memory/, deep/ and more/
     assert [(root.is_workspace, root.fault) for root in scan.roots] == [(True, None), (False, None)]
     assert len(_look(ws, ws).roots) == 1
+
+
+def test_a_database_of_transcripts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is in it, whether its program has it open, or why it cannot be read."""
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "claw"))
+    file = tmp_path / "claw/agents/main/agent/openclaw-agent.sqlite"
+    store = OpenClawStore(file)
+    store.start("one")
+    store.start("two", "agent:main:telegram:group:-1", chat_type="group")
+    store.start("three", "agent:main:subagent:1")
+    wanted: dict[str, Any] = {
+        "sources": ("memory", "sessions"),
+        "sessions": SessionSettings(presets=("openclaw",)),
+    }
+    told = _look(tmp_path / "ws", **wanted)
+    assert told.transcripts == 2
+    expected = InspectedDatabase(file=str(file), version=23, is_open=True, sessions=3, shared=1, subagents=1)
+    assert told.databases == (expected,)
+    store.close()
+    assert _look(tmp_path / "ws", **wanted).databases[0].is_open is False
+    file.write_bytes(b"no database, whatever its name says" * 100)
+    [faulty] = _look(tmp_path / "ws", **wanted).databases
+    assert faulty.fault == "not a sound SQLite database"
+    assert _look(tmp_path / "ws").databases == ()
 
 
 def test_what_memd_keeps_is_not_counted(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from memd.ctl.call import Places
 from memd.ctl.config.starter import NAMES
 from memd.ctl.output.humanize import shown, width
 from memd.ctl.output.terminal import Paint
-from memd.sources.roots import databases_of, notes_of, roots_of, transcripts_of
+from memd.sources.roots import notes_of, roots_of, transcripts_of
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     Root,
@@ -146,9 +146,6 @@ def _on_notes(name: str, agent: AgentSettings, environ: Mapping[str, str]) -> It
 
 def _on_transcripts(name: str, agent: AgentSettings, environ: Mapping[str, str], home: Path) -> Iterator[str]:
     for preset in agent.sessions.presets:
-        if preset == "openclaw" and (files := databases_of(environ)):
-            told = ", ".join(shown(file, home) for file in files[:3])
-            yield f"{name}: newer versions of OpenClaw keep transcripts in a database, which memd does not read: {told}"
         directories = [root.directory for root in transcripts_of(preset, environ) if root.expected]
         for directory in directories:
             if not directory.is_dir():

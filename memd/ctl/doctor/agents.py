@@ -6,7 +6,7 @@ from pathlib import Path
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
-from memd.inspection.probe import InspectedRoot, Program, RootsScan
+from memd.inspection.probe import InspectedDatabase, InspectedRoot, Program, RootsScan
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -91,6 +91,14 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
         told = "; ".join(f"{context.shown(root.path)} {root.fault}" for root in closed)
         fixes = dict.fromkeys(_root_fix(root, scan, context) for root in closed)
         return wrong(name, told, "\n".join(fixes))
+    faulty = [one for one in scan.databases if one.fault is not None]
+    if faulty:
+        told = "; ".join(f"{context.shown(one.file)}: {one.fault}" for one in faulty)
+        return wrong(
+            name,
+            f"{_notes_text(scan, context)}; transcripts in a database are not read: {told}",
+            "Start OpenClaw once, so that it repairs its database. If memd does not know its tables, update memd.",
+        )
     if scan.unreadable_count:
         names = _some_of(scan.unreadable, scan.unreadable_count)
         first = _place_of(scan.unreadable[0], scan)
@@ -99,14 +107,20 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
             f"{counted(scan.unreadable_count, 'file')} cannot be read by this user: {names}",
             f"Let the owner read: chmod u+r {quoted(first)} (a directory: chmod u+rx), or exclude what is not meant.",
         )
-    if scan.unread:
-        files = ", ".join(context.shown(file) for file in scan.unread[:3])
-        return wrong(
-            name,
-            f"{_notes_text(scan, context)}; newer versions of OpenClaw keep transcripts in a database, which memd does not read: {files}",
-            f"What was said there is not found. If that is known, take openclaw out of agents.{scan.agent}.sessions.presets.",
-        )
     return right(name, _notes_text(scan, context))
+
+
+def _database_text(database: InspectedDatabase, context: DoctorContext) -> str:
+    kinds = [
+        f"{number} of {whose}"
+        for number, whose in (
+            (database.shared, "groups and channels"),
+            (database.subagents, "subagents"),
+        )
+        if number
+    ]
+    state = ["open" if database.is_open else "closed", f"version {database.version}", *kinds]
+    return f"{counted(database.sessions, 'session')} in {context.shown(database.file)} ({', '.join(state)})"
 
 
 def _notes_text(scan: RootsScan, context: DoctorContext) -> str:
@@ -124,6 +138,7 @@ def _notes_text(scan: RootsScan, context: DoctorContext) -> str:
             for root in scan.transcript_roots
             if root.fault == "does not exist"
         ]
+    told += [_database_text(one, context) for one in scan.databases if one.fault is None]
     skipped = sorted(scan.skipped.items(), key=lambda item: (-item[1], item[0]))
     if skipped:
         told.append(

@@ -9,13 +9,14 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.ctl.doctor import agents
 from memd.ctl.doctor.agents import check_qmd
-from memd.inspection.probe import InspectedRoot, PresetNotes, Program, RootsScan
+from memd.inspection.probe import InspectedDatabase, InspectedRoot, PresetNotes, Program, RootsScan
 from memd_client.messages import BackendFallback, Health, Pass, QmdStatus, VectorHealth
 from tests.ctl import answers
 from tests.ctl.answers import agent
 from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _ROOT = InspectedRoot(path="/home/ann/ws", resolved="/home/ann/ws", is_workspace=True, fault=None)
+_DATABASE = "/home/ann/.openclaw/agents/main/agent/openclaw-agent.sqlite"
 _SCAN = RootsScan(agent="main", roots=(_ROOT,), notes=12)
 
 
@@ -73,9 +74,9 @@ def test_health_is_not_checked_without_a_daemon() -> None:
         ),
         ({"unreadable": ("memory/a.md",), "unreadable_count": 4}, {"notes"}, "memory/a.md and 3 more"),
         (
-            {"transcripts": 23, "unread": ("/home/ann/.openclaw/agents/main/agent/openclaw-agent.sqlite",)},
+            {"transcripts": 23, "databases": (InspectedDatabase(file=_DATABASE, fault="cannot be opened"),)},
             {"notes"},
-            "does not read: ~/.openclaw/agents/main/agent/openclaw-agent.sqlite",
+            "not read: ~/.openclaw/agents/main/agent/openclaw-agent.sqlite: cannot be opened",
         ),
         ({"future": ("memory/b.md",), "future_count": 1}, {"clock"}, "12 Markdown files"),
     ],
@@ -85,6 +86,15 @@ def test_what_is_wrong_below_the_roots_is_told(changed: dict[str, Any], bad: set
     found = by_name(agents.check_notes(msgspec.structs.replace(_SCAN, **changed), CONTEXT))
     assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
     assert says in found["agents.main.notes"].detail
+
+
+def test_what_is_in_a_database_is_told() -> None:
+    """Of a sound one, too: whose sessions they are decides who finds them."""
+    database = InspectedDatabase(file=_DATABASE, version=23, is_open=True, sessions=9, shared=2, subagents=1)
+    found = by_name(agents.check_notes(msgspec.structs.replace(_SCAN, databases=(database,)), CONTEXT))
+    assert found["agents.main.notes"].ok
+    told = "9 sessions in ~/.openclaw/agents/main/agent/openclaw-agent.sqlite (open, version 23, 2 of groups and channels, 1 of subagents)"
+    assert told in found["agents.main.notes"].detail
 
 
 def test_a_path_that_hangs_is_told() -> None:
