@@ -208,7 +208,7 @@ async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, k
         async def short(_: Sequence[FoundFile]) -> AppliedChanges:
             raise kind
 
-        if found.kind is Kind.SESSION:
+        if found.kind.is_session:
             assert (await each_by_itself([found], short)).failed.keys() == {found.path}
         else:
             with pytest.raises(NoMemory):

@@ -163,7 +163,7 @@ def test_only_directories_of_transcripts_are_watched(base: Path) -> None:
         "c", "c/-a", "c/-b",
         "g", "g/9f", "g/9f/chats", "g/8e",
         "x", "x/2026", "x/2026/03", "x/2026/03/02",
-        "o", "o/main", "o/main/sessions", "o/main/sessions/cold",
+        "o", "o/main", "o/main/agent", "o/main/sessions", "o/main/sessions/cold",
         "one",
     }  # fmt: skip
     with_subagents = plan_watches(

@@ -46,7 +46,7 @@ def test_each_kind_of_place_is_a_collection_of_its_own() -> None:
         "sessions-my-agent": ("/state/sessions", "**/*.md"),
     }
     assert found["memory-root-my-agent"].kinds == {Kind.CURATED}
-    assert found["sessions-my-agent"].kinds == {Kind.SESSION}
+    assert found["sessions-my-agent"].kinds == {Kind.SESSION, Kind.SHARED_SESSION}
 
 
 def test_custom_collections_have_their_name_or_a_number() -> None:
