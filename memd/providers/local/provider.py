@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 import structlog
 
-from memd.providers import calibration
 from memd.providers.local import bundled_model
 from memd.providers.local.bundled_model import fit
 from memd.providers.local.process import WorkerDied, WorkerProcess
@@ -28,10 +27,10 @@ from memd.runtime.backoff import Backoff
 
 log = structlog.get_logger()
 
-# By the centred cosines of multilingual-e5-small on chats, encyclopedia paragraphs and short notes: unrelated texts have .02
-# in the mean, one of forty .175, the best answers .3 to .6. Where reading begins at .15, .758 of the answers to questions of all
-# kinds are found, and .057 of the questions that nothing answers have no hit; at .175 .752 and .114, at .2 .733 and .114.
-CALIBRATION = Calibration.where(0.0, 0.175)
+# By the cosines of the trained model on chats, encyclopedia paragraphs and short notes. Where reading begins at .25, .788 of the
+# answers to questions of all kinds are found, and .114 of the questions that nothing answers have no hit; at .225 .794 and .057, at
+# .275 .776 and .143.
+CALIBRATION = Calibration.where(0.0, 0.25)
 
 # About two seconds' work on two cores: what an interrupted request may lose.
 LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
@@ -85,7 +84,6 @@ class LocalProvider:
         """
         self._version = installed.version
         self._identity = _identity(installed)
-        self._bias = bundled_model.bias()
         self._command = tuple(command)
         self._idle_s = idle_s
         self._patience_s = patience_s
@@ -139,10 +137,9 @@ class LocalProvider:
                 async with self._turn:
                     rows[index] = await self._passage(index, text)
             except (EmbedUnavailable, EmbedRejected) as failure:
-                came = calibration.centred(rows[:index], texts[:index], self._bias.passages)
-                failure.vectors = dict(enumerate(came))  # each took its time
+                failure.vectors = dict(enumerate(rows[:index]))  # each took its time
                 raise
-        return calibration.centred(rows, texts, self._bias.passages)
+        return rows
 
     async def embed_query(self, text: str) -> Vector:
         """Embed a question on the thread kept for that; the first call loads the model, in about 20 ms.
@@ -156,8 +153,7 @@ class LocalProvider:
         vector = bundled_model.unit(await self._questions.ask(lambda model: model.query(text)))
         if vector is None:
             raise EmbedUnavailable("The bundled model gave no usable vector for this question.")
-        row: Vector = calibration.centred(vector[None], [text], self._bias.questions)[0]
-        return row
+        return vector
 
     async def close(self) -> None:
         """End the worker within about a second; a question that is under way comes to its end by itself."""
@@ -282,8 +278,11 @@ def build(model: str, rng: Random) -> LocalProvider:
 
 
 def _identity(installed: bundled_model.InstalledModel) -> Identity:
-    shapes = f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\ncentred {calibration.CENTRING_VERSION}\n"
-    key = hashlib.sha256(shapes.encode() + bundled_model.bias_file().read_bytes()).hexdigest()[:16]
+    shapes = (
+        f"{bundled_model.PACKAGE} {installed.version}\n{bundled_model.FILE}\n{bundled_model.DIMENSIONS}\n"
+    )
+    training = bundled_model.beside(bundled_model.TUNING_FILE).read_bytes()
+    key = hashlib.sha256(shapes.encode() + training).hexdigest()[:16]
     return Identity("local", bundled_model.MODEL, key, bundled_model.DIMENSIONS)
 
 

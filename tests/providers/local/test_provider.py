@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import uvloop
 
-from memd.providers.calibration import centred
 from memd.providers.local import bundled_model
 from memd.providers.local import provider as local
 from memd.providers.local.provider import LocalProvider
@@ -34,15 +33,14 @@ LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio"
 
 
 def expected_passages(texts: Sequence[str]) -> Vectors:
-    """The model's vectors, without what their language adds."""
+    """The model's vectors."""
     model = bundled_model.load()
-    return centred(np.stack([model.passage(text) for text in texts]), texts, bundled_model.bias().passages)
+    return np.stack([model.passage(text) for text in texts])
 
 
 def expected_question(text: str) -> Vector:
-    """The model's vector, without what its language adds."""
-    row: Vector = centred(bundled_model.load().query(text)[None], [text], bundled_model.bias().questions)[0]
-    return row
+    """The model's vector."""
+    return bundled_model.load().query(text)
 
 
 async def embedded(provider: LocalProvider, texts: Sequence[str]) -> Vectors:
@@ -411,7 +409,7 @@ async def test_close_does_not_wait_for_a_question_that_is_stuck(make: Make) -> N
         await provider.close()
     assert not question.done()
     model.end.set()
-    np.testing.assert_allclose(await question, standin.question_of("which database?"), atol=1e-6)
+    np.testing.assert_allclose(await question, standin.vector_of("which database?"), atol=1e-6)
 
 
 async def test_a_closed_provider_says_so(make: Make) -> None:
@@ -469,13 +467,15 @@ def test_the_identity_names_what_shapes_a_vector() -> None:
     assert one.key == LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(2)).identity.key
 
 
-def test_another_bias_is_another_space_of_vectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is measured by hand, and nothing else says that it is another one."""
+def test_another_training_is_another_space_of_vectors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is made by hand, and nothing else says that it is another one."""
     one, other = (LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)) for _ in range(2))
     assert one.identity == other.identity
-    file = tmp_path / "bias.npy"
-    file.write_bytes(bundled_model.bias_file().read_bytes() + b"\0")
-    monkeypatch.setattr(bundled_model, "bias_file", lambda: file)
+    file = tmp_path / "tuning.npy"
+    file.write_bytes(bundled_model.beside(bundled_model.TUNING_FILE).read_bytes() + b"\0")
+    monkeypatch.setattr(bundled_model, "TUNING_FILE", str(file))
     assert LocalProvider(bundled_model.InstalledModel("0.3.0"), Random(1)).identity != one.identity
 
 

@@ -1,0 +1,1 @@
+"""Training of the bundled model on questions about notes; see __main__.py."""
