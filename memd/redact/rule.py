@@ -84,6 +84,18 @@ _BEGINNING = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{3}")
 _AFTER_ESCAPE = re.compile(r"(?<![A-Za-z0-9])[nrt](?P<word>[A-Za-z0-9]{3})")  # \n, without its backslash
 
 
+BREAK = re.compile(
+    r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
+)
+"""What may part a token: emphasis, two strings of a program, a line end with the marks of a quotation or a table."""
+# Too short for a run, but the first part of a token that goes on with one.
+_FIRST_PART = re.compile(
+    rf"(?<![\w./+=:~$%&?@#*-])(?P<part>[\w+/=.~-]{{4,{LEAST_RUN - 1}}})(?:{BREAK.pattern})\Z", re.ASCII
+)
+_BEHIND_BREAK = frozenset("\n`\"'>| \t")
+_BREAK_AND_PART = 48  # signs: no break with such a part has more
+
+
 class Runs(msgspec.Struct, frozen=True):
     """Whatever may be a token or hold one."""
 
@@ -114,12 +126,26 @@ def runs_of(text: str, near: Sequence[Span]) -> Runs:
     ]
     for start, end in pieces:
         for match in _RUN.finditer(text, start, end):
-            run = match[0]
+            run, at = match[0], match.start()
+            if text[at - 1 : at] in _BEHIND_BREAK and (part := _part_before(text, at)) is not None:
+                said.append(part[0])
+                begins.append(begin)
+                starts.append(part[1])
+                begin += len(part[0]) + 1
             said.append(run)
             begins.append(begin)
-            starts.append(match.start())
+            starts.append(at)
             begin += len(run) + 1
     return Runs("\n".join(said), tuple(begins), tuple(starts))
+
+
+def _part_before(text: str, at: int) -> tuple[str, int] | None:
+    """What is too short for a run, before a break that is right before a run; and where it begins."""
+    left = max(0, at - _BREAK_AND_PART)
+    if text[at - 1] not in "`\"'" and text.find("\n", left, at) < 0:
+        return None
+    found = _FIRST_PART.search(text[left:at])
+    return None if found is None else (found["part"], left + found.start())
 
 
 class TokenAnchors:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from memd.redact.rule import WORD, Rule, Runs, Span, stem
+from memd.redact.rule import BREAK, WORD, Rule, Runs, Span, stem
 from memd.redact.secret_values import looks_mixed, looks_random
 
 _LETTERS = string.ascii_letters + string.digits
@@ -31,6 +31,9 @@ _GLUED = 3
 _DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _MOST_READ, _MOST_JUDGED = 4_096, 512  # signs of a token
+# A token may be broken: signs that its anchors have, its parts, and signs of a part behind what is a token by itself.
+_LEAST_ANCHOR, _MOST_PARTS, _LEAST_MORE = 4, 8, 12
+_PIECE = re.compile(r"[\w+/=.~-]{1,512}+", re.ASCII)
 _GLUED_ENTROPY = 3.0  # bits a sign; words put together have fewer, or no digit
 
 
@@ -48,6 +51,38 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entropy: float = 0.0
     glued: bool = False
     edge: bool = True
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether its form alone is enough where it is broken: it begins with an anchor that no word begins with."""
+        return not (
+            self.before or self.entropy or not self.edge or min(map(len, self.anchors)) < _LEAST_ANCHOR
+        )
+
+    def find_broken(self, text: str, at: int) -> Span | None:
+        """The same, though line ends, emphasis or quotes part it, as far as each part looks like one of a token."""
+        whole = self.find(text, at)
+        if whole is None:
+            if _EDGE.match(text, at) is None or text.endswith(_DIGESTS, max(0, at - 8), at):
+                return None
+        elif BREAK.match(text, whole[1]) is None:
+            return whole
+        # What is a token without it goes on in lines as keys have them, and not in a word of the next line.
+        joined, begin, shape, end = "", at, _compiled(self.shape), at
+        for number in range(_MOST_PARTS):
+            part = _PIECE.match(text, begin)
+            if part is None or (number and not _looks_cut(part[0])):
+                break
+            if number and whole is not None and not (len(part[0]) >= _LEAST_MORE and part[0].isalnum()):
+                break
+            joined += part[0]
+            if number and is_random(joined, _GLUED_ENTROPY) and shape.fullmatch(joined) is not None:
+                end = part.end()
+            gap = BREAK.match(text, part.end())
+            if gap is None:
+                break
+            begin = gap.end()
+        return (at, end) if end > at else whole
 
     def find(self, text: str, at: int) -> Span | None:
         """The token that has an anchor at a place of a text."""
@@ -83,6 +118,14 @@ def _compiled(shape: str) -> re.Pattern[str]:
     return re.compile(shape, re.ASCII)
 
 
+def _looks_cut(part: str) -> bool:
+    """Whether a part behind a break is one of a token, rather than a word or a date."""
+    has_both = any(map(str.isupper, part[1:])) and any(map(str.islower, part))
+    if any(map(str.isdigit, part)):
+        return has_both or (any(map(str.isalpha, part)) and "-" not in part and "." not in part)
+    return has_both
+
+
 def is_random(text: str, entropy: float) -> bool:
     """Whether a text has a digit, and at least so many bits a sign (Shannon, of the counts of its signs)."""
     counts = Counter(text)
@@ -97,7 +140,14 @@ def _read(name: str) -> object:
 TOKEN_FORMATS = msgspec.convert(_read("token_formats"), dict[str, tuple[TokenFormat, ...]])["formats"]
 
 RULES = tuple(
-    Rule(row.kind, row.kind, row.anchors, row.find, in_token=True, at_edge=row.edge and not row.before)
+    Rule(
+        row.kind,
+        row.kind,
+        row.anchors,
+        row.find_broken if row.is_strict else row.find,
+        in_token=True,
+        at_edge=row.edge and not row.before,
+    )
     for row in TOKEN_FORMATS
 )
 """One of each row."""
