@@ -3,6 +3,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
-from memd.store import vector_matrix, vectors
+from memd.store import migrations, vector_matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreDamaged
@@ -423,6 +424,30 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     assert rows is not None
     assert len(vector_matrix.nearest(rows, np.frombuffer(vector_of(2), "<f4"), 10, EVERYTHING)) == 1
     await index.close()
+
+
+async def beside_a_reader(file: Path, work: Coroutine[Any, Any, object], ends_after_s: float) -> object:
+    """Do it while somebody else reads the file as it was, for so long."""
+    other = apsw.Connection(str(file))
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM chunks").fetchall()
+    with closing(other):
+        doing = asyncio.create_task(work)
+        await asyncio.wait([doing], timeout=ends_after_s)
+        other.execute("ROLLBACK")
+        return await doing
+
+
+async def test_what_is_handed_over_is_in_the_file_itself(index: Index) -> None:
+    """Also where somebody reads it just then: that is waited for."""
+
+    async def written() -> object:
+        await index.replace(found_file("memory/a.md"), b"1", [chunk_of("kettle")], {}, frozenset())
+        await index.hand_over()
+        with migrations.immutable(index.file) as connection:
+            return connection.execute("SELECT path FROM files").fetchall()
+
+    assert await beside_a_reader(index.file, written(), 0.3) == [("memory/a.md",)]
 
 
 async def test_after_a_swap_nobody_is_waited_for(

@@ -232,6 +232,24 @@ async def test_another_layout_is_read_through_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("resident", [True, False])
+async def test_without_sqlite_vec_its_old_vectors_are_not_read(tmp_path: Path, resident: bool) -> None:
+    """The table that it left in the file has the vectors of before; those in use are in the ordinary table."""
+    file = tmp_path / "a.sqlite"
+    async with opened(file) as index:
+        await write(index, "memory/a.md", *range(30))
+    async with opened(file, extension=False) as index:
+        waiting = await index.waiting(100)
+        await index.add_vectors(
+            [(one.id, one.hash, vector_of(100 + place)) for place, one in enumerate(waiting)]
+        )
+        found = await near(index, 104)
+    async with opened(file, extension=False, resident=resident) as index:
+        again = await near(index, 104)
+        assert again == pytest.approx(found, abs=1e-6)
+        assert max(again.values()) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("resident", [True, False])
 async def test_a_vector_of_another_size_is_damage(tmp_path: Path, resident: bool) -> None:
     """In either state it is found when the index is opened."""
     async with opened(tmp_path / "a.sqlite", extension=False) as index:

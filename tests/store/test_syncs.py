@@ -84,6 +84,18 @@ async def test_a_long_log_is_brought_into_the_file(tmp_path: Path) -> None:
         assert (tmp_path / "e.sqlite").stat().st_size > 4096 * databases.CHECKPOINT_PAGES
 
 
+async def test_only_a_write_that_has_to_last_is_synced_at_once(tmp_path: Path) -> None:
+    """The writes after it are as quick as those before it."""
+    async with opened(tmp_path / "e.sqlite") as (database, disk):
+        await database.write(fill, 1)
+        before = disk.syncs
+        await database.write_lasting(fill, 1)
+        lasting = disk.syncs
+        assert lasting > before
+        await database.write(fill, 1)
+        assert disk.syncs == lasting
+
+
 async def test_a_log_that_cannot_be_brought_into_the_file_is_noticed(tmp_path: Path) -> None:
     """What was written counts as written, not each write tries again, and the file is not relied on any more."""
     async with opened(tmp_path / "e.sqlite") as (database, disk):
