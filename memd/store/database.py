@@ -719,9 +719,13 @@ class Database:
         """
 
         def fold() -> None:
-            if self._writer is not None:
-                with mapped_errors(self.file):
-                    self._writer.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if wait else 'PASSIVE'})")
+            if self._writer is None:
+                return
+            with mapped_errors(self.file):
+                mode = "TRUNCATE" if wait else "PASSIVE"
+                [(is_busy, _, _)] = self._writer.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            if wait and is_busy:
+                raise StoreUnavailable(f"{self.file} is read by another process, and cannot be completed")
 
         await self._on_writer(fold)
 

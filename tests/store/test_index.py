@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
+from memd.store import database as databases
 from memd.store import migrations, vector_matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
-from memd.store.errors import StoreDamaged
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
@@ -448,6 +449,27 @@ async def test_what_is_handed_over_is_in_the_file_itself(index: Index) -> None:
             return connection.execute("SELECT path FROM files").fetchall()
 
     assert await beside_a_reader(index.file, written(), 0.3) == [("memory/a.md",)]
+
+
+async def test_what_cannot_be_put_into_the_file_itself_is_not_handed_over(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads it for too long. The index that would take it over is as it was, and takes it later."""
+    await index.replace(found_file("memory/old.md"), b"1", [chunk_of("walrus")], {}, frozenset())
+    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    beside = Index(tmp_path / "main.sqlite.next")
+    await beside.open()
+    await beside.adopt(FINGERPRINT)
+
+    async def swapped() -> None:
+        await beside.replace(found_file("memory/a.md"), b"1", [chunk_of("kettle")], {}, frozenset())
+        with pytest.raises(StoreUnavailable, match="is read by another process"):
+            await index.become(beside)
+
+    await beside_a_reader(beside.file, swapped(), 60)
+    assert await index.keywords('"walrus"', 10, EVERYTHING)
+    await index.become(beside)
+    assert await index.keywords('"kettle"', 10, EVERYTHING)
 
 
 async def test_after_a_swap_nobody_is_waited_for(
