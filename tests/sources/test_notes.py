@@ -1,6 +1,7 @@
 """From bytes on the disk to documents."""
 
 import codecs
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ from memd.config.settings import Redact
 from memd.domain_types import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
-from memd.sources.safe_open import FileMissing, OutsideFence, SourceError
+from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, ProcessExhausted, SourceError
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
@@ -159,6 +160,22 @@ def test_too_large(workspace: Path) -> None:
     assert read_note("memory/a.md", [Workspace(workspace)], max_bytes=100, now_ns=LATER_NS).stamp.size == 100
     with pytest.raises(TooLarge):
         read_note("memory/a.md", [Workspace(workspace)], max_bytes=99, now_ns=LATER_NS)
+
+
+@pytest.mark.parametrize(("code", "error"), [(errno.EIO, FileUnreadable), (errno.ENOMEM, ProcessExhausted)])
+def test_a_disk_that_fails_while_a_note_is_read_is_told(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception]
+) -> None:
+    """As an error of the one file, with its path, or of the process."""
+    (workspace / "memory" / "a.md").write_bytes(b"x" * 100)
+
+    def failing(descriptor: int, most: int) -> bytes:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "read", failing)
+    with pytest.raises(error, match=os.strerror(code)) as raised:
+        read_note("memory/a.md", [Workspace(workspace)], max_bytes=100, now_ns=LATER_NS)
+    assert error is ProcessExhausted or "memory/a.md" in str(raised.value)
 
 
 @pytest.mark.parametrize("grown", [1, 4 << 20])

@@ -1,5 +1,6 @@
 """Transcripts as they grow, and as they are exchanged."""
 
+import errno
 import os
 import tempfile
 import time
@@ -18,7 +19,7 @@ from memd.config.settings import Redact
 from memd.domain_types import Stamp, Turn
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, SourceError
+from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, ProcessExhausted, SourceError
 from memd.sources.transcripts import open_transcript as packing
 from memd.sources.transcripts.read_position import EDGE_BYTES, MAX_LINE_BYTES, encoded
 from memd.sources.transcripts.reader import read_transcript
@@ -305,6 +306,25 @@ def test_a_file_that_is_cut_short_while_it_is_read(file: Path, monkeypatch: pyte
     assert len(follower.turns) == MIB // len(said("x" * 1000))
     assert follower.read() == "WholeTranscript"
     assert len(follower.turns) == 5
+
+
+@pytest.mark.parametrize(("code", "error"), [(errno.EIO, FileUnreadable), (errno.ENOMEM, ProcessExhausted)])
+def test_a_disk_that_fails_while_it_is_read_is_told(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception]
+) -> None:
+    """As an error of the one file, with its path, or of the process; the next reading goes on where the last one ended."""
+    append(follower.file, said("three"))
+    with monkeypatch.context() as system:
+
+        def failing(descriptor: int, size: int, offset: int) -> bytes:
+            raise OSError(code, os.strerror(code))
+
+        system.setattr(os, "pread", failing)
+        with pytest.raises(error, match=os.strerror(code)) as raised:
+            follower.read()
+        assert error is ProcessExhausted or "sessions/here/a.jsonl" in str(raised.value)
+    assert follower.read() == "GrownTranscript"
+    assert follower.texts == ["one", "two", "three"]
 
 
 def test_what_is_written_while_it_is_read_is_for_the_next_reading(
