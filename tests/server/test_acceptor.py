@@ -28,6 +28,7 @@ from memd_client.messages import Get, Note, Reply, Request
 from tests.clock import hastily
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
+from tests.wait import until_async
 
 
 async def echo(request: Request) -> Reply:
@@ -148,6 +149,53 @@ async def test_one_in_sixteen_gives_way_after_a_minute_of_silence(
         await asked.wait()
         await acceptor.close()
     assert sorted(silent_s for one, silent_s in connections.items() if one.is_closed and silent_s) == parted
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(59.0, 1), (61.0, 2), (119.0, 2), (121.0, 3)])
+def test_that_nobody_can_connect_is_logged_once_a_minute(address: Path, seconds: float, lines: int) -> None:
+    """Not at each look, of which there are twenty a second; and again as long as it lasts."""
+
+    async def crowded() -> None:
+        with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as newcomer:
+            listening.bind(str(address))
+            listening.listen()
+            listening.setblocking(False)
+            acceptor = Acceptor(listening, never_made, [], lambda: 0)
+            newcomer.connect(str(address))
+            await asyncio.sleep(seconds)
+            await acceptor.close()
+
+    with structlog.testing.capture_logs() as logs:
+        hastily(crowded())
+    assert [event["event"] for event in logs] == ["server.full"] * lines
+
+
+async def test_a_crowd_of_newcomers_keeps_nothing_else_waiting(address: Path) -> None:
+    """After 64 of them everything else has its turn, and then the next ones."""
+    looks: list[int] = []
+    seen: list[int] = []
+
+    def most() -> int:
+        if not looks:
+            asyncio.get_running_loop().call_soon(lambda: seen.append(len(looks)))
+        looks.append(1)
+        return 1000
+
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(str(address))
+        listening.listen(128)
+        listening.setblocking(False)
+        for _ in range(100):
+            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(address))
+        acceptor = Acceptor(listening, refused, [], most)
+        await until_async(lambda: len(looks) == 101)  # the last one finds nobody
+        await acceptor.close()
+    assert seen == [64]
+
+
+def refused() -> Connection:
+    raise OSError("no descriptors")
 
 
 def never_made() -> Connection:

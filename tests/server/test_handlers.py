@@ -927,6 +927,31 @@ async def test_a_sync_has_those_tried_again_that_it_is_about(
     assert sorted(again) == tried
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            None,
+            "none is wanted; agent away cannot run: its disk is away; agent gone cannot run: its disk is away",
+        ),
+        ("main", "none is wanted"),
+    ],
+)
+async def test_a_sync_of_all_tells_of_those_that_cannot_run(
+    bench: Bench, asked: str | None, told: str
+) -> None:
+    """Beside what is to be said of those that do; a sync of one agent says nothing of others."""
+
+    async def in_vain() -> None:
+        pass
+
+    left_out = LeftOut(AgentSettings(workspace=bench.home), "its disk is away", in_vain)
+    bench.agents.swap(bench.agents.all(), {"away": left_out, "gone": left_out})
+    reply = await bench.handlers.handle(wire.Sync(agent=asked, wait=False))
+    assert isinstance(reply, wire.SyncReport)
+    assert reply.reason == told
+
+
 async def test_where_nothing_is_embedded_yet_there_is_nothing_to_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,25 @@ def test_the_socket_is_private_and_alone(address: Path) -> None:
     ours.socket.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the file takes the umask")
+def test_the_umask_is_left_alone(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one of the whole process: what another thread makes meanwhile would have the modes of the socket."""
+    made = address.with_name("made")
+    bind = socket.socket.bind
+
+    def meanwhile(bound: socket.socket, to: str) -> None:
+        made.touch(0o666)
+        bind(bound, to)
+
+    mask = os.umask(0o022)
+    try:
+        monkeypatch.setattr(socket.socket, "bind", meanwhile, raising=False)
+        listening_socket.bind(address).close()
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o644
+
+
 @pytest.mark.parametrize("make", ["socket", "file", "directory", "link"])
 def test_what_another_has_put_in_the_place_of_the_socket_stays(address: Path, make: str) -> None:
     """When the daemon ends; and meanwhile nothing is bound in its place."""

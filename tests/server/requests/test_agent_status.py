@@ -6,18 +6,19 @@ import pytest
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
+from memd.providers.batch.state import FAILURES
 from memd.server.requests.agent_status import embedding
-from memd_client.messages import Embedding
+from memd_client.messages import BatchStatus, Embedding
 
 
-def agent_in(state: State | None) -> RunningAgent:
+def agent_in(state: State | None, submitter: object = None) -> RunningAgent:
     """An agent whose queue is in a state; None: without a queue."""
     queue = SimpleNamespace(
         state_of=lambda _: state,
         reason_of=lambda _: None,
         note_of=lambda _: "a note",
         next_try_s=lambda _: 4.5,
-        batch_submitter=SimpleNamespace(batches=None),
+        batch_submitter=submitter or SimpleNamespace(batches=None),
     )
     return cast(
         "RunningAgent",
@@ -46,6 +47,42 @@ def test_each_state_has_a_name_and_what_is_asked_about_its_figures(
     """How much would be embedded stands where somebody is asked to confirm it."""
     assert embedding(agent_in(state)) == Embedding(
         state=name, reason="a note", next_try_s=4.5, chunks=chunks, tokens=tokens, batch=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("enabled", "in_the_way", "last_failure", "told"),
+    [
+        (True, None, None, None),
+        (True, "the cache is disabled", None, "the cache is disabled"),
+        (True, "the cache is disabled", "no quota", "the cache is disabled"),
+        (True, None, "no quota", "no quota"),
+        (False, "the cache is disabled", None, None),
+        (False, "the cache is disabled", "no quota", "no quota"),
+    ],
+)
+def test_why_there_are_no_jobs_is_told_where_they_are_wanted(
+    enabled: bool, in_the_way: str | None, last_failure: str | None, told: str | None
+) -> None:
+    """What is in the way before what failed last; jobs that nobody wants have nothing in their way."""
+    batches = SimpleNamespace(
+        state=SimpleNamespace(is_on=enabled, failures=2, reason=last_failure, at=5.0),
+        jobs=1,
+        claimed=30,
+        files_left=4,
+    )
+    submitter = SimpleNamespace(batches=batches, is_enabled=enabled, reason=lambda *, use_cache: in_the_way)
+    told_of = embedding(agent_in(Healthy(), submitter)).batch
+    assert told_of == BatchStatus(
+        enabled=enabled,
+        on=enabled,
+        failures=2,
+        limit=FAILURES,
+        jobs=1,
+        texts=30,
+        files_left=4,
+        reason=told,
+        at=5.0,
     )
 
 
