@@ -33,6 +33,7 @@ from memd.runtime.safe_traceback import told
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan
+from memd.store import database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
@@ -442,6 +443,50 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         assert failed == 1
         await until_async(lambda: not made.pending.count and not made.pending.running_for_s(), 10)
         assert await made.paths("apples") == {"memory/new.md"}
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    """In the same pass; where nothing was deleted, the pass fails, and what is new waits."""
+    old = bench.write("memory/old.md", "\n\n".join(f"apples {number} " * 40 for number in range(2000)))
+    await bench.settle()
+    files = [bench.index.file, Path(f"{bench.index.file}-wal")]
+    disk_bytes = sum(file.stat().st_size for file in files)
+
+    def usage(_: object) -> SimpleNamespace:
+        used = sum(file.stat().st_size for file in files if file.exists())
+        return SimpleNamespace(total=disk_bytes, used=used, free=max(0, disk_bytes - used))
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    monkeypatch.setattr(database, "SPARED", 1 << 16)
+    bench.write("memory/new.md", "pears")
+    if is_deleted:
+        old.unlink()
+        assert await bench.settle() == 1
+        assert await bench.paths("pears") == {"memory/new.md"}
+        assert await bench.paths("apples") == set()
+    else:
+        with pytest.raises(PassFailed):
+            await bench.settle()
+        assert await bench.paths("apples") == {"memory/old.md"}
+
+
+async def test_what_has_ended_is_not_tried_again() -> None:
+    """A pass that failed just before calls for no other one any more."""
+
+    async def make(*_: object, **__: object) -> PassResult:
+        raise StoreUnavailable("the disk is full")
+
+    clock = Clock()
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock)
+    pending.mark_all()
+    await passes.attempt(await pending.take())
+    assert passes.awaits_retry
+    passes.stop()
+    assert not passes.awaits_retry
 
 
 @pytest.mark.parametrize("kind", [StoreUnavailable("the disk is full"), MemoryError()])
