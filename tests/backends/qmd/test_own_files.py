@@ -1,4 +1,6 @@
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,27 @@ def test_what_an_interrupted_write_left_is_cleared_away(tmp_path: Path) -> None:
     (tmp_path / "sessions" / "theirs.txt").write_text("whole")
     assert own_files.markdown(tmp_path, "sessions") == {}
     assert [file.name for file in (tmp_path / "sessions").iterdir()] == ["theirs.txt"]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut leaves the old one or the new one, and never a name with nothing in it; then the name lasts, too."""
+    done: list[int | str] = []  # the inodes that were synced, and the replacement
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        done.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    def replaced(*args: Any, **kwargs: Any) -> None:
+        done.append("replaced")
+        replace(*args, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    own_files.put(tmp_path, "a.md", b"text")
+    assert done == [(tmp_path / "a.md").stat().st_ino, "replaced", tmp_path.stat().st_ino]
 
 
 def test_what_is_not_there_is_no_failure(tmp_path: Path) -> None:
