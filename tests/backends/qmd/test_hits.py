@@ -154,6 +154,30 @@ def test_the_window_is_around_what_is_meant() -> None:
     assert len(text) <= 200
 
 
+@pytest.mark.parametrize(
+    ("side", "length", "reach", "shown"),
+    [
+        (-1, 9, 10, (25, 25)),  # with its end, ten of them have a hundred characters
+        (1, 9, 10, (25, 25)),
+        (-1, 200, 0, (25, 25)),
+        (1, 200, 0, (25, 25)),
+        (1, 200, 2, (23, 27)),
+        (1, 200, 3, (15, 35)),  # of what qmd shows, three lines are near, however long they are
+    ],
+)
+def test_words_are_looked_for_as_far_as_a_window_reaches(
+    side: int, length: int, reach: int, shown: tuple[int, int]
+) -> None:
+    """A line is the answer as far away as it could be shown with the one that qmd means, and no farther."""
+    for away, is_seen in ((reach, True), (reach + 1, False)):
+        lines = ["x" * length] * 50
+        lines[24 + side * away] = "kestrel " + "x" * (length - 8)
+        given = snippet_entry(shown[0], "x", line=25)
+        found = shown_lines(IndexedPage(tuple(lines)), shown, given, ["kestrel"], 100)
+        assert found is not None
+        assert ("kestrel" in found[2]) == is_seen
+
+
 def test_what_was_found_by_its_meaning_begins_where_qmd_shows_it() -> None:
     """No word of the question tells where to look."""
     found = shown_lines(IndexedPage(LINES), (40, 43), snippet_entry(40, *LINES[39:43]), ["falcon"], 120)
