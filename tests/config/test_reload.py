@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from memd.config.load import ConfigError, load, parse
 from memd.config.reload import (
@@ -95,6 +96,24 @@ async def test_a_change_that_is_taken_back_waits_no_more(tmp_path: Path) -> None
     await world.configuration.look()
     assert not world.waiting
     assert not world.applied
+
+
+async def test_what_waits_is_logged_when_it_changes(tmp_path: Path) -> None:
+    """Not at each other change of the file, and not where nothing waits."""
+    world = _World(tmp_path)
+    written = (
+        "provider = 'openai'",
+        "provider = 'openai' # why",
+        "provider = 'gemini'\ncache.enabled = false",
+        "",
+        "# end",
+    )
+    with capture_logs() as logs:
+        for text in written:
+            world.write(text)
+            await world.configuration.look()
+    told = [event["settings"] for event in logs if event["event"] == "config.waits"]
+    assert [len(settings) for settings in told] == [1, 2]
 
 
 @pytest.mark.parametrize("wrong", ["citations = 3", "= nothing", "gone"])
