@@ -219,6 +219,7 @@ notes (qmd://notes/)
         ("warming up [1/2]\n" + '["a"]', [QmdListing("a")]),
         ("notes\n  Path:     /x y\n  Pattern:  **/*.md\n", [QmdListing("notes", "/x y", "**/*.md")]),
         ("- a\n- b\n", [QmdListing("a"), QmdListing("b")]),
+        ("a\n  Path: /x\n  Files: 3\nb\n", [QmdListing("a", "/x", None, 3), QmdListing("b")]),
     ],
 )
 def test_every_shape_of_a_list_is_read(stdout: str, listed: list[QmdListing]) -> None:
