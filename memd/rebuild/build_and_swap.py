@@ -83,7 +83,7 @@ async def rebuild(
         await embed(new)
         async with runner.writing:
             await runner.fill(new)
-            await index.become(new, damage=swap())
+            await index.swap_in(new, damage=swap())
     finally:
         await new.close()
         with contextlib.suppress(StoreUnavailable):  # the next attempt, and the next start, begin with it

@@ -513,7 +513,7 @@ class Index:
 
         await self.database.write(start)
 
-    async def become(self, other: "Index", *, damage: str | None = None) -> None:
+    async def swap_in(self, other: "Index", *, damage: str | None = None) -> None:
         """Take over the content of an index that was built beside this one, and has been handed over.
 
         Args:

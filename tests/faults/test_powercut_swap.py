@@ -32,17 +32,17 @@ async def put(index: Index, number: int, word: str) -> None:
 
 async def damaged_gives_way(index: Index, other: Index) -> None:
     """It is set aside, and the other has its name."""
-    await index.become(other, damage="a test wants it")
+    await index.swap_in(other, damage="a test wants it")
 
 
 async def pages_are_copied(index: Index, other: Index) -> None:
     """Those of the other."""
-    await index.become(other)
+    await index.swap_in(other)
 
 
 async def log_is_emptied(index: Index, other: Index) -> None:
     """After the swap, as where secrets were taken out."""
-    await index.become(other)
+    await index.swap_in(other)
     assert await index.database.empty_log()
 
 

@@ -166,7 +166,7 @@ async def test_an_index_that_is_built_anew_needs_no_copy(tmp_path: Path) -> None
         other = Index(tmp_path / "agents" / "main.sqlite.next")
         await other.open()
         await other.adopt(FINGERPRINT)
-        await index.become(other)
+        await index.swap_in(other)
         assert index.database.copies == ()
         assert not copy.path.exists()
 

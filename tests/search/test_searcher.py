@@ -309,7 +309,7 @@ async def test_a_search_waits_while_an_index_takes_the_place_of_another(
         await may_end.wait()
 
     monkeypatch.setattr(Database, "replace_from", held)
-    swap = asyncio.create_task(index.become(beside))
+    swap = asyncio.create_task(index.swap_in(beside))
     await has_text.wait()
     search = asyncio.create_task(searcher.search("big mammals", kinds=KINDS, max_results=6, min_score=0.0))
     waited = asyncio.create_task(index.is_waited_for.wait())

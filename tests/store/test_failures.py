@@ -341,7 +341,7 @@ async def test_a_swap_that_has_happened_counts_though_the_file_cannot_be_opened_
         return usual(database, uri, flags)
 
     monkeypatch.setattr(Database, "connect", fail_once)
-    await index.become(other, damage=damage)
+    await index.swap_in(other, damage=damage)
     assert attempts
     assert index.space == after.space
     assert await index.fingerprint() == after

@@ -487,7 +487,7 @@ async def test_after_a_swap_nobody_is_waited_for(
     beside = Index(tmp_path / "main.sqlite.next")
     await beside.open()
     await beside.adopt(FINGERPRINT)
-    await index.become(beside)
+    await index.swap_in(beside)
     assert [wait for file, wait in folded if file == index.file] == [False]
 
 
@@ -501,7 +501,7 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     built = chunk_of("new words")
     await beside.replace(found_file("memory/b.md"), b"1", [built], {built.hash: vector_of(3)}, frozenset())
     waiting = asyncio.create_task(index.changed.since(index.changed.version))
-    await index.become(beside)
+    await index.swap_in(beside)
     await asyncio.wait_for(waiting, 60)
     assert await index.keywords('"old"', 10, EVERYTHING) == []
     [(chunk_id, _)] = await index.keywords('"words"', 10, EVERYTHING)

@@ -152,7 +152,7 @@ async def test_what_was_built_beside_takes_the_same_state(tmp_path: Path, reside
         # The limit comes, or goes, while it is built.
         await (index.vectors.shelve() if resident else index.vectors.unshelve())
         await write(beside, "memory/b.md", *range(20, 30))
-        await index.become(beside)
+        await index.swap_in(beside)
         assert index.vectors.is_shelved is resident
         found = await near(index, 3)
         assert len(found) == 30
@@ -171,7 +171,7 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
         await beside.adopt(FINGERPRINT)
         await beside.start_ids_at(5000)
         await write(beside, "memory/a.md", *range(10))
-        await index.become(beside)
+        await index.swap_in(beside)
         arguments = (4, EVERYTHING, [ChunkId(1)])
         assert await index.vectors.nearest(held[1], question(1), *arguments) is None
         # A question of another model's size.

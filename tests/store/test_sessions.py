@@ -358,7 +358,7 @@ async def test_an_index_takes_over_the_transcripts_of_another(index: Index, tmp_
     await beside.start_ids_at(1000)
     await beside.replace_sessions([_change(0, "new", "newer", progress=b"p9")], {}, frozenset())
     built = contents(beside.file)
-    await index.become(beside)
+    await index.swap_in(beside)
     assert differences(contents(index.file), built) == []
     assert await stored_session(index, PATH) == StoredSession(b"p9", 2, 0)
     assert [one[0] for one in await _texts(index)] == [1000, 1001]

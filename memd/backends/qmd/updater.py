@@ -267,10 +267,10 @@ class QmdUpdater:
             )
             self._ended.notify()
         if failed is None:
-            self._become(last_update=time.time(), update_failure=None)
+            self._update_state(last_update=time.time(), update_failure=None)
             log.debug("qmd.updated", agent=self._agent, took_s=round(took_s, 3))
         else:
-            self._become(update_failure=failed)
+            self._update_state(update_failure=failed)
             log.warning("qmd.update_failed", agent=self._agent, reason=failed)
         self._nudged.set()
 
@@ -300,7 +300,7 @@ class QmdUpdater:
             for one in self.state.collections
             if one.custom and not any(file.is_relative_to(one.directory) for file in files.values())
         ]
-        self._become(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
+        self._update_state(files=parse.files_indexed(said), warnings=(*self.state.warnings, *unindexed))
         self._beyond = frozenset(known.keys() - seen.keys())
         if any(seen.get(path) != was for path, was in self._seen.items()):
             self.cleanings = schedule.noticed(self.cleanings, self._clock())
@@ -380,7 +380,7 @@ class QmdUpdater:
         if work.add or work.remove:
             await self._write_record(added)
         self._tell(warnings)
-        self._become(collections=tuple(one for one in wished if one in have), warnings=tuple(warnings))
+        self._update_state(collections=tuple(one for one in wished if one in have), warnings=tuple(warnings))
         if refused is not None and not have:
             raise refused
 
@@ -492,10 +492,10 @@ class QmdUpdater:
         self._embeddings = schedule.ended(self._embeddings, self._clock(), failed=failed is not None)
         if failed is None:
             self._embedded = seen
-            self._become(last_embed=time.time(), embed_failure=None)
+            self._update_state(last_embed=time.time(), embed_failure=None)
             log.info("qmd.embedded", agent=self._agent, took_s=round(self._clock() - began, 3))
         else:
-            self._become(embed_failure=failed)
+            self._update_state(embed_failure=failed)
             log.warning("qmd.embed_failed", agent=self._agent, reason=failed)
         await self.count_vectors(otherwise=failed is None)
 
@@ -509,9 +509,9 @@ class QmdUpdater:
             found = parse.vectors(await self._runner.ask(commands.STATUS, timeout_s=COMMAND_S))
         except QmdFailed:
             found = None
-        self._become(vectors=int(otherwise) if found is None else found)
+        self._update_state(vectors=int(otherwise) if found is None else found)
 
-    def _become(self, **changes: object) -> None:
+    def _update_state(self, **changes: object) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
 
 
