@@ -204,7 +204,7 @@ class Passes:
         await self._index.settle()
         done = await self._runner.run(taken, partial(self.attempt, is_short=True), is_short=is_short)
         # Only after the pass: what is new is found meanwhile, whatever the disk keeps.
-        await self._index.database.mistrust()
+        await self._index.database.raise_if_unsynced()
         return done
 
     def _note_success(self, taken: TakenChanges, done: PassResult) -> None:

@@ -423,7 +423,7 @@ class Database:
         if isinstance(trouble, StoreUnsynced):
             self.unsynced = str(trouble)
 
-    async def mistrust(self) -> None:
+    async def raise_if_unsynced(self) -> None:
         """Refuse to rely on a file of which something may be lost.
 
         Where a sync failed, a system may drop what it could not write, and call the next sync a success: Linux does.
@@ -625,7 +625,7 @@ class Database:
             await self._on_writer(drop)
 
     async def write_anew(self) -> None:
-        """Write all of this database once more, into another file that takes its place; see mistrust.
+        """Write all of this database once more, into another file that takes its place; see raise_if_unsynced.
 
         Right after a sync that failed, the system still has in memory what it did not keep.
 

@@ -52,7 +52,7 @@ def passes_of(
     """The passes of an agent whose index is a stand-in."""
     runner = SimpleNamespace(run=make, writing=asyncio.Lock())
     at_once = partial(asyncio.sleep, 0)
-    database = SimpleNamespace(mistrust=at_once)
+    database = SimpleNamespace(raise_if_unsynced=at_once)
     index = SimpleNamespace(settle=at_once, database=database, damage=IndexDamage("main"))
     return Passes(
         "main",

@@ -107,11 +107,11 @@ async def test_a_log_that_cannot_be_brought_into_the_file_is_noticed(tmp_path: P
             await database.write(fill, 10)
         assert disk.syncs == before
         with pytest.raises(StoreUnavailable):
-            await database.mistrust()
+            await database.raise_if_unsynced()
         disk.fails = False
         with pytest.raises(StoreDamaged, match="may be lost"):
-            await database.mistrust()
-        await database.mistrust()
+            await database.raise_if_unsynced()
+        await database.raise_if_unsynced()
 
 
 async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ async def test_another_file_is_relied_on(tmp_path: Path) -> None:
         assert database.unsynced is not None
         disk.fails = False
         await database.exchange(lambda: recovery.set_aside(database.file, "damaged"))
-        await database.mistrust()
+        await database.raise_if_unsynced()
 
 
 @pytest.mark.parametrize(("times", "lost"), [(1, False), (10, True)])
