@@ -242,9 +242,9 @@ class IndexService:
         self._parts.rebuilder.hurry()
         return self._pending.mark_all(force=force, eager=True)
 
-    async def settled(self, number: int) -> PassReport:
-        """See Passes.settled."""
-        return await self._parts.passes.settled(number)
+    async def wait_for_pass(self, number: int) -> PassReport:
+        """See Passes.wait_for_pass."""
+        return await self._parts.passes.wait_for_pass(number)
 
     async def catch_up(self) -> bool:
         """See Freshness.catch_up. An index that holds what was not on the disk when somebody looked is not up to date."""

@@ -17,8 +17,8 @@ from memd_client.conversation import (
     Conversation,
     WentAway,
     asked_at,
+    checked_reply,
     checked_timeout,
-    settle,
 )
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -230,7 +230,7 @@ class AsyncClient:
             raise TimedOut(self._timeout_s or 0) from None
         except WentAway as gone:
             raise ConnectionLost(str(gone)) from None
-        return settle(reply, kind)
+        return checked_reply(reply, kind)
 
     async def _exchange(self, line: "_Line", request: Request, deadline: float | None) -> Reply:
         while True:

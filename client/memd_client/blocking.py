@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from memd_client.connect_socket import QUEUE_FULL_S, default_address, dial
-from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, checked_timeout, settle
+from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, checked_reply, checked_timeout
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
     Embed,
@@ -279,7 +279,7 @@ class Client:
                 line.drop()
             return reply
 
-        return settle(line.in_turn(deadline, ask), kind)
+        return checked_reply(line.in_turn(deadline, ask), kind)
 
     def _exchange(self, line: "_Line", request: Request, deadline: "_Deadline") -> Reply:
         if self._is_closed:

@@ -127,7 +127,7 @@ def asked_at(now: date | str | None) -> str | None:
     return now.isoformat() if isinstance(now, date) else now
 
 
-def settle(reply: Reply, kind: type[R]) -> R:
+def checked_reply(reply: Reply, kind: type[R]) -> R:
     """The reply, if it is of the kind that answers the request.
 
     Raises:

@@ -101,23 +101,23 @@ class Agents:
         self._by_id: Mapping[str, RunningAgent] = {}
         self._left_out: Mapping[str, LeftOut] = {}
         self._changing: frozenset[str] = frozenset()
-        self._settled = asyncio.Event()
-        self._settled.set()
+        self._unchanging = asyncio.Event()
+        self._unchanging.set()
 
     @contextlib.contextmanager
     def held(self, changing: Collection[str]) -> Iterator[None]:
         """While these agents come, go or change, requests that mean one of them wait; the others are not disturbed."""
         self._changing = frozenset(changing)
-        self._settled.clear()
+        self._unchanging.clear()
         try:
             yield
         finally:
             self._changing = frozenset()
-            self._settled.set()
+            self._unchanging.set()
 
-    async def settled(self) -> None:
+    async def wait_until_unchanging(self) -> None:
         """Wait until no agent changes."""
-        await self._settled.wait()
+        await self._unchanging.wait()
 
     def swap(self, by_id: Mapping[str, RunningAgent], left_out: Mapping[str, LeftOut] | None = None) -> None:
         """From now on, these are the agents, and those that are left out."""
@@ -152,7 +152,7 @@ class Agents:
             else:
                 if agent.id not in self._changing:
                     return agent
-            await self._settled.wait()
+            await self._unchanging.wait()
 
     def _find(self, name: str | None, key: SessionKey | None) -> RunningAgent:
         of_key = None if key is None else key.agent

@@ -144,8 +144,8 @@ def _changed(old: msgspec.Struct, new: msgspec.Struct, at: Key) -> Iterator[Key]
 
 
 LOOK_S = 2.0  # from one look at the file to the next
-SETTLE_S = 0.2  # for which it must stay as it is before it is read: an editor may be writing it
-SETTLES = 5  # of a file that is being written, until it is left alone
+UNCHANGED_S = 0.2  # for which it must stay as it is before it is read: an editor may be writing it
+READ_ATTEMPTS = 5  # of a file that is being written, until it is left alone
 
 Stamp = tuple[int, ...]
 Apply = Callable[[Config, Config], Awaitable[None]]
@@ -162,7 +162,7 @@ class Configuration:
         apply: Apply,
         *,
         look_s: float = LOOK_S,
-        settle_s: float = SETTLE_S,
+        unchanged_s: float = UNCHANGED_S,
     ) -> None:
         """The file has not been looked at since what is in force was read.
 
@@ -172,7 +172,7 @@ class Configuration:
             stamp: Tells one state of the file from another. Called on a thread, too.
             apply: Brings a configuration into force in the place of another one.
             look_s: From one look at the file to the next, in seconds.
-            settle_s: For which the file must stay as it is before it is read.
+            unchanged_s: For which the file must stay as it is before it is read.
         """
         self.in_force = in_force
         self.waiting: tuple[str, ...] = ()  # dotted keys that the file has otherwise: they wait for reload()
@@ -181,7 +181,7 @@ class Configuration:
         self._stamp = stamp
         self._apply = apply
         self._look_s = look_s
-        self._settle_s = settle_s
+        self._unchanged_s = unchanged_s
         self._thread = Threads(1, "memd-config")
         self._changing = asyncio.Lock()  # one reader after the other, so that the last one has what is newest
         self._applying = asyncio.Lock()
@@ -197,9 +197,9 @@ class Configuration:
             ResourceShortage: it cannot be looked at just now; likewise.
         """
         async with self._changing:
-            for _ in range(SETTLES):
+            for _ in range(READ_ATTEMPTS):
                 now = await self._thread.run(self._stamp)
-                await asyncio.sleep(self._settle_s)
+                await asyncio.sleep(self._unchanged_s)
                 if now != await self._thread.run(self._stamp):
                     continue
                 self._seen = None
@@ -234,7 +234,7 @@ class Configuration:
         now = await self._thread.run(self._stamp)
         if now == self._seen:
             return
-        await asyncio.sleep(self._settle_s)
+        await asyncio.sleep(self._unchanged_s)
         if now != await self._thread.run(self._stamp):
             return
         async with self._changing:
@@ -271,7 +271,7 @@ class Configuration:
             await self._apply(self.in_force, new)
             self.in_force = new
 
-    async def _read(self, settled: Stamp) -> Config | None:
+    async def _read(self, stamp: Stamp) -> Config | None:
         """What the file says; None if it has changed since it had this stamp: what was read may be the half of it.
 
         Raises:
@@ -281,7 +281,7 @@ class Configuration:
             read: Config | ConfigError = await self._thread.run(self._load_again)
         except ConfigError as error:
             read = error
-        if settled != await self._thread.run(self._stamp):
+        if stamp != await self._thread.run(self._stamp):
             return None
         if isinstance(read, ConfigError):
             if self.error != str(read):

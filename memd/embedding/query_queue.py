@@ -115,7 +115,7 @@ class QuestionQueue:
         for task in self._under_way:
             task.cancel()
         for question in [*self._unanswered.values()]:
-            self._settle(question, EmbedUnavailable("the embedding provider is closed"))
+            self._answer_question(question, EmbedUnavailable("the embedding provider is closed"))
         self._waiting.clear()
 
     async def _awaited(self, question: _Question, patience_s: float) -> Outcome:
@@ -187,7 +187,7 @@ class QuestionQueue:
         finally:
             # Whatever happened: one that stays unanswered would be joined by all who ask the same, and asked never again.
             for question, outcome in zip(some, outcomes, strict=True):
-                self._settle(question, outcome)
+                self._answer_question(question, outcome)
 
     async def _outcomes(self, texts: Sequence[str]) -> Sequence[Outcome]:
         """The outcome of each text.
@@ -217,7 +217,7 @@ class QuestionQueue:
             raise EmbedUnavailable(f"the provider gave {len(outcomes)} vectors for {len(texts)} questions")
         return outcomes
 
-    def _settle(self, question: _Question, outcome: Outcome) -> None:
+    def _answer_question(self, question: _Question, outcome: Outcome) -> None:
         self._unanswered.pop(question.key, None)
         if not question.outcome.done():
             question.outcome.set_result(outcome)

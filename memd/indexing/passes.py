@@ -127,7 +127,7 @@ class Passes:
         """Whether one has failed, and is made again in its time."""
         return self._retry is not None
 
-    async def settled(self, number: int) -> PassReport:
+    async def wait_for_pass(self, number: int) -> PassReport:
         """Wait for the end of a pass over everything.
 
         Raises:
@@ -201,7 +201,7 @@ class Passes:
             )
 
     async def _make(self, taken: TakenChanges, *, is_short: bool) -> PassResult:
-        await self._index.settle()
+        await self._index.finish_opening()
         done = await self._runner.run(taken, partial(self.attempt, is_short=True), is_short=is_short)
         # Only after the pass: what is new is found meanwhile, whatever the disk keeps.
         await self._index.database.raise_if_unsynced()

@@ -216,5 +216,5 @@ class TranscriptSchedule:
 
 
 def _is_as_seen(stamp: Stamp, seen: Stamp) -> bool:
-    # Of a file that was just written to, the time is not kept; see notes.settled.
+    # Of a file that was just written to, the time is not kept; see notes.reliable_stamp.
     return (stamp.size, stamp.inode) == (seen.size, seen.inode)

@@ -16,7 +16,7 @@ from memd.indexing.pending_changes import PendingChanges
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
 from memd.runtime.ticks import ClockNs
-from memd.sources.notes import settled
+from memd.sources.notes import reliable_stamp
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root
 from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth
@@ -93,7 +93,7 @@ async def poll(
         pending: Where to mark.
         look: What the files in some places look like; it may block.
         pace: How often.
-        now_ns: Unix time in nanoseconds; see sources.notes.settled.
+        now_ns: Unix time in nanoseconds; see sources.notes.reliable_stamp.
     """
     threads = Threads(1, "memd-poll")
     comparison = PollComparison(look, now_ns)
@@ -128,7 +128,7 @@ class PollComparison:
 
         Args:
             look: What the files in some places look like; it may block.
-            now_ns: Unix time in nanoseconds; see sources.notes.settled.
+            now_ns: Unix time in nanoseconds; see sources.notes.reliable_stamp.
         """
         self._look = look
         self._now_ns = now_ns
@@ -150,7 +150,7 @@ class PollComparison:
         self.took_s = self.at - began
         changed = differences(self._before, after) if places == self._places else None
         self._places = places
-        self._before = {file: settled(stamp, began_ns) for file, stamp in after.items()}
+        self._before = {file: reliable_stamp(stamp, began_ns) for file, stamp in after.items()}
         return changed
 
     def forget(self) -> None:

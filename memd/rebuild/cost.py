@@ -134,8 +134,8 @@ async def cost(
                 texts[hash_of(part)] = estimate_tokens(part)
     known, refused = await _known(texts, None if force else vectors)
     known |= held
-    settled = known | refused
-    missing = {text_hash: tokens for text_hash, tokens in texts.items() if text_hash not in settled}
+    needless = known | refused
+    missing = {text_hash: tokens for text_hash, tokens in texts.items() if text_hash not in needless}
     if not embeds:
         missing = {}
     cached = sum(text_hash in known for text_hash in chunks)

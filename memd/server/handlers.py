@@ -86,7 +86,7 @@ class Handlers:
                 with contextlib.suppress(StoreClosed):
                     return await self._dispatch(request, caller, client)
                 # Its agent was stopped to change its settings: the one that took its place answers.
-                await self._agents.settled()
+                await self._agents.wait_until_unchanging()
             return await self._dispatch(request, caller, client)
         except DeniedSession as error:
             return wire.Failure(code="denied", message=str(error))

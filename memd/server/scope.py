@@ -220,7 +220,7 @@ class Caller:
             UnknownAgent, AgentUnavailable.
         """
         if self.means_all(name):
-            await self._agents.settled()
+            await self._agents.wait_until_unchanging()
             return list(self._agents.all().values())
         allowed = await self.agent(name)
         if allowed is None:

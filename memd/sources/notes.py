@@ -79,7 +79,7 @@ def read_note(
         lines = tuple(redacted.text.split("\n")) if lines else lines
         tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}
     document = Document(path=path, kind=kind, lines=lines)
-    return NoteReading(document, hashlib.sha256(raw).digest(), settled(stamp, now_ns), tally)
+    return NoteReading(document, hashlib.sha256(raw).digest(), reliable_stamp(stamp, now_ns), tally)
 
 
 def decoded(raw: bytes) -> str:
@@ -105,7 +105,7 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def settled(stamp: Stamp, now_ns: int) -> Stamp:
+def reliable_stamp(stamp: Stamp, now_ns: int) -> Stamp:
     """The stamp; or one that equals no other, while a second write could still leave the stamp unchanged.
 
     A stamp a little ahead of the clock belongs to a write between reading the two. A stamp far ahead was set by a program, or

@@ -135,7 +135,7 @@ class Index:
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
         """Remember what the index is built for, make room for vectors of that size, and load those there are.
 
-        Where nothing can be written just now, an index that fits serves as it is; settle catches up on the rest.
+        Where nothing can be written just now, an index that fits serves as it is; finish_opening catches up on the rest.
 
         Raises:
             StoreUnavailable: nothing can be written, and what there is does not fit.
@@ -200,7 +200,7 @@ class Index:
 
         await self._carried_through(change)
 
-    async def settle(self) -> None:
+    async def finish_opening(self) -> None:
         """Catch up on what could not be written when the index was opened; nothing to do for most.
 
         Raises:

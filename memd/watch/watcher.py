@@ -67,8 +67,8 @@ class WatcherPace(msgspec.Struct, frozen=True):
     # twice as often would be half of what an idle daemon costs.
     check_s: float = 2.0
     check_patience_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
-    settle_s: float = 0.2  # directories that come and go are watched anew when this long none did,
-    settle_cap_s: float = 2.0  # and at the latest after this long
+    rewatch_quiet_s: float = 0.2  # directories that come and go are watched anew when this long none did,
+    rewatch_cap_s: float = 2.0  # and at the latest after this long
     # A watch that breaks sooner than this would only break again.
     trusted_s: float = 5.0
     retry_s: float = 2.0  # before the first attempt to watch again; later ones wait longer, up to
@@ -186,7 +186,7 @@ async def _watched(
         FeedBroken: watching is not possible, or no longer.
     """
     clock = asyncio.get_running_loop().time
-    settle = Debouncer(quiet_s=pace.settle_s, cap_s=pace.settle_cap_s)
+    rewatch = Debouncer(quiet_s=pace.rewatch_quiet_s, cap_s=pace.rewatch_cap_s)
     feed, plan = await _armed(roots, methods, threads)
     check = _Check(roots, methods.mountinfo, plan.root_state, backlog)
     places = frozenset(_place(root) for root in roots)
@@ -198,25 +198,25 @@ async def _watched(
         yield RescanNeeded(reason)
         if await threads.run(_plan_watches, roots, methods) != plan:
             # A directory that came between the plan and the watch of the one above it was announced to nobody.
-            settle.mark(clock())
+            rewatch.mark(clock())
             unwatched = places
         # Before anybody is told that all is seen: what was written while no watch was set made no event.
         if again := await names.follow_again(feed):
             yield PathsChanged(again)
         _begin(backlog, feed, _notes(roots), plan)
         check_at = _next_check(clock(), pace, roots)
-        while (due_at := settle.due_at()) is None or clock() < due_at:
+        while (due_at := rewatch.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
             batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
             changed: frozenset[Path] = frozenset()
             if batch.incomplete or len(batch.events) > _MANY_EVENTS:
-                settle.mark(clock())
+                rewatch.mark(clock())
                 unwatched = places  # directories may be among them
                 yield RescanNeeded("very many files changed at once")
             else:
                 filtered = await _filtered(batch, roots, plan, threads)
                 if filtered.restructured:
-                    settle.mark(clock())
+                    rewatch.mark(clock())
                     unwatched |= filtered.unwatched
                 changed = filtered.paths
             changed |= await names.follow(feed, batch, changed)

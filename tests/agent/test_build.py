@@ -34,7 +34,7 @@ async def test_a_backend_that_cannot_be_prepared_ends_nothing(
     assert told.startswith("preparing the backend failed")
     assert "ValueError" in told
     (settings.workspace / "MEMORY.md").write_text("Still here.\n")
-    await agent.sync.settled(agent.sync.request())
+    await agent.sync.wait_for_pass(agent.sync.request())
     assert (await agent.index.counts()).files == 1
     assert not keeping.done()
     keeping.cancel()

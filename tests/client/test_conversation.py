@@ -9,9 +9,9 @@ from memd_client.conversation import (
     Conversation,
     WentAway,
     asked_at,
+    checked_reply,
     checked_timeout,
     patience_ms,
-    settle,
 )
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import Failure, Found, Hello, Note, Reply, Search, Status, Sync
@@ -82,12 +82,12 @@ def test_broken(data: bytes) -> None:
 
 @pytest.mark.parametrize("body", UNFIT.values(), ids=UNFIT)
 def test_unfit(body: object) -> None:
-    """An answer that is not understood is an answer all the same, and fails when it is settled."""
+    """An answer that is not understood is an answer all the same, and fails when it is checked."""
     answer = greeted(packed([5, body])).next_answer()
     assert answer is not None
     assert answer.request_id == 5
     with pytest.raises(RequestFailed) as failed:
-        settle(answer.reply, Found)
+        checked_reply(answer.reply, Found)
     assert failed.value.code == "protocol"
 
 
@@ -131,9 +131,9 @@ def test_end_of_the_stream() -> None:
 )
 def test_settle(reply: Reply, code: str) -> None:
     """A failure, or an answer to something else, is raised; the expected answer is given back."""
-    assert settle(FOUND, Found) is FOUND
+    assert checked_reply(FOUND, Found) is FOUND
     with pytest.raises(RequestFailed) as failed:
-        settle(reply, Found)
+        checked_reply(reply, Found)
     assert failed.value.code == code
 
 

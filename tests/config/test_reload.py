@@ -43,7 +43,7 @@ class _World:
             lambda: stamp_of(self.file),
             self.apply,
             look_s=0.01,
-            settle_s=0.001,
+            unchanged_s=0.001,
         )
 
     async def apply(self, old: Config, new: Config) -> None:
@@ -212,7 +212,7 @@ async def test_a_file_that_is_being_written_is_read_when_it_is_whole(tmp_path: P
         lambda: load(world.file, {}, tmp_path),
         stamp,
         world.apply,
-        settle_s=0.001,
+        unchanged_s=0.001,
     )
     world.write("citations = 'on'")
     await world.configuration.look()
@@ -236,7 +236,7 @@ async def test_a_reload_waits_until_the_file_is_whole(tmp_path: Path) -> None:
         lambda: load(world.file, {}, tmp_path),
         write_on,  # between two looks at its stamp
         world.apply,
-        settle_s=0.0,
+        unchanged_s=0.0,
     )
     await world.configuration.reload()
     assert [config.agents["main"].scope.rules for config in world.applied] == [()]
@@ -269,7 +269,7 @@ async def test_what_was_read_while_the_file_was_written_is_not_taken(
         read_while_it_is_written,
         lambda: stamp_of(world.file),
         world.apply,
-        settle_s=0.0,
+        unchanged_s=0.0,
     )
     await getattr(world.configuration, first)()
     assert world.configuration.error is None
@@ -287,7 +287,7 @@ async def test_a_file_that_is_written_without_end_is_not_read(tmp_path: Path) ->
         lambda: load(world.file, {}, tmp_path),
         lambda: (next(stamps),),
         world.apply,
-        settle_s=0.0,
+        unchanged_s=0.0,
     )
     with pytest.raises(ConfigError, match="being written"):
         await world.configuration.reload()

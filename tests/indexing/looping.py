@@ -86,7 +86,7 @@ class Bench:
     async def settle(self, *, force: bool = False) -> int:
         """A pass over everything; how many files it took in."""
         async with asyncio.timeout(60):
-            return (await self.loop.settled(self.loop.request(force=force))).changed
+            return (await self.loop.wait_for_pass(self.loop.request(force=force))).changed
 
     async def paths(self, word: str) -> set[str]:
         """The files that hold a word, as the index has it."""

@@ -101,7 +101,7 @@ async def test_an_edit_is_taken_in_while_a_long_pass_runs(bench: Bench) -> None:
     while not await bench.paths("urgent"):
         pass
     assert bench.loop.progress is not None, "the long pass was over before the short one began"
-    await bench.loop.settled(ticket)
+    await bench.loop.wait_for_pass(ticket)
     assert len(await bench.paths("bulk")) > 0
 
 

@@ -53,7 +53,7 @@ def passes_of(
     runner = SimpleNamespace(run=make, writing=asyncio.Lock())
     at_once = partial(asyncio.sleep, 0)
     database = SimpleNamespace(raise_if_unsynced=at_once)
-    index = SimpleNamespace(settle=at_once, database=database, damage=IndexDamage("main"))
+    index = SimpleNamespace(finish_opening=at_once, database=database, damage=IndexDamage("main"))
     return Passes(
         "main",
         cast("Index", index),
@@ -411,7 +411,7 @@ async def test_a_note_that_was_away_while_a_long_pass_looked_stays_where_a_later
         await until_async(lambda: made.loop.progress)
         made.pending.mark([away, gone])
         made.pending.hurry()
-        await made.loop.settled(number)
+        await made.loop.wait_for_pass(number)
         assert await made.paths("apples") == {"memory/away.md"}
         assert await made.paths("pears") == set()
 
@@ -439,7 +439,7 @@ async def test_a_short_pass_that_failed_inside_a_long_one_is_made_again(
         await until_async(lambda: made.loop.progress)
         made.pending.mark([made.write("memory/new.md", "apples")])
         made.pending.hurry()
-        await made.loop.settled(number)
+        await made.loop.wait_for_pass(number)
         assert failed == 1
         await until_async(lambda: not made.pending.count and not made.pending.running_for_s(), 10)
         assert await made.paths("apples") == {"memory/new.md"}

@@ -503,11 +503,11 @@ async def test_sessions_that_were_warmed_are_remembered_up_to_a_number(
         looks += 1
         return request(service, *wanted, **how)
 
-    async def settled(self: IndexService, awaited: object) -> None:
+    async def wait_for_pass(self: IndexService, awaited: object) -> None:
         return None
 
     monkeypatch.setattr(IndexService, "request", counted)
-    monkeypatch.setattr(IndexService, "settled", settled)
+    monkeypatch.setattr(IndexService, "wait_for_pass", wait_for_pass)
     most = shipped("memd.server.requests.sync.WARM_KEYS")
     for number in range(most + 1):
         await bench.handlers.handle(wire.Warm(session_key=f"agent:main:telegram:group:{number}"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memd.config.settings import Redact
 from memd.domain_types import Document, Kind, Stamp
 from memd.redact.redactor import Redactor
-from memd.sources.notes import TooLarge, decoded, lines_of, read_note, settled
+from memd.sources.notes import TooLarge, decoded, lines_of, read_note, reliable_stamp
 from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, ProcessExhausted, SourceError
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
 from tests.awkward import markdown as awkward
@@ -228,7 +228,7 @@ def test_settled(mtime_ns: int, age_ns: int, kept: bool) -> None:
     long_ago = 1 - 10**18
     for written_ns, changed_ns in ((mtime_ns, 0), (mtime_ns, mtime_ns), (long_ago, mtime_ns)):
         stamp = Stamp(size=1, mtime_ns=written_ns, inode=2, ctime_ns=changed_ns)
-        assert (settled(stamp, mtime_ns + age_ns) == stamp) is kept
+        assert (reliable_stamp(stamp, mtime_ns + age_ns) == stamp) is kept
 
 
 def test_a_write_in_the_same_tick_is_not_missed(workspace: Path) -> None:

@@ -35,7 +35,7 @@ from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
-PACE = WatcherPace(check_s=0.05, settle_s=0.03, settle_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
+PACE = WatcherPace(check_s=0.05, rewatch_quiet_s=0.03, rewatch_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
 FLAT = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
 DEEP = WatchMethods(recursive=True, feed=LibraryFeed)
 METHODS = pytest.mark.parametrize("methods", [FLAT, DEEP], ids=["flat", "deep"])
@@ -295,7 +295,7 @@ async def test_a_symlink_takes_the_place(base: Path, link: str) -> None:
 
 async def test_a_root_is_made_anew_between_two_looks(base: Path) -> None:
     """A root that is removed and made again at once, perhaps with the same inode, is watched again."""
-    pace = WatcherPace(check_s=1e9, settle_s=0.03)
+    pace = WatcherPace(check_s=1e9, rewatch_quiet_s=0.03)
     vault = base / "vault"
 
     def exchange() -> None:
@@ -565,7 +565,7 @@ class Later(RuntimeError):
 )
 async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, told: str) -> None:
     """Whatever keeps it from watching, it says so and where to look instead, and recovers by itself."""
-    pace = WatcherPace(check_s=0.05, settle_s=0.03, trusted_s=10.0, retry_s=0.05)
+    pace = WatcherPace(check_s=0.05, rewatch_quiet_s=0.03, trusted_s=10.0, retry_s=0.05)
     scripted = Scripted(failure, failure, failure)
     async with watching(
         ExtraDirectory(base / "vault"),
@@ -651,7 +651,7 @@ async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
     """No event tells what is written in a new directory: it is named to whoever asks, as long as nobody watches it."""
     backlog = EventBarrier()
     new, renamed = base / "vault" / "new", base / "vault" / "renamed"
-    pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
+    pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
     async with watching(ExtraDirectory(base / "vault"), pace=pace, backlog=backlog):
         assert await backlog.drained(20.0) == frozenset()
         new.mkdir()
@@ -677,7 +677,7 @@ async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
 async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> None:
     """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
     backlog = EventBarrier()
-    pace = WatcherPace(check_s=1e9, settle_s=1000.0, settle_cap_s=1000.0)
+    pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
     scripted = Scripted(EventBatch(incomplete=True))
     async with watching(
         ExtraDirectory(base / "vault"), methods=scripted.methods, pace=pace, backlog=backlog

@@ -47,7 +47,7 @@ from memd.store.files import KnownFile
 
 PROBE_S = 5.0
 WAIT_S = 0.5  # for an update that runs, or takes in what has just changed
-SETTLE_S = 2.0  # for the first collections of all
+COLLECTIONS_S = 2.0  # for the first collections of all
 READERS = 4  # threads for what is on the disk
 # So many results are asked for whatever a question wants: a larger max_results shall only append. Some are of files that the
 # asker may not see, or of one file in two collections.
@@ -194,7 +194,7 @@ class QmdBackend:
     async def _search(self, question: BackendQuestion) -> BackendAnswer:
         is_fresh = await self._sync.catch_up()
         with spent("waiting for an update of qmd"):
-            await self.updater.settled(SETTLE_S)
+            await self.updater.wait_for_collections(COLLECTIONS_S)
             await self.updater.caught_up(WAIT_S)
         state = self.updater.state
         if not state.collections and state.update_failure is not None:

@@ -170,7 +170,7 @@ class QmdUpdater:
                     if self._updates.failures > failures:
                         return
 
-    async def settled(self, wait_s: float) -> None:
+    async def wait_for_collections(self, wait_s: float) -> None:
         """Wait until there is a collection, or it is known that there is none.
 
         Args:

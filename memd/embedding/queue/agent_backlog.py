@@ -174,7 +174,7 @@ class AgentBacklog:
                 self.failed_at[text_hash] = answers
                 self.most[text_hash] = len(request.texts) // 2
 
-    def settled(self, hashes: Iterable[TextHash]) -> None:
+    def forget_failures(self, hashes: Iterable[TextHash]) -> None:
         """Nothing of some texts is held against them any more: they have their vectors."""
         for text_hash in hashes:
             for held in (self.failed_at, self.alone, self.most):

@@ -237,7 +237,7 @@ class RequestSlots:
             except BaseException:
                 self._release(backlog, request)
                 raise
-        self._begin(backlog, self._settle(backlog, request, outcome), request)
+        self._begin(backlog, self._end_request(backlog, request, outcome), request)
         return True
 
     def _begin(self, backlog: AgentBacklog, work: Coroutine[Any, Any, None], request: EmbedRequest) -> None:
@@ -267,7 +267,7 @@ class RequestSlots:
         # The next request need not wait until this one is stored.
         request.has_place = False
         self.turns.give_back()
-        await self._settle(backlog, request, outcome)
+        await self._end_request(backlog, request, outcome)
 
     async def _ask(self, backlog: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:
         """Send a request; returns its outcome."""
@@ -280,7 +280,7 @@ class RequestSlots:
             backlog.answered += embedded(outcome)
         return outcome
 
-    async def _settle(self, backlog: AgentBacklog, request: EmbedRequest, outcome: Outcome) -> None:
+    async def _end_request(self, backlog: AgentBacklog, request: EmbedRequest, outcome: Outcome) -> None:
         has_failed = outcome is None or (isinstance(outcome, PartialResult) and outcome.has_failed)
         if has_failed:
             there = outcome.vectors if isinstance(outcome, PartialResult) else ()
@@ -291,7 +291,7 @@ class RequestSlots:
         if outcome is None:
             backlog.put_back(request)
         else:
-            await self._results.settle(backlog, request, outcome)
+            await self._results.write_outcome(backlog, request, outcome)
 
 
 async def end_all(requests: Collection[asyncio.Task[None]]) -> None:

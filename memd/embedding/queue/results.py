@@ -50,13 +50,13 @@ class ResultWriter:
 
         Args:
             known: The cache of the space of the vectors.
-            progress: Notified when something was settled out of the cache.
+            progress: Notified when the cache had a vector or a refusal of a waiting text.
         """
         self._known = known
         self._progress = progress
 
     async def from_cache(self, backlog: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
-        """Settle what is known of the texts of some chunks; which those are."""
+        """Write into the index what the cache knows of the texts of some chunks; which those are."""
         hashes = [chunk.hash for chunk in waiting]
         refused = await self._known.refused(hashes)
         for text_hash in refused:
@@ -68,7 +68,7 @@ class ResultWriter:
             self._progress.notify()
         return refused.union(found)
 
-    async def settle(
+    async def write_outcome(
         self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
     ) -> None:
         """Have what came of a request in the cache and in the index; the rest waits again."""
@@ -87,7 +87,7 @@ class ResultWriter:
     ) -> None:
         """Have some vectors of a request in the index."""
         done = await self.store(backlog, rows(request.chunks, vectors))
-        backlog.settled(vectors)
+        backlog.forget_failures(vectors)
         log.debug("embed.stored", agent=backlog.agent, chunks=done)
 
     async def store(self, backlog: AgentBacklog, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:

@@ -415,7 +415,7 @@ class EmbeddingQueue:
     # --- what there is to do
 
     async def _look(self, backlog: AgentBacklog) -> bool:
-        """Read what is wanted most; whether some of it was settled out of the cache."""
+        """Read what is wanted most; whether the cache knew some of it."""
         source = backlog.source
         if source.index.space not in {None, self.known.space}:
             # Another index is in its place, with the vectors of another model.
@@ -435,10 +435,10 @@ class EmbeddingQueue:
         elif waiting and backlog.fails_at_deferred:
             backlog.fails_at_deferred = False
             self.health.hurry_passages()
-        settled = frozenset[TextHash]()
+        known = frozenset[TextHash]()
         if source.use_cache and waiting:
-            settled = await self._results.from_cache(backlog, waiting)
-        backlog.ahead = [chunk for chunk in waiting if chunk.hash not in settled]
+            known = await self._results.from_cache(backlog, waiting)
+        backlog.ahead = [chunk for chunk in waiting if chunk.hash not in known]
         if not backlog.ahead:
             backlog.open = 0
         else:
@@ -450,7 +450,7 @@ class EmbeddingQueue:
                 backlog.asked_at = self._clock()
             if backlog.unconfirmed != before:
                 self._progress.notify()
-        return bool(settled)
+        return bool(known)
 
     async def _hand_over(self, backlog: AgentBacklog) -> bool:
         """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""

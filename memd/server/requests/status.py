@@ -116,7 +116,7 @@ async def _agent_status(agent: RunningAgent, agents: Agents, times: RequestTimes
     try:
         return await agent_status(agent, times.searches(agent.id))
     except StoreClosed:
-        await agents.settled()
+        await agents.wait_until_unchanging()
         if agents.all().get(agent.id) is not agent:
             raise
         reason = "its index is closed; start memd again with `memd-ctl service restart`"

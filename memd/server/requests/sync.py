@@ -64,7 +64,7 @@ async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.Sync
         return await sync_report(agents)
     deadline = RequestDeadline(request.patience_ms)
     passes = await deadline.gather(
-        *(_settled(agent, ticket) for agent, ticket in zip(agents, tickets, strict=True))
+        *(_wait_for_pass(agent, ticket) for agent, ticket in zip(agents, tickets, strict=True))
     )
     if passes is None:
         return wire.Failure(
@@ -77,9 +77,9 @@ async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.Sync
     return await sync_report(agents, passes)
 
 
-async def _settled(agent: RunningAgent, ticket: int) -> PassReport:
+async def _wait_for_pass(agent: RunningAgent, ticket: int) -> PassReport:
     try:
-        return await agent.sync.settled(ticket)
+        return await agent.sync.wait_for_pass(ticket)
     except PassFailed as failure:
         raise PassFailed(f"agent {agent.id}: {failure}") from failure
 
@@ -139,7 +139,7 @@ class WarmedSessions:
         agent, key = allowed.agent, (allowed.agent.id, request.session_key)
         passes = None
         if key not in self._warmed:
-            passes = await RequestDeadline(WARM_MS).gather(agent.sync.settled(agent.sync.request()))
+            passes = await RequestDeadline(WARM_MS).gather(agent.sync.wait_for_pass(agent.sync.request()))
             self._warmed[key] = None
             while len(self._warmed) > WARM_KEYS:
                 del self._warmed[next(iter(self._warmed))]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from memd.domain_types import FoundFile, Stamp, Turn
-from memd.sources.notes import settled
+from memd.sources.notes import reliable_stamp
 from memd.sources.safe_open import refusal
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
@@ -73,7 +73,7 @@ def read_transcript(
         progress: Of the last reading; None: read everything.
         redactor: Removes secrets; None: nothing is removed.
         subagents: Whether what was said to another agent counts; else its transcript has no turns.
-        now_ns: Unix time in nanoseconds; see notes.settled.
+        now_ns: Unix time in nanoseconds; see notes.reliable_stamp.
 
     Raises:
         SourceError: it cannot be read or decompressed; what is indexed of it stays valid.
@@ -82,7 +82,12 @@ def read_transcript(
     with open_transcript(found, roots) as opened:
         try:
             return _read(
-                opened, found.path, progress, redactor, settled(opened.stamp, now_ns), subagents=subagents
+                opened,
+                found.path,
+                progress,
+                redactor,
+                reliable_stamp(opened.stamp, now_ns),
+                subagents=subagents,
             )
         except OSError as failure:
             raise refusal(failure, found.path) from failure

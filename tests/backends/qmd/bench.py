@@ -91,7 +91,7 @@ class Bench:
     async def settle(self) -> None:
         """Have the index follow the files."""
         async with asyncio.timeout(60):
-            await self.sync.settled(self.sync.request())
+            await self.sync.wait_for_pass(self.sync.request())
 
     async def create(self) -> QmdBackend:
         """A qmd of the agent, which does not run yet."""

@@ -111,7 +111,7 @@ def test_texts_that_fail_while_others_do_not_are_asked_for_in_halves(tmp_path: P
     waiting = [chunk(n) for n in (1, 2, 3, 4, 5)]
     assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x01", b"\x02"]
     assert list(batch(waiting[::-1], ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x05", b"\x04"]
-    backlog.settled([TextHash(b"\x01"), TextHash(b"\x02")])
+    backlog.forget_failures([TextHash(b"\x01"), TextHash(b"\x02")])
     assert list(batch(waiting, ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x01", b"\x02", b"\x05"]
 
 
