@@ -228,12 +228,12 @@ class IndexService:
             return f"the files have not answered for {blocked_s:.0f} s: is a network mount down?"
         why = self.background.failed.get(WATCHING)
         failed = None if why is None else f"{WATCHING} failed: {why}"
-        told = [
+        reasons = [
             one
             for one in (failed, self.watcher_trouble, _in_words(self._parts.runner.kept))
             if one is not None
         ]
-        return "; ".join(told) or None
+        return "; ".join(reasons) or None
 
     # --- what others ask of it
 

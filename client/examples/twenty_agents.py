@@ -39,7 +39,7 @@ async def main() -> int:
             raise life
         else:
             waits += life
-    print(told(waits, failed, time.monotonic() - began))
+    print(summary(waits, failed, time.monotonic() - began))
     return 1 if failed else 0
 
 
@@ -63,7 +63,7 @@ async def live(number: int, agent: str, workspace: str) -> list[float]:
     return waits
 
 
-def told(waits: Sequence[float], failed: int, took_s: float) -> str:
+def summary(waits: Sequence[float], failed: int, took_s: float) -> str:
     """The figures in a line."""
     slow = sorted(waits)[-max(1, len(waits) // 100) :]
     return (

@@ -263,7 +263,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _digest(texts: Iterator[str] | list[str]) -> str:
     """Of the texts without their blanks."""
-    told = "".join("".join(text.split()) for text in texts)
+    squeezed = "".join("".join(text.split()) for text in texts)
     return hashlib.blake2b(
-        told.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES, person=b"memd"
+        squeezed.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES, person=b"memd"
     ).hexdigest()

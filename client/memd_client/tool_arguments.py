@@ -24,7 +24,7 @@ _LAST_LINE = (
     2**53 - 1
 )  # any JSON has it; where a long turn is read on is a number far above the lines of a file
 _SHOWN = 60  # characters of a value that is told to be wrong
-_TOLD = 5  # unknown arguments
+_NAMED = 5  # unknown arguments
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {SEARCH: ("query", "maxResults", "minScore"), GET: ("path", "from", "startLine", "lines")}
@@ -182,9 +182,9 @@ def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], lis
             given[parameter] = value
     if not unknown:
         return given, []
-    others = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
-    told = f"{', '.join(unknown[:_TOLD])}{others}"
-    return given, [f"{name} takes {', '.join(_PARAMETERS[name])}; these were ignored: {told}"]
+    others = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+    ignored = f"{', '.join(unknown[:_NAMED])}{others}"
+    return given, [f"{name} takes {', '.join(_PARAMETERS[name])}; these were ignored: {ignored}"]
 
 
 def _folded(key: str) -> str:

@@ -118,11 +118,11 @@ def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
     """The beginning of some turns: of what is left out nobody here knows on which lines of the transcript it stands."""
     is_alone = note.end_line <= note.start_line  # turns of one line: fewer cannot be asked for
     following = note.next_line if is_alone else None
-    told = remarks if is_alone else [*remarks, _FEWER]
+    shown_remarks = remarks if is_alone else [*remarks, _FEWER]
 
     def of_chars(count: int) -> Reply:
         text = f"{note.text[:count]}…"
-        return {**_excerpt(note, text, note.start_line, following, told), "truncated": True}
+        return {**_excerpt(note, text, note.start_line, following, shown_remarks), "truncated": True}
 
     return of_chars(_most(len(note.text), lambda some: _fits(of_chars(some), max_chars)))
 
@@ -189,7 +189,7 @@ def _with(head: Reply, hits: Sequence[Reply], in_all: int) -> Reply:
 def _hit(hit: Hit, snippet: str | None = None) -> Reply:
     # What a line begins with may be code or a list: only the end is tidied.
     text = (hit.snippet if snippet is None else snippet).rstrip()
-    told: Reply = {
+    fields: Reply = {
         "path": hit.path,
         "startLine": hit.start_line,
         "endLine": hit.end_line,
@@ -198,8 +198,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
         "source": hit.source,
     }
     if hit.own_scale:
-        told["ownScale"] = True
-    return told if hit.citation is None else {**told, "citation": hit.citation}
+        fields["ownScale"] = True
+    return fields if hit.citation is None else {**fields, "citation": hit.citation}
 
 
 def _cut(hit: Hit, fits: Callable[[Reply], bool]) -> list[Reply]:
@@ -209,18 +209,18 @@ def _cut(hit: Hit, fits: Callable[[Reply], bool]) -> list[Reply]:
 
 
 def _excerpt(note: Note, text: str, end_line: int, next_line: int | None, remarks: Sequence[str]) -> Reply:
-    told: Reply = {
+    fields: Reply = {
         "path": note.path,
         "text": text,
         "startLine": note.start_line,
     }
     if end_line:
-        told["endLine"] = end_line
+        fields["endLine"] = end_line
     elif note.total_lines is not None:
-        told["totalLines"] = note.total_lines
+        fields["totalLines"] = note.total_lines
     if next_line is not None:
-        told["nextLine"] = next_line
-    return {**told, **_remarked(remarks)}
+        fields["nextLine"] = next_line
+    return {**fields, **_remarked(remarks)}
 
 
 def _remarked(remarks: Sequence[str]) -> Reply:

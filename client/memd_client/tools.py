@@ -122,13 +122,13 @@ TOOLS = (MEMORY_SEARCH, MEMORY_GET)
 
 def openai_tools(api: Literal["chat", "responses"] = "chat") -> list[dict[str, Any]]:
     """The tools as OpenAI's interfaces take them: Chat Completions (and whoever speaks like it), or Responses."""
-    told = [
+    functions = [
         {"name": tool.name, "description": tool.description, "parameters": _plain(tool.schema)}
         for tool in TOOLS
     ]
     if api == "responses":
-        return [{"type": "function", **one} for one in told]
-    return [{"type": "function", "function": one} for one in told]
+        return [{"type": "function", **one} for one in functions]
+    return [{"type": "function", "function": one} for one in functions]
 
 
 def anthropic_tools() -> list[dict[str, Any]]:

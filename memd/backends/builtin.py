@@ -208,7 +208,7 @@ class Builtin:
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
         with self._damage_noticed(), spent("reading turns"):
             found = await self._index.stretch(path, line_of(start_line), lines, max_chars)
-            told = turns_excerpt(found, start_line, max_chars, self._rules.zone)
-            if told.text or told.next_line is not None:
-                return told
-            return msgspec.structs.replace(told, total_lines=await self._index.last_turn_line(path))
+            excerpt = turns_excerpt(found, start_line, max_chars, self._rules.zone)
+            if excerpt.text or excerpt.next_line is not None:
+                return excerpt
+            return msgspec.structs.replace(excerpt, total_lines=await self._index.last_turn_line(path))

@@ -107,7 +107,7 @@ def turns_excerpt(found: TurnSpan, start_line: int, max_chars: int, zone: tzinfo
         zone: That times are told in; None: UTC.
     """
     blocks = [list(turns) for _, turns in groupby(found.turns, lambda turn: turn.start_line)]
-    texts = [_BETWEEN.join(_told(turn, zone) for turn in block) for block in blocks]
+    texts = [_BETWEEN.join(_as_text(turn, zone) for turn in block) for block in blocks]
     if not blocks:
         return Excerpt("", start_line, 0, None)
     begin, line = divmod(start_line, PARTS_FROM)
@@ -139,7 +139,7 @@ def _part(text: str, begin: int, block: Sequence[Turn], next_line: int | None, m
     return Excerpt(text[begin:end], line, _end_line(block), after)
 
 
-def _told(turn: Turn, zone: tzinfo | None) -> str:
+def _as_text(turn: Turn, zone: tzinfo | None) -> str:
     return spoken(turn.role, turn.at, turn.text, zone)
 
 

@@ -100,10 +100,10 @@ def dates_of(document: Document) -> tuple[str, ...]:
         day = date(int(named[1]), int(named[2]), int(named[3]))
     except ValueError:
         return ()
-    return day_told(day, "\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS])
+    return day_names(day, "\n".join(document.lines[:_LANGUAGE_LINES])[:_LANGUAGE_CHARS])
 
 
-def day_told(day: date, text: str) -> tuple[str, str]:
+def day_names(day: date, text: str) -> tuple[str, str]:
     """A day in figures, and in words of the language of a text."""
     if is_mostly_cjk(text):
         return day.isoformat(), f"{day.year}年{day.month}月{day.day}日"
@@ -114,6 +114,6 @@ def context_of(title: str, headings: Iterable[Heading], dates: Iterable[str]) ->
     """The line that places a chunk: title, the headings above it, the day."""
     above = [words for _, words in headings if words != title]
     place = " > ".join([title, *above[-3:]])
-    told = set(_WORD.findall(place))
-    new = ", ".join(day for day in dates if not told.issuperset(_WORD.findall(day)))
+    place_words = set(_WORD.findall(place))
+    new = ", ".join(day for day in dates if not place_words.issuperset(_WORD.findall(day)))
     return cut(f"{place} ({new})" if new else place, _CONTEXT_CHARS)

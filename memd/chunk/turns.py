@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 import msgspec
 
-from memd.chunk.context import context_of, day_told
+from memd.chunk.context import context_of, day_names
 from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
@@ -195,7 +195,7 @@ def _chunk(talk: _Talk, parts: Sequence[_Part], first: int, place: str) -> Chunk
     text = "\n".join(part.head + part.text for part in parts)
     said = "\n".join(part.text for part in parts)
     days = dict.fromkeys(day_of(turn.at, talk.zone) for turn in (turns[0], turns[-1]))
-    dates = [each for day in days if day is not None for each in day_told(day, said)]
+    dates = [each for day in days if day is not None for each in day_names(day, said)]
     context = context_of(place, (), dates)
     numbers = tuple(
         turn.start_line

@@ -152,13 +152,13 @@ def _is_deep(line: str) -> bool:
 
 def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
     """What to mend where keys stand several times; a line for each."""
-    told = []
+    problems = []
     for key, found in sorted(given.items(), key=lambda item: item[1]):
         *others, last = map(str, found[:_MAX_PROBLEMS])
-        told.append(
+        problems.append(
             f"{shown}:{last}: {dotted(key)} stands there again, after line {', '.join(others)}; keep one"
         )
-    return "\n".join(told[:_MAX_PROBLEMS])
+    return "\n".join(problems[:_MAX_PROBLEMS])
 
 
 def _stands(path: Path) -> bool:
@@ -293,14 +293,14 @@ def _report(problems: Iterable[ConfigProblem], text: str, shown: str) -> str:
     known = lines(text)
     # What is wrong in [defaults] is wrong for every agent, and said once.
     found = sorted({(_line(problem.key, known), problem.text) for problem in problems})
-    told = [
+    problem_lines = [
         f"{shown}:{line}: {sentence}" if line else f"{shown}: {sentence}"
         for line, sentence in found[:_MAX_PROBLEMS]
     ]
     if len(found) > _MAX_PROBLEMS:
         more = "many" if len(found) == _MAX_COUNTED else len(found) - _MAX_PROBLEMS
-        told.append(f"{shown}: and {more} more")
-    return "\n".join(told)
+        problem_lines.append(f"{shown}: and {more} more")
+    return "\n".join(problem_lines)
 
 
 def _line(key: Key, known: Mapping[Key, int]) -> int:

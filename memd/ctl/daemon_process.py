@@ -208,8 +208,8 @@ def remark_if_not_running(places: Places, hint: str) -> str | None:
     except (DaemonNotRunning, ConnectionLost, TimedOut):
         return f"No memd daemon answers at {visible(str(places.socket))} yet; {hint}"
     except MemdClientError as error:
-        told = failure_for(error)
-        return f"The daemon that runs cannot be asked: {told.message}{f' {told.hint}' if told.hint else ''}"
+        reason = failure_for(error)
+        return f"The daemon that runs cannot be asked: {reason.message}{f' {reason.hint}' if reason.hint else ''}"
     return None
 
 
@@ -313,5 +313,5 @@ def _timeout_failure(started: Started, places: Places, timeout_s: float) -> Fail
 def _log_tail(started: Started) -> str:
     """The end of what it wrote: of a traceback, the last lines say what is wrong."""
     lines = last_lines(started.log, _TAIL_LINES, since=started.log_at)
-    told = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TAIL_LINES:]
-    return "".join(f"\n  {line[:_TAIL_CHARS]}{'...' if len(line) > _TAIL_CHARS else ''}" for line in told)
+    tail = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TAIL_LINES:]
+    return "".join(f"\n  {line[:_TAIL_CHARS]}{'...' if len(line) > _TAIL_CHARS else ''}" for line in tail)

@@ -18,7 +18,7 @@ from memd.providers.provider import (
     Vector,
     failures_of,
 )
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.runtime.ticks import Clock
 
 log = structlog.get_logger()
@@ -103,7 +103,7 @@ class QuestionQueue:
             self._fill()
         question.askers += 1
         try:
-            return _told(await self._awaited(question, patience_s))
+            return _vector_or_raise(await self._awaited(question, patience_s))
         finally:
             question.askers -= 1
             if not question.askers:
@@ -183,7 +183,7 @@ class QuestionQueue:
             if not isinstance(failure, MemdError):
                 log.error("embed.question_failed", exc_info=failure)
             self._together = max(1, len(some) // 2)
-            outcomes = [EmbedUnavailable(told(failure))] * len(some)
+            outcomes = [EmbedUnavailable(safe_message(failure))] * len(some)
         finally:
             # Whatever happened: one that stays unanswered would be joined by all who ask the same, and asked never again.
             for question, outcome in zip(some, outcomes, strict=True):
@@ -232,7 +232,7 @@ class QuestionQueue:
             self._known_bytes -= oldest.nbytes
 
 
-def _told(outcome: Outcome) -> Vector:
+def _vector_or_raise(outcome: Outcome) -> Vector:
     """A vector, or what was said in its place, raised anew for each who asked."""
     if isinstance(outcome, EmbedUnavailable):
         raise EmbedUnavailable(str(outcome), retry_after_s=outcome.retry_after_s) from outcome.__cause__

@@ -16,7 +16,7 @@ from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, in_ms
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.runtime.ticks import Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
@@ -181,7 +181,7 @@ class Passes:
             # A failure in the files of one agent must not stop the others.
             if not isinstance(failure, (TransientError, MemoryError)):
                 log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
-            failed = told(failure)
+            failed = safe_message(failure)
             self._pending.put_back(taken)
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):

@@ -52,7 +52,7 @@ def plan(
             a database is made of what it holds, and cannot be.
         force: Read every file, whatever its stamp says, and keep nothing for want of a root.
     """
-    told = marked or ()  # nothing is hashed where nothing was told
+    marked_files = marked or ()  # nothing is hashed where nothing was told
     read = [
         found
         for path, found in scan.found.items()
@@ -60,7 +60,7 @@ def plan(
         or path not in known
         or known[path].stamp != found.stamp
         or known[path].kind != found.kind
-        or (found.file in told and not found.entry)
+        or (found.file in marked_files and not found.entry)
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     still = kept(known, mounts, scan, force=force)

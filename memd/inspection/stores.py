@@ -54,29 +54,29 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeo
     """
     file = state / "agents" / f"{agent}.sqlite"
 
-    def told(seen: read_only.IndexCondition) -> dict[str, object]:
+    def fields(seen: read_only.IndexCondition) -> dict[str, object]:
         rebuild = _rebuild(seen, settings)
         return {**_health(seen), "files": seen.files, "chunks": seen.chunks, "rebuild": rebuild}
 
     return Store(
         agent=agent,
         configured=settings is not None,
-        **_found(file, read_only.look_at_index, timeout_s, told),  # type: ignore[arg-type]  # fields of a Store
+        **_found(file, read_only.look_at_index, timeout_s, fields),  # type: ignore[arg-type]  # fields of a Store
     )
 
 
 def look_at_cache(state: Path, timeout_s: float) -> Cache:
     """embeddings.sqlite of a state directory."""
 
-    def told(seen: read_only.CacheCondition) -> dict[str, object]:
+    def fields(seen: read_only.CacheCondition) -> dict[str, object]:
         return {**_health(seen), "rows": seen.rows, "files": seen.files}
 
     file = state / "embeddings.sqlite"
-    return Cache(**_found(file, read_only.look_at_cache, timeout_s, told))  # type: ignore[arg-type]  # likewise
+    return Cache(**_found(file, read_only.look_at_cache, timeout_s, fields))  # type: ignore[arg-type]  # likewise
 
 
 def _found(
-    file: Path, look: Callable[[Path, float], T], timeout_s: float, told: Callable[[T], dict[str, object]]
+    file: Path, look: Callable[[Path, float], T], timeout_s: float, fields: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
     """The fields of a Store or Cache: what a look at the database finds, or why there was none."""
     damaged = tuple(path.name for path in recovery.kept_damaged(file))
@@ -100,7 +100,7 @@ def _found(
         return {**found, "unchecked": str(reason)}
     except (StoreUnavailable, OSError) as trouble:
         return {**found, "closed": _reason(trouble, file)}
-    return {**found, **told(seen)}
+    return {**found, **fields(seen)}
 
 
 def _health(seen: read_only.DatabaseCondition) -> dict[str, object]:

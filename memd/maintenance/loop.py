@@ -10,7 +10,7 @@ import structlog
 
 from memd.errors import FatalError, TransientError
 from memd.runtime.backoff import Backoff
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.store.errors import StoreDamaged
 from memd.store.integrity import IndexDamage
 
@@ -101,7 +101,7 @@ class BackgroundTasks:
             case TransientError():
                 log.log(task.level, task.put_off, **self._of, reason=str(failure), wait_s=round(wait_s, 1))
             case _:
-                self._failed[task.name] = told(failure)
+                self._failed[task.name] = safe_message(failure)
                 log.error(
                     "maintenance.failed",
                     **self._of,

@@ -26,7 +26,7 @@ LOOK_S = 6.0  # between two looks; whoever else looks does so every two seconds,
 REFUSED_S = 60.0  # for which vectors that could not be read stay where they are
 SQUEEZED_S = 60.0  # between two attempts to do without what SQLite keeps
 PATIENCE_S = 10.0  # with one agent, whose disk may be dead: the others are looked after, too
-TOLD_S = 3600.0  # between two lines of the log that say the limit cannot be kept
+LOG_AGAIN_S = 3600.0  # between two lines of the log that say the limit cannot be kept
 MB = 1_000_000
 
 
@@ -166,7 +166,7 @@ class MemoryLimit:
         self._refused: dict[str, float] = {}  # agent -> when its vectors could not be read
         self._gave_up = False  # vectors, at the last look
         self._squeezed_at = policy.NEVER
-        self._told_at = policy.NEVER
+        self._logged_at = policy.NEVER
         self._trouble: str | None = None
 
     @property
@@ -178,7 +178,7 @@ class MemoryLimit:
         """Keep to another limit from now on; 0: none."""
         if limit_mb * MB != self._limit_bytes:
             self._limit_bytes = limit_mb * MB
-            self._seen, self._trouble, self._told_at = (), None, policy.NEVER
+            self._seen, self._trouble, self._logged_at = (), None, policy.NEVER
             self._given_up.clear()
             if limit_mb:
                 malloc.return_large_blocks()
@@ -278,8 +278,8 @@ class MemoryLimit:
             # What embeds comes and goes: a limit that had room for it lately is the one to set.
             most = max([held, *(one.rest_bytes for one in self._seen)])
             self._trouble = _in_words(held, most, self._limit_bytes)
-            if self._clock() - self._told_at >= TOLD_S:
-                self._told_at = self._clock()
+            if self._clock() - self._logged_at >= LOG_AGAIN_S:
+                self._logged_at = self._clock()
                 log.warning("memory.limit_exceeded", reason=self._trouble)
         elif self._trouble is not None and held <= policy.GIVE_UP_TO * self._limit_bytes:
             self._trouble = None

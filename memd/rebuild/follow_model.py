@@ -14,7 +14,7 @@ from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.asyncio_utils import first_of
 from memd.runtime.backoff import LONGEST_WAIT_S
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors
@@ -101,7 +101,7 @@ class ModelFollower:
             except Exception as failure:
                 if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
                     log.error("sync.adaptation_failed", agent=self._agent, exc_info=failure)
-                log.warning("sync.provider_not_taken", agent=self._agent, reason=told(failure))
+                log.warning("sync.provider_not_taken", agent=self._agent, reason=safe_message(failure))
                 asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
             await first_of(changes.since(version), self._wanted.wait())
 

@@ -16,7 +16,7 @@ from memd.rebuild.cost import RebuildPermission
 from memd.runtime.asyncio_utils import ChangeNotifier, first_of, is_cancelled
 from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.malloc import give_back_beside
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
@@ -217,7 +217,7 @@ class Rebuilder:
         """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
         if self.reason is None:
             return  # it is wanted no more
-        self.failure = told(failure)
+        self.failure = safe_message(failure)
         began, free = time.monotonic(), self._free_bytes()
         # What took the room may have given it back already, and there will never be more than now.
         needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes

@@ -19,7 +19,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from memd.runtime import safe_traceback
-from memd.runtime.profiling import TimeTrace, in_ms, told
+from memd.runtime.profiling import TimeTrace, in_ms, slow_parts_ms
 
 log = structlog.get_logger()
 
@@ -149,11 +149,11 @@ def _traceback(failure: BaseException) -> str:
 
 def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Replace a library's message by its constant part, its numbers, and the length of the rest."""
-    event["event"] = _told(event["_record"], event.pop("positional_args", ()))
+    event["event"] = _safe_event(event["_record"], event.pop("positional_args", ()))
     return event
 
 
-def _told(record: logging.LogRecord, given: object) -> str:
+def _safe_event(record: logging.LogRecord, given: object) -> str:
     template = str(record.msg)
     if not safe_traceback.is_literal(template, _callers()):
         return f"<{len(template)} characters> ({record.module}.py:{record.lineno})"
@@ -294,7 +294,7 @@ class SlowLog:
                 event,
                 agent=agent,
                 took_ms=in_ms(trace.took_s),
-                parts=told(trace),
+                parts=slow_parts_ms(trace),
                 **facts,
                 left_out=suppressed,
             )

@@ -110,11 +110,11 @@ def last_word(failure: BaseException) -> int:
         fatal = failure.subgroup(FatalError)
         expected, bugs = failure.split(MemdError)
         if fatal is not None:
-            return _told(_first(fatal))
+            return _print_error(_first(fatal))
         if expected is not None and bugs is None:
-            return _told(_first(expected))
+            return _print_error(_first(expected))
     if isinstance(failure, MemdError):
-        return _told(failure)
+        return _print_error(failure)
     log.critical("daemon.failed", exc_info=failure)
     return SOFTWARE_FAILED
 
@@ -124,7 +124,7 @@ def _first(group: BaseExceptionGroup[MemdError]) -> MemdError:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _told(error: MemdError) -> int:
+def _print_error(error: MemdError) -> int:
     print(f"memd: {error}", file=sys.stderr)  # noqa: T201 - for whoever started it, in a terminal or a journal
     return error.exit_code if isinstance(error, FatalError) else SOFTWARE_FAILED
 

@@ -203,7 +203,7 @@ def in_ms(seconds: float) -> float:
     return round(ms, 1) if ms < 10 else round(ms)
 
 
-def told(account: TimeTrace) -> dict[str, float]:
+def slow_parts_ms(account: TimeTrace) -> dict[str, float]:
     """Milliseconds by part, the longest first, without negligible ones."""
     return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
 

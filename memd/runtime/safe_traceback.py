@@ -36,7 +36,7 @@ def cause(failure: BaseException) -> str:
     return f"{name}: {words}" if words else name
 
 
-def told(failure: Exception) -> str:
+def safe_message(failure: Exception) -> str:
     """A failure in words for a person: memd's own message, or the type of an unforeseen exception."""
     match failure:
         case MemdError():

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from memd.runtime.logs import SlowLog
-from memd.runtime.profiling import TimeTrace, in_ms, told
+from memd.runtime.profiling import TimeTrace, in_ms, slow_parts_ms
 from memd.runtime.ticks import Clock
 from memd_client import messages as wire
 
@@ -100,7 +100,7 @@ class SearchTimes:
     def add(self, trace: TimeTrace, at: float) -> None:
         """Remember a search that was answered at a unix time."""
         took_s = trace.took_s
-        self._last.append(_Search(at, took_s, told(trace) if took_s >= WORTH_S else {}))
+        self._last.append(_Search(at, took_s, slow_parts_ms(trace) if took_s >= WORTH_S else {}))
 
     def report(self) -> wire.Searches | None:
         """As status shows them; None: there was none."""

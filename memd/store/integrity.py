@@ -38,7 +38,7 @@ def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
     try:
         return (
             _missing(connection, schema, number)
-            or _told_by_sqlite(connection)
+            or _quick_check(connection)
             or (_gaps(connection, number) if schema == "index" and number else ())
         )
     except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError) as error:
@@ -71,7 +71,7 @@ def _names(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_schema"))
 
 
-def _told_by_sqlite(connection: apsw.Connection) -> tuple[str, ...]:
+def _quick_check(connection: apsw.Connection) -> tuple[str, ...]:
     # Since 3.44 this asks virtual tables as well: FTS5 checks its index. Its own command would be a write.
     rows = connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")
     found = [line for (row,) in rows for line in str(row).splitlines()]

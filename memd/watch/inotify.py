@@ -132,7 +132,7 @@ class InotifyFeed:
 
     @property
     def _has_remounted(self) -> bool:
-        return self._mounts is not None and self._mounts.told()
+        return self._mounts is not None and self._mounts.have_changed()
 
     def hurry(self) -> None:
         """See events.FeedPosition."""

@@ -65,17 +65,17 @@ class MountEvents:
             self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             self._poll = select.poll()
             self._poll.register(self._descriptor, select.POLLPRI)
-        self._told = False
+        self._have_changed = False
 
-    def told(self) -> bool:
+    def have_changed(self) -> bool:
         """Whether mounts have changed since the last `take`. Costs a microsecond."""
-        self._told = self._told or (self._descriptor is not None and bool(self._poll.poll(0)))
-        return self._told
+        self._have_changed = self._have_changed or (self._descriptor is not None and bool(self._poll.poll(0)))
+        return self._have_changed
 
     def take(self) -> bool:
         """Whether mounts have changed since the last call; count from now on."""
-        told, self._told = self.told(), False
-        return told
+        changed, self._have_changed = self.have_changed(), False
+        return changed
 
     def close(self) -> None:
         """Close the file."""

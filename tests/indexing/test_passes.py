@@ -29,7 +29,7 @@ from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.debounce import Debouncer
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, spent
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan
@@ -116,7 +116,7 @@ async def test_a_pass_that_memd_fails_at_is_tried_again(
 
     monkeypatch.setattr(run_pass, "scan", look)
     bench.write("memory/a.md", "apples")
-    with capture_logs() as logs, pytest.raises(PassFailed, match=re.escape(told(failure))):
+    with capture_logs() as logs, pytest.raises(PassFailed, match=re.escape(safe_message(failure))):
         await bench.settle()
     assert [one["exc_info"] for one in logs if one["event"] == "sync.pass_failed"] == [failure]
     await until_async(lambda: bench.loop.last_pass is not None and bench.loop.last_pass.failed is None)

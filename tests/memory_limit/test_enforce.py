@@ -337,6 +337,6 @@ async def test_a_limit_that_is_not_kept_now_and_then_is_logged_once_an_hour(
             await soon(lambda: trouble(machine) is not None)
             machine.rest_mb = 100
             await soon(lambda: trouble(machine) is None)
-            machine.rest_mb, machine.now = 300, shipped("memd.memory_limit.enforce.TOLD_S") - before_s
+            machine.rest_mb, machine.now = 300, shipped("memd.memory_limit.enforce.LOG_AGAIN_S") - before_s
             await soon(lambda: trouble(machine) is not None)
     assert [entry["event"] for entry in logged].count("memory.limit_exceeded") == times

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.runtime.profiling import OTHER, TimedPart, TimeTrace, in_ms, spent, told
+from memd.runtime.profiling import OTHER, TimedPart, TimeTrace, in_ms, slow_parts_ms, spent
 from memd.runtime.threads import Threads
 from tests.bounds import shipped
 from tests.clock import Clock
@@ -271,7 +271,7 @@ def test_parts_that_nobody_would_notice_are_left_out(clock: Clock) -> None:
             clock.run(1.5)
         with spent("snippets"):
             clock.run(shipped("memd.runtime.profiling._NOTICED_S") + 0.00001)
-    assert list(told(account).items()) == [("vectors", 1500), ("ranking", 12), ("snippets", 0.5)]
+    assert list(slow_parts_ms(account).items()) == [("vectors", 1500), ("ranking", 12), ("snippets", 0.5)]
 
 
 def test_however_often_a_part_comes_it_adds_up(clock: Clock) -> None:

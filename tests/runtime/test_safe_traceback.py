@@ -221,4 +221,4 @@ def test_of_a_long_chain_the_last_links_are_told() -> None:
 )
 def test_a_person_is_told_in_words_of_memd(failure: Exception, words: str) -> None:
     """Those of others may quote what they were given."""
-    assert safe_traceback.told(failure) == words
+    assert safe_traceback.safe_message(failure) == words

@@ -14,14 +14,14 @@ from memd_client.context.conversation import Message, images_of, replaced, text_
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say; blocks of kinds that are not known count as their JSON."""
-    told: list[Message] = []
+    converted: list[Message] = []
     names: dict[
         str, str
     ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
     for message in messages:
         names |= _tool_names(message)
-        told += [_message(part, names) for part, _ in _divided(message)]
-    return told
+        converted += [_message(part, names) for part, _ in _divided(message)]
+    return converted
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:

@@ -191,8 +191,8 @@ def _shown(file: WorkspaceFile, cap: int) -> tuple[State, str]:
     cap = max(0, cap)
     match file:
         case Missing():
-            told = f"[MISSING] Expected at: {file.name}" if file.name in _SHARED_FILES else ""
-            return "missing", head(told, cap)
+            notice = f"[MISSING] Expected at: {file.name}" if file.name in _SHARED_FILES else ""
+            return "missing", head(notice, cap)
         case Unreadable():
             return "unreadable", head(f"[UNREADABLE] {file.name}: {file.reason}", cap)
         case Whole():

@@ -187,11 +187,11 @@ def unsaid(block: str, note: str) -> str:
     """
     said = [folded for line in note.splitlines() if (folded := _folded(line))]
     lines = block.splitlines()
-    told = [(at, folded) for at, line in enumerate(lines) if (folded := _folded(line))]
-    if _stretch(folded for _, folded in told) in _stretch(said):
+    folded_lines = [(at, folded) for at, line in enumerate(lines) if (folded := _folded(line))]
+    if _stretch(folded for _, folded in folded_lines) in _stretch(said):
         return ""
-    if said and [folded for _, folded in told[: len(said)]] == said:
-        return "\n".join(lines[told[len(said)][0] :])
+    if said and [folded for _, folded in folded_lines[: len(said)]] == said:
+        return "\n".join(lines[folded_lines[len(said)][0] :])
     return block
 
 

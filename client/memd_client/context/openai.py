@@ -24,14 +24,14 @@ _ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingPr
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say."""
-    told: list[Message] = []
+    converted: list[Message] = []
     names: dict[
         str, Any
     ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
     for message in messages:
         names |= {str(call.get("id")): _function(call).get("name") for call in _calls(message)}
-        told.append(_message(message, names))
-    return told
+        converted.append(_message(message, names))
+    return converted
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:

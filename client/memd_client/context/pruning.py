@@ -239,8 +239,8 @@ def _keys(messages: Sequence[Message]) -> list[str]:
         if message.role != "tool":
             keys.append("")
             continue
-        told = f"{message.tool}\0{message.images}\0{message.text}".encode("utf-8", "replace")
-        key = f"{message.call or ''}#{hashlib.blake2b(told, digest_size=8).hexdigest()}"
+        content = f"{message.tool}\0{message.images}\0{message.text}".encode("utf-8", "replace")
+        key = f"{message.call or ''}#{hashlib.blake2b(content, digest_size=8).hexdigest()}"
         taken[key] += 1
         keys.append(key if taken[key] == 1 else f"{key}#{taken[key]}")
     return keys

@@ -121,7 +121,7 @@ def as_list(context: ContextReport) -> str:
         f"Context: {_used(context)}",
         f"  instructions  {_tokens(context.instructions_tokens)}",
         f"  workspace     {_tokens(context.files_tokens)}, {_count(len(context.files), 'file')}",
-        *(f"    {_told(file)}" for file in context.files),
+        *(f"    {_file_line(file)}" for file in context.files),
         f"  tools         {_tokens(context.tools_tokens)}, {_count(len(context.tools), 'tool')}",
         f"  history       {_tokens(context.history_tokens)}, {_count(_messages(context), 'message')}",
     ]
@@ -168,13 +168,13 @@ def footer(context: ContextReport, *, reported_tokens: int | None = None) -> str
 
 def _used(context: ContextReport, reported: int | None = None) -> str:
     used = context.used_tokens if reported is None else reported
-    told = _tokens(used) if reported is None else f"{used:,} tokens"
+    used_text = _tokens(used) if reported is None else f"{used:,} tokens"
     if not context.window_tokens:
-        return f"{told}, window not known"
-    return f"{told} of {context.window_tokens:,} ({100 * used / context.window_tokens:.0f} %)"
+        return f"{used_text}, window not known"
+    return f"{used_text} of {context.window_tokens:,} ({100 * used / context.window_tokens:.0f} %)"
 
 
-def _told(file: FileSize) -> str:
+def _file_line(file: FileSize) -> str:
     part = file.part
     match part.state:
         case "missing":
@@ -194,11 +194,11 @@ def _told(file: FileSize) -> str:
 
 def _tool_size(tool: Mapping[str, Any]) -> ToolSize:
     inner = tool.get("function")
-    told = inner if isinstance(inner, Mapping) else tool
-    schema = told.get("parameters", told.get("input_schema"))
-    description = str(told.get("description") or "")
+    function = inner if isinstance(inner, Mapping) else tool
+    schema = function.get("parameters", function.get("input_schema"))
+    description = str(function.get("description") or "")
     schema_text = "" if schema is None else as_json(schema)
-    name = str(told.get("name") or "?")
+    name = str(function.get("name") or "?")
     return ToolSize(
         name=name,
         description_chars=len(description),

@@ -208,11 +208,11 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
 
 
 def _agent(agent: AgentStatus) -> dict[str, Any]:
-    told: dict[str, Any] = {"provider": agent.provider, "model": agent.model}
+    fields: dict[str, Any] = {"provider": agent.provider, "model": agent.model}
     if agent.workspace:  # else the conversation is told no numbers, and to a model a zero would be one
-        told = {
+        fields = {
             "workspace": agent.workspace,
-            **told,
+            **fields,
             "files": agent.files,
             "chunks": agent.chunks,
             "vectors": {"done": agent.vectors.done, "waiting": agent.vectors.waiting},
@@ -227,8 +227,8 @@ def _agent(agent: AgentStatus) -> dict[str, Any]:
     }
     trouble = {name: _reason(part) for name, part in parts.items() if not part.ok}
     if agent.rebuild is not None:
-        told["rebuild"] = agent.rebuild[:_REASON_CHARS]
-    return {**told, "trouble": trouble} if trouble else told
+        fields["rebuild"] = agent.rebuild[:_REASON_CHARS]
+    return {**fields, "trouble": trouble} if trouble else fields
 
 
 def _reason(part: Health) -> str:

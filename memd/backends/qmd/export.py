@@ -162,9 +162,9 @@ def transcript_page(session: str, turns: Sequence[Turn], zone: tzinfo | None) ->
     first = turns[0].start_line if turns else 1
     lines, numbers = [f"# Session {session}", ""], [first, first]
     for turn in turns:
-        told = spoken(turn.role, turn.at, turn.text, zone).split("\n")
-        lines += [*told, ""]
-        numbers += [turn.start_line] * (len(told) + 1)
+        turn_lines = spoken(turn.role, turn.at, turn.text, zone).split("\n")
+        lines += [*turn_lines, ""]
+        numbers += [turn.start_line] * (len(turn_lines) + 1)
     if not turns:
         lines, numbers = [*lines, "(empty)"], [*numbers, first]
     return IndexedPage(tuple(lines), tuple(numbers))

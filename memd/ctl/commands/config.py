@@ -182,20 +182,20 @@ def _init(call: Call) -> Outcome:
         "session_presets": choice.sessions or (),
         "found": there,
     }
-    told = [f"Wrote {shown(file, home)}. {found}"]
+    lines = [f"Wrote {shown(file, home)}. {found}"]
     notes = [starter.notes_in_words(one) for one in there if one.preset in choice.memory]
     if notes:
-        told.append(f"It has the notes of {listed(notes)} searched too.")
+        lines.append(f"It has the notes of {listed(notes)} searched too.")
     transcripts = [one for one in there if one.transcripts]
     if choice.sessions:
         named = listed([starter.NAMES[preset] for preset in choice.sessions])
-        told.append(f"It has the transcripts of {named} searched, without secrets.")
+        lines.append(f"It has the transcripts of {named} searched, without secrets.")
     elif choice.sessions is None and transcripts:
-        told.append(
+        lines.append(
             f"Not searched are the transcripts of {listed(list(map(starter.transcripts_in_words, transcripts)))}: "
             "they are named in it in a comment; --sessions AGENTS has them searched."
         )
-    return Outcome(data, "\n".join(told))
+    return Outcome(data, "\n".join(lines))
 
 
 def _load(call: Call) -> Config:
@@ -212,12 +212,12 @@ _RELOADS_S = 30.0
 
 def run_reload(call: Call) -> Outcome:
     """Have the daemon read the file, and wait until it is in force."""
-    told = reloaded(call)
-    file = "the built-in defaults" if told.config is None else visible(shown(told.config, call.places.home))
+    reply = reloaded(call)
+    file = "the built-in defaults" if reply.config is None else visible(shown(reply.config, call.places.home))
     text = f"memd follows {file}; " + (
-        f"new in force: {visible(', '.join(told.changed))}." if told.changed else "nothing had changed."
+        f"new in force: {visible(', '.join(reply.changed))}." if reply.changed else "nothing had changed."
     )
-    return Outcome({"config": told.config, "changed": told.changed}, text)
+    return Outcome({"config": reply.config, "changed": reply.changed}, text)
 
 
 def reloaded(call: Call) -> Reloaded:
@@ -228,12 +228,12 @@ def reloaded(call: Call) -> Reloaded:
         MemdClientError: the daemon cannot be asked.
     """
     with call.client(_RELOADS_S) as memd:
-        told = memd.reload()
-    if told.error is not None:
+        reply = memd.reload()
+    if reply.error is not None:
         raise Failed(
             "bad_config",
-            f"memd keeps its old configuration, since the new one is wrong:\n{told.error}",
+            f"memd keeps its old configuration, since the new one is wrong:\n{reply.error}",
             "Mend the file, then run this again.",
             exit_code=BAD_CONFIG,
         )
-    return told
+    return reply

@@ -147,7 +147,7 @@ def _look_at_programs(
 
 
 def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
-    results, told = seen.results, seen.answer
+    results, answer = seen.results, seen.answer
     # Where the state directory is out of reach, that is reported there.
     process = results["process"].first(daemon.DaemonProcesses) or daemon.DaemonProcesses()
     place = results["place"]
@@ -158,8 +158,8 @@ def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
         installation.check_model(results.get("model")),
         installation.check_configuration(results["configuration"], context),
         *_check_state(seen, context),
-        *socket.check(place.first(socket.SocketPlace) or place.trouble or "", told, context),
-        *daemon.check(told, process, seen.config, context, now=time.time(), executable=sys.executable),
+        *socket.check(place.first(socket.SocketPlace) or place.trouble or "", answer, context),
+        *daemon.check(answer, process, seen.config, context, now=time.time(), executable=sys.executable),
         *_check_service(seen, context),
         *_check_limits(seen),
         *_check_agents(seen, context),
@@ -205,7 +205,7 @@ def _check_limits(seen: _Seen) -> list[Finding]:
 def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
     config, stores = seen.config, seen.results["stores"]
     settings = {} if config is None else config.agents
-    told = {} if seen.status is None else seen.status.agents
+    statuses = {} if seen.status is None else seen.status.agents
     scans = {agent: scan for agent, result in seen.roots.items() if (scan := result.first(RootsScan))}
     indexes = {store.agent: store for store in stores.of(Store)}
     programs = {program.agent: program for program in seen.results["programs"].of(Program)}
@@ -215,11 +215,13 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
     findings: list[Finding] = []
     if config is None:
         findings.append(unchecked("agents.notes", "the configuration does not tell which"))
-    for name in sorted({*settings, *told, *indexes}):
-        if name in settings or name in told:
-            findings.append(agents.check_health(name, told.get(name), context))
+    for name in sorted({*settings, *statuses, *indexes}):
+        if name in settings or name in statuses:
+            findings.append(agents.check_health(name, statuses.get(name), context))
         if name in settings:
-            findings += agents.check_qmd(name, settings[name], told.get(name), programs.get(name), context)
+            findings += agents.check_qmd(
+                name, settings[name], statuses.get(name), programs.get(name), context
+            )
             looked = seen.roots[name]
             if name in scans:
                 findings += agents.check_notes(scans[name], context)

@@ -66,8 +66,8 @@ def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
     seen = find_holder(lock)
     try:
         with call.client(_ASK_S) as memd:
-            told = memd.stop().pid
-            return seen or told, lock, seen
+            stopping_pid = memd.stop().pid
+            return seen or stopping_pid, lock, seen
     except DaemonNotRunning:
         failure = None
     except MemdClientError as error:

@@ -25,8 +25,8 @@ def run_explain(call: Call) -> Outcome:
     """Ask, and print how the question was read and what became of every candidate."""
     with call.client() as memd:
         explanation = memd.explain(**question_of(call.options))
-    told = text(explanation, call.screen.paint, columns=call.screen.columns, whole=call.options.all)
-    return Outcome(explanation, told, reply_text.answer_notes(explanation.found))
+    shown = text(explanation, call.screen.paint, columns=call.screen.columns, whole=call.options.all)
+    return Outcome(explanation, shown, reply_text.answer_notes(explanation.found))
 
 
 def text(explanation: Explanation, paint: Paint, *, columns: int | None = None, whole: bool = False) -> str:
@@ -96,8 +96,8 @@ def _meant(explanation: Explanation) -> str:
 def _counts(explanation: Explanation) -> str:
     if not explanation.considered:
         return "none"
-    told = len(explanation.candidates)
-    some = f"; told of {told:,}" if told < explanation.considered else ""
+    listed = len(explanation.candidates)
+    some = f"; told of {listed:,}" if listed < explanation.considered else ""
     return f"{explanation.considered:,}: {explanation.by_words:,} by words, {explanation.by_meaning:,} by meaning{some}"
 
 

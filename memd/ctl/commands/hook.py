@@ -52,14 +52,18 @@ def run_hook(call: Call) -> Outcome:
 
 def _answer(call: Call, until: float) -> dict[str, Any] | None:
     """The reply in the form that the program expects; None for no reply."""
-    told = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
+    hook_input = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
     match call.options.event:
         case "session-start":
             return _reply(
-                "SessionStart", told, hook_context.format_notes(list(_daily_notes(call, told, until)))
+                "SessionStart",
+                hook_input,
+                hook_context.format_notes(list(_daily_notes(call, hook_input, until))),
             )
-        case "user-prompt" if (asked := hook_context.query_of(told.prompt)) is not None:
-            return _reply("UserPromptSubmit", told, hook_context.format_hits(_search(call, asked, until)))
+        case "user-prompt" if (asked := hook_context.query_of(hook_input.prompt)) is not None:
+            return _reply(
+                "UserPromptSubmit", hook_input, hook_context.format_hits(_search(call, asked, until))
+            )
         case "pre-compact" | "session-end":
             with _client(call, until) as memd:
                 memd.sync(wait=False, vectors=False, **_identity(call))
@@ -68,11 +72,13 @@ def _answer(call: Call, until: float) -> dict[str, Any] | None:
             return None
 
 
-def _daily_notes(call: Call, told: hook_context.HookInput, until: float) -> Iterator[hook_context.DailyNote]:
+def _daily_notes(
+    call: Call, hook_input: hook_context.HookInput, until: float
+) -> Iterator[hook_context.DailyNote]:
     """Today's and yesterday's notes, once what was written to them is indexed."""
     key = _identity(call)["session_key"]
     # A session on the owner's own machine; the name keeps one session from standing for another.
-    session = key if key is not None else f"explicit:{_session_name(told.session) or 'session'}"
+    session = key if key is not None else f"explicit:{_session_name(hook_input.session) or 'session'}"
     with suppress(TimedOut), _client(call, min(until, time.monotonic() + _WARM_S)) as memd:
         memd.warm(session, agent=_identity(call)["agent"])
     with suppress(TimedOut):
@@ -146,10 +152,10 @@ def _client(call: Call, until: float) -> Client:
     return Client(call.places.socket, max(until - time.monotonic(), 0.01))
 
 
-def _reply(event: str, told: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:
+def _reply(event: str, hook_input: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:
     if block is None:
         return None
-    return {"hookSpecificOutput": {"hookEventName": told.event or event, "additionalContext": block}}
+    return {"hookSpecificOutput": {"hookEventName": hook_input.event or event, "additionalContext": block}}
 
 
 def _write_reply(answer: dict[str, Any]) -> None:

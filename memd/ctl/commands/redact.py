@@ -79,7 +79,7 @@ def run_redact(call: Call) -> Outcome:
         lines, counts = list(said.lines), dict(said.counts)
         found = said.found if call.options.explain else []
     name = "-" if call.options.file == "-" else str(Path(call.options.file).absolute())
-    told = {
+    result = {
         "file": name,
         "transcript": None if said is None else said.format,
         "rules": VERSION,
@@ -95,12 +95,10 @@ def run_redact(call: Call) -> Outcome:
     )
     if settings.mode == "off" or (settings.mode == "sessions" and said is None):
         notes += (_MODES[settings.mode],)
-    text_told = _told(lines, counts, call)
+    text = _outcome_text(lines, counts, call)
     if found:
-        text_told += "\n\n" + "\n".join(
-            f"{one.line}: {one.kind}: rule {one.rule}, {one.why}" for one in found
-        )
-    return Outcome(told, text_told, notes)
+        text += "\n\n" + "\n".join(f"{one.line}: {one.kind}: rule {one.rule}, {one.why}" for one in found)
+    return Outcome(result, text, notes)
 
 
 def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Iterator[FoundSecret]:
@@ -136,20 +134,20 @@ def _scan(call: Call, redactor: "Redactor") -> Outcome:
         if found:
             files.append(ScannedFile(name, found))
     paint = call.screen.paint
-    told = [
+    lines = [
         f"{paint(visible(file.file), 'cyan')}:{one.line}: {one.kind}"
         + (f": rule {one.rule}, {one.why}" if call.options.explain else "")
         for file in files
         for one in file.found
     ]
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(counts.items()))
-    told.append(
+    lines.append(
         f"{counted(sum(counts.values()), 'secret')} in {counted(len(files), 'file')} of {read:,}"
         + (f": {kinds}." if kinds else ".")
     )
     notes = (f"{counted(left_out, 'file')} left out: no text, or not to be read.",) if left_out else ()
     data = {"read": read, "left_out": left_out, "counts": dict(sorted(counts.items())), "files": files}
-    return Outcome(data, "\n".join(told), notes, exit_code=SECRETS_FOUND if files else 0)
+    return Outcome(data, "\n".join(lines), notes, exit_code=SECRETS_FOUND if files else 0)
 
 
 def _files(call: Call) -> Iterator[Path]:
@@ -292,14 +290,14 @@ def _excerpt(line: str) -> str:
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
-def _told(lines: list[RedactedLine], counts: dict[str, int], call: Call) -> str:
+def _outcome_text(lines: list[RedactedLine], counts: dict[str, int], call: Call) -> str:
     if not counts:
         return "Nothing would be taken out."
     paint = call.screen.paint
-    told = []
+    out_lines = []
     for line in lines:
         place = f"{line.line}" if line.line == line.end_line else f"{line.line}-{line.end_line}"
-        told.append(f"{paint(place, 'cyan')}: {visible(line.text)}")
+        out_lines.append(f"{paint(place, 'cyan')}: {visible(line.text)}")
     kinds = ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
-    told += ["", f"{counted(sum(counts.values()), 'thing')} would be taken out: {kinds}."]
-    return "\n".join(told)
+    out_lines += ["", f"{counted(sum(counts.values()), 'thing')} would be taken out: {kinds}."]
+    return "\n".join(out_lines)

@@ -138,8 +138,8 @@ def _lingers(call: Call, found: installation.ServiceInstallation) -> bool | None
 
 
 def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
-    told = f"It runs while you are logged in. To have it run always: {ENABLE_LINGER}"
-    return (told,) if lingering is False else ()
+    remark = f"It runs while you are logged in. To have it run always: {ENABLE_LINGER}"
+    return (remark,) if lingering is False else ()
 
 
 # --- uninstall, start, stop, restart
@@ -220,7 +220,7 @@ def _status(call: Call, found: installation.ServiceInstallation) -> Outcome:
     except NoManager as nobody:
         reason = nobody.message
     lingering = _lingers(call, found) if found.is_installed else None
-    told = ("loaded", "enabled", "state", "pid", "restarts", "exit_code")
+    field_names = ("loaded", "enabled", "state", "pid", "restarts", "exit_code")
     status = {
         "supervisor": found.supervisor.name,
         "installed": found.is_installed,
@@ -231,7 +231,7 @@ def _status(call: Call, found: installation.ServiceInstallation) -> Outcome:
             if one.state != "missing"
         ],
         "reason": reason,
-        **{name: getattr(managed, name) for name in told},
+        **{name: getattr(managed, name) for name in field_names},
         "lingers": lingering,
     }
     if not found.is_installed:

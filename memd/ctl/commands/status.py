@@ -70,11 +70,11 @@ def _watch(call: Call) -> NoReturn:
 def _of_another_version(report: StatusReport, paint: Paint) -> Iterator[str]:
     """What was installed anew runs only after a restart."""
     if report.version != VERSION:
-        told = (
+        remark = (
             f"This is memd-ctl {VERSION}. If that is what is installed, restart memd to run it: "
             "memd-ctl service restart, or memd-ctl down and memd-ctl up"
         )
-        yield paint(told, "yellow")
+        yield paint(remark, "yellow")
 
 
 def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
@@ -95,10 +95,10 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
     ]
     if (memory := report.memory) is not None:
         trouble = memory.trouble  # it says what memd holds, too
-        told = (
+        title = (
             _line("memory", _memory(memory), paint) if trouble is None else _warning("memory", trouble, paint)
         )
-        lines.append(told)
+        lines.append(title)
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]
@@ -128,7 +128,9 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
             yield name, f"degraded: {health.reason or 'no reason given'}"
     yield from _backend_troubles(agent, now)
     if agent.embedding is not None:
-        yield from reply_text.embedding_troubles(agent.embedding, provider_told=not agent.provider_health.ok)
+        yield from reply_text.embedding_troubles(
+            agent.embedding, provider_reported=not agent.provider_health.ok
+        )
     if agent.watcher.ok and agent.watcher.reason is not None:
         yield "watcher", agent.watcher.reason
     if agent.last_pass is not None and agent.last_pass.failed is not None:
@@ -149,10 +151,10 @@ def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str
 
 
 def _memory(memory: Memory) -> str:
-    told = f"{memory.daemon_mb:.0f} MB"
+    used = f"{memory.daemon_mb:.0f} MB"
     if memory.worker_mb:
-        told += f", and {memory.worker_mb:.0f} MB of what embeds"
-    return f"{told}; the limit is {memory.limit_mb:,} MB" if memory.limit_mb else told
+        used += f", and {memory.worker_mb:.0f} MB of what embeds"
+    return f"{used}; the limit is {memory.limit_mb:,} MB" if memory.limit_mb else used
 
 
 def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, str]]:
@@ -199,28 +201,28 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
 
 
 def _fallen_back(fallback: BackendFallback, now: float) -> str:
-    told = f"builtin, in the place of {fallback.from_}: {clause(fallback.reason)}"
+    substitute = f"builtin, in the place of {fallback.from_}: {clause(fallback.reason)}"
     if fallback.retry_at is None:
-        return told
+        return substitute
     left_s = fallback.retry_at - now
     when = "the next search" if left_s < 1 else f"the first search in {duration(left_s)}"
-    return f"{told}; {when} tries it again"
+    return f"{substitute}; {when} tries it again"
 
 
 def _qmd(qmd: QmdStatus, now: float) -> str:
-    told = [
+    fields = [
         f"qmd {qmd.version}" if qmd.version is not None else "qmd",
         f"mode {qmd.search_mode}",
         counted(len(qmd.collections), "collection"),
     ]
     if qmd.files is not None:
-        told.append(counted(qmd.files, "file"))
+        fields.append(counted(qmd.files, "file"))
     if qmd.exported:
-        told.append(counted(qmd.exported, "exported transcript"))
-    told.append("updating" if qmd.updating else _ago("updated", qmd.last_update, now))
+        fields.append(counted(qmd.exported, "exported transcript"))
+    fields.append("updating" if qmd.updating else _ago("updated", qmd.last_update, now))
     if qmd.last_embed is not None:
-        told.append(_ago("embedded", qmd.last_embed, now))
-    return ", ".join(told)
+        fields.append(_ago("embedded", qmd.last_embed, now))
+    return ", ".join(fields)
 
 
 def _ago(what: str, at: float | None, now: float) -> str:
@@ -237,12 +239,12 @@ def _sources(agent: AgentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _sessions(sessions: Sessions) -> str:
-    told = [f"{counted(sessions.files, 'transcript')}, {counted(sessions.turns, 'turn')}"]
+    fields = [f"{counted(sessions.files, 'transcript')}, {counted(sessions.turns, 'turn')}"]
     if sessions.waiting:
-        told.append(f"{sessions.waiting:,} still growing, indexed once quiet")
+        fields.append(f"{sessions.waiting:,} still growing, indexed once quiet")
     if sessions.lines_skipped:
-        told.append(f"lines skipped: {_most_first(sessions.lines_skipped)}")
-    return "; ".join(told)
+        fields.append(f"lines skipped: {_most_first(sessions.lines_skipped)}")
+    return "; ".join(fields)
 
 
 def _most_first(numbers: Mapping[str, int]) -> str:

@@ -203,8 +203,8 @@ def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
         return False
     match wanted.change:
         case edit.AlreadySearched(where=place):
-            told = [agent.workspace, *agent.extra_paths]
-            return os.path.realpath(place) in {os.path.realpath(path) for path in told}
+            in_force = [agent.workspace, *agent.extra_paths]
+            return os.path.realpath(place) in {os.path.realpath(path) for path in in_force}
         case edit.NewWorkspace():
             return agent.workspace == str(wanted.path)
         case edit.NewExtraPath():

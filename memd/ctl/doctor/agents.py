@@ -41,8 +41,10 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
         f"Files whose directory is gone for good are forgotten by {context.ctl('sync', '--force')}.",
         "provider": _provider_fix(status, context),
     }
-    told = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(name, told, fixes.get(found[0][0], f"The log tells more: {context.ctl('logs', '-n', '50')}"))
+    problems = "; ".join(f"{part}: {problem}" for part, problem in found)
+    return wrong(
+        name, problems, fixes.get(found[0][0], f"The log tells more: {context.ctl('logs', '-n', '50')}")
+    )
 
 
 def _provider_fix(status: AgentStatus, context: DoctorContext) -> str:
@@ -74,12 +76,12 @@ def check_notes(scan: RootsScan, context: DoctorContext) -> list[Finding]:
 
 def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str) -> list[Finding]:
     """What is known of notes where looking at one path had no end."""
-    told = wrong(
+    finding = wrong(
         name_of(agent, "notes"),
         f"{context.shown(path)} {trouble}",
         f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
     )
-    return [told, unchecked(name_of(agent, "clock"), "the notes cannot be looked at")]
+    return [finding, unchecked(name_of(agent, "clock"), "the notes cannot be looked at")]
 
 
 def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
@@ -88,15 +90,15 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
     closed = [root for root in scan.roots if root.fault is not None]
     closed += [root for root in scan.transcript_roots if root.fault not in {None, "does not exist"}]
     if closed:
-        told = "; ".join(f"{context.shown(root.path)} {root.fault}" for root in closed)
+        faults = "; ".join(f"{context.shown(root.path)} {root.fault}" for root in closed)
         fixes = dict.fromkeys(_root_fix(root, scan, context) for root in closed)
-        return wrong(name, told, "\n".join(fixes))
+        return wrong(name, faults, "\n".join(fixes))
     faulty = [one for one in scan.databases if one.fault is not None]
     if faulty:
-        told = "; ".join(f"{context.shown(one.file)}: {one.fault}" for one in faulty)
+        faults = "; ".join(f"{context.shown(one.file)}: {one.fault}" for one in faulty)
         return wrong(
             name,
-            f"{_notes_text(scan, context)}; transcripts in a database are not read: {told}",
+            f"{_notes_text(scan, context)}; transcripts in a database are not read: {faults}",
             "Start OpenClaw once, so that it repairs its database. If memd does not know its tables, update memd.",
         )
     if scan.unreadable_count:
@@ -129,28 +131,30 @@ def _notes_text(scan: RootsScan, context: DoctorContext) -> str:
         + (f" (leads to {context.shown(root.resolved)})" if root.resolved != root.path else "")
         for root in scan.roots
     ]
-    told = [f"{counted(scan.notes, 'Markdown file')} in {', '.join(where)}"]
+    sentences = [f"{counted(scan.notes, 'Markdown file')} in {', '.join(where)}"]
     if scan.transcript_roots:
         there = [context.shown(root.path) for root in scan.transcript_roots if root.fault is None]
-        told.append(counted(scan.transcripts, "transcript") + (f" in {', '.join(there)}" if there else ""))
-        told += [
+        sentences.append(
+            counted(scan.transcripts, "transcript") + (f" in {', '.join(there)}" if there else "")
+        )
+        sentences += [
             f"{context.shown(root.path)} {root.fault}"
             for root in scan.transcript_roots
             if root.fault == "does not exist"
         ]
-    told += [_database_text(one, context) for one in scan.databases if one.fault is None]
+    sentences += [_database_text(one, context) for one in scan.databases if one.fault is None]
     skipped = sorted(scan.skipped.items(), key=lambda item: (-item[1], item[0]))
     if skipped:
-        told.append(
+        sentences.append(
             "left out: " + ", ".join(f"{counted(number, 'file')} ({reason})" for reason, number in skipped)
         )
-    told += [
+    sentences += [
         f"{context.shown(root.path)} is on {root.remote}: what other machines write there is found by looking again "
         "and again"
         for root in scan.roots
         if root.remote is not None
     ]
-    return visible("; ".join(told))
+    return visible("; ".join(sentences))
 
 
 def _root_fix(root: InspectedRoot, scan: RootsScan, context: DoctorContext) -> str:
@@ -295,17 +299,17 @@ def check_qmd(
 
 def _qmd_status(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
     name = name_of(agent, "qmd")
-    fallback, told = status.backend_fallback, status.qmd
+    fallback, qmd = status.backend_fallback, status.qmd
     if fallback is not None:
         if program is not None and program.fault is None:
             fix = _reachable_fix(agent, context.shown(program.file))
         else:
             fix = _install_fix(agent)
         return wrong(name, _fallback_text(fallback.reason), fix)
-    if told is None:
+    if qmd is None:
         return unchecked(name, "qmd is not ready yet")
-    version = told.version or (program.version if program is not None else "") or "qmd of an unknown version"
-    trouble = [*told.warnings, *([f"update: {told.update_failure}"] if told.update_failure else [])]
+    version = qmd.version or (program.version if program is not None else "") or "qmd of an unknown version"
+    trouble = [*qmd.warnings, *([f"update: {qmd.update_failure}"] if qmd.update_failure else [])]
     if not status.vector.ok:
         trouble.append(f"vectors: {status.vector.reason or 'not available'}")
     if trouble:
@@ -317,7 +321,7 @@ def _qmd_status(agent: str, status: AgentStatus, program: Program | None, contex
         )
     return right(
         name,
-        f"{version} at {context.shown(told.command)} answers from {counted(len(told.collections), 'collection')}",
+        f"{version} at {context.shown(qmd.command)} answers from {counted(len(qmd.collections), 'collection')}",
     )
 
 

@@ -206,8 +206,8 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
         return wrong(_NAMES[2], report.memory.trouble, fix)
     if not found:
         return right(_NAMES[2], "what all agents share works")
-    told = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(_NAMES[2], told, f"The log tells more: {context.ctl('logs', '-n', '50')}")
+    problems = "; ".join(f"{part}: {problem}" for part, problem in found)
+    return wrong(_NAMES[2], problems, f"The log tells more: {context.ctl('logs', '-n', '50')}")
 
 
 def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:

@@ -116,19 +116,19 @@ def _title(group: str) -> str:
 def _lines(finding: Finding, paint: Paint) -> str:
     label = finding.name.rpartition(".")[2].replace("_", " ")
     head = f"  {_MARKS[finding.ok]}  {label.ljust(12)} "
-    told = _wrapped(visible(finding.detail), head)
+    wrapped = _wrapped(visible(finding.detail), head)
     mark = paint(_MARKS[finding.ok], "green" if finding.ok else "red")
-    lines = [told.replace(_MARKS[finding.ok], mark, 1)]
+    lines = [wrapped.replace(_MARKS[finding.ok], mark, 1)]
     if finding.fix:
         lines.append(paint(_wrapped(visible(finding.fix), " " * 9 + "-> "), "yellow"))
     return "\n".join(lines)
 
 
-def _wrapped(told: str, head: str) -> str:
+def _wrapped(text: str, head: str) -> str:
     """Lines of at most 80 columns, unless a path or a command has no place to break."""
     rest = " " * len(head)
     lines = []
-    for number, line in enumerate(told.splitlines() or [""]):
+    for number, line in enumerate(text.splitlines() or [""]):
         lines += textwrap.wrap(
             line,
             _COLUMNS,

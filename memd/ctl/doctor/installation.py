@@ -85,10 +85,10 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = answer.first(Engine)
     if engine is None:
-        told = wrong(
+        finding = wrong(
             names[0], f"SQLite {answer.trouble or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
         )
-        return [told, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
+        return [finding, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
         right(names[1], "FTS5 finds a Chinese word of two characters")
         if engine.keywords is None

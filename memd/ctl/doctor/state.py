@@ -226,9 +226,9 @@ def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_co
 
 
 def _index(store: Store, name: str, context: DoctorContext, *, is_ours: bool, knows_config: bool) -> Finding:
-    told = _trouble(store, name, context, is_ours=is_ours)
-    if told is not None:
-        return told
+    problem = _trouble(store, name, context, is_ours=is_ours)
+    if problem is not None:
+        return problem
     if not store.exists:
         return right(name, "none yet: the daemon makes it")
     detail = f"sound: {counted(store.files, 'file')}, {counted(store.chunks, 'chunk')}, {size(store.bytes)}"
@@ -252,13 +252,18 @@ def _fit(store: Store, name: str) -> Finding:
 def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[Finding]:
     """Check the cache of vectors."""
     name = "state.embeddings"
-    told = _trouble(cache, name, context, is_ours=is_ours)
-    if told is None and not cache.exists:
-        told = right(name, "none yet: the daemon makes it")
-    if told is None:
-        told = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
+    cache_finding = _trouble(cache, name, context, is_ours=is_ours)
+    if cache_finding is None and not cache.exists:
+        cache_finding = right(name, "none yet: the daemon makes it")
+    if cache_finding is None:
+        cache_finding = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
     left = [_files_left(cache)] if cache.files else []
-    return [told, *left, *_copies(cache, "state.copy", context), *_damaged(cache, "state.damaged", context)]
+    return [
+        cache_finding,
+        *left,
+        *_copies(cache, "state.copy", context),
+        *_damaged(cache, "state.damaged", context),
+    ]
 
 
 def _files_left(cache: Cache) -> Finding:
@@ -321,7 +326,7 @@ def _copies(store: Store | Cache, name: str, context: DoctorContext) -> list[Fin
     """What is kept of a store as an earlier memd left it, which is no fault."""
     if not store.copies:
         return []
-    told = ", ".join(f"{copy.name} ({size(copy.bytes)})" for copy in store.copies)
+    names = ", ".join(f"{copy.name} ({size(copy.bytes)})" for copy in store.copies)
     folder = Path(store.file).parent
     remove = " ".join(quoted(folder / copy.name) for copy in store.copies)
     until = (
@@ -332,7 +337,7 @@ def _copies(store: Store | Cache, name: str, context: DoctorContext) -> list[Fin
     return [
         right(
             name,
-            f"kept in {context.shown(folder)}: {told}, as it was before it was brought up to date. {until}",
+            f"kept in {context.shown(folder)}: {names}, as it was before it was brought up to date. {until}",
         )
     ]
 

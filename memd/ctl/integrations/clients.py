@@ -84,10 +84,10 @@ def claude_settings(environ: Mapping[str, str], home: Path) -> Path:
 
 def entry(client: McpClient, command: list[str]) -> dict[str, Any]:
     """The entry that has the client start a command."""
-    told: dict[str, Any] = (
+    fields: dict[str, Any] = (
         {"command": command} if client.joined else {"command": command[0], "args": command[1:]}
     )
-    return told if client.transport is None else {"type": client.transport, **told}
+    return fields if client.transport is None else {"type": client.transport, **fields}
 
 
 def entry_snippet(client: McpClient, values: Mapping[str, Any]) -> str:

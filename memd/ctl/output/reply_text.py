@@ -44,8 +44,8 @@ def answer_notes(found: Found) -> tuple[str, ...]:
         is_provider = found.fallback_from in get_args(Embedder)
         stand_in = found.provider if is_provider else found.backend
         remarks.append(f"{stand_in} answered instead of {found.fallback_from}{reason}")
-    told = visible("; ".join(remarks))
-    said = [f"Note: {told}{'' if told.endswith('?') else '.'}"] if remarks else []
+    joined = visible("; ".join(remarks))
+    said = [f"Note: {joined}{'' if joined.endswith('?') else '.'}"] if remarks else []
     return (*([] if found.results else ["No hits."]), *said)
 
 
@@ -89,17 +89,17 @@ def state_in_words(embedding: Embedding) -> str:
     return f"{said}: {embedding.reason}" if embedding.reason else said
 
 
-def embedding_troubles(embedding: Embedding, *, provider_told: bool) -> Iterator[tuple[str, str]]:
+def embedding_troubles(embedding: Embedding, *, provider_reported: bool) -> Iterator[tuple[str, str]]:
     """The problems of embedding: the part that has each, and what it is.
 
     Args:
         embedding: Its state, as the daemon reports it.
-        provider_told: Whether the failure of the provider is reported elsewhere.
+        provider_reported: Whether the failure of the provider is reported elsewhere.
     """
     if embedding.state in {"paused", "waiting_for_confirmation"}:
         yield "embedding", state_in_words(embedding)
     elif embedding.state != "working":
-        if not provider_told:
+        if not provider_reported:
             yield "embedding", state_in_words(embedding)
         elif embedding.next_try_s is not None:
             yield "embedding", f"the next attempt is in {estimate(embedding.next_try_s)}"

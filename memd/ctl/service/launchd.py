@@ -88,15 +88,15 @@ class Launchd(msgspec.Struct, frozen=True):
         """Parses the lines of the job itself, which are indented by one tab."""
         if code:
             return ManagedService(loaded=False)
-        told = dict(_PRINTED.findall(printed))
-        pid, last = told.get("pid", ""), told.get("last exit code", "").partition(":")[0]
+        fields = dict(_PRINTED.findall(printed))
+        pid, last = fields.get("pid", ""), fields.get("last exit code", "").partition(":")[0]
         exit_code = int(last) if last.isascii() and last.isdecimal() else None
         return ManagedService(
             loaded=True,
             enabled=True,
-            state=told.get("state", ""),
+            state=fields.get("state", ""),
             pid=int(pid) if pid.isascii() and pid.isdecimal() else None,
-            path=told.get("path"),
+            path=fields.get("path"),
             result=f"exit status {exit_code}" if exit_code else "",
             exit_code=exit_code,
         )

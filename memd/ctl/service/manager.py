@@ -114,8 +114,8 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
 
 
 def _error_text(done: CommandResult) -> str:
-    told = visible(one_line(done.err or done.out)) or f"exit status {done.code}"
-    return told if len(told) <= _MESSAGE_CHARS else f"{told[:_MESSAGE_CHARS]}..."
+    message = visible(one_line(done.err or done.out)) or f"exit status {done.code}"
+    return message if len(message) <= _MESSAGE_CHARS else f"{message[:_MESSAGE_CHARS]}..."
 
 
 ENABLE_LINGER = "loginctl enable-linger"
@@ -163,9 +163,9 @@ def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool
         assert journal.stderr is not None
         try:
             yield from journal.stdout
-            told = journal.stderr.read().decode("utf-8", "replace")
+            message = journal.stderr.read().decode("utf-8", "replace")
         finally:
             # The caller may stop reading before the end.
             journal.terminate()
     if journal.returncode > 0:
-        raise Failed("failed", f"journalctl failed: {visible(one_line(told)) or journal.returncode}")
+        raise Failed("failed", f"journalctl failed: {visible(one_line(message)) or journal.returncode}")

@@ -18,7 +18,7 @@ from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, Use
 from memd.errors import FatalError, TransientError
 from memd.providers.provider import Provider
 from memd.runtime.backoff import delay_s
-from memd.runtime.safe_traceback import told
+from memd.runtime.safe_traceback import safe_message
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd.store.index import Index
@@ -290,7 +290,7 @@ class EmbeddingQueue:
                 except Exception as bug:
                     # It must be the trouble of no other agent, and not the end of the daemon.
                     log.exception("embed.failed", agent=backlog.agent)
-                    await self._let_recover(backlog, told(bug))
+                    await self._let_recover(backlog, safe_message(bug))
         except StoreClosed:
             self._drop(backlog)  # the agent was stopped, which is no trouble of the provider's
         except StoreDamaged as damage:

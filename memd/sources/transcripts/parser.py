@@ -217,9 +217,9 @@ class TranscriptParser:
         # Line by line, so that the answer does not depend on how many lines there are yet.
         self._untold.append((number, line))
         self._untold_bytes += len(line)
-        told = format_of([line])
-        if told is not None:
-            self.format, self._state = told, told.State()
+        found_format = format_of([line])
+        if found_format is not None:
+            self.format, self._state = found_format, found_format.State()
             heard, self._untold = self._untold, []
             for at, untold in heard:
                 self._take(at, untold)
@@ -254,10 +254,12 @@ class TranscriptParser:
 
 
 def _going_on(after: ReadProgress) -> tuple[Format, Any]:
-    told = openclaw.BRANCH if after.format == openclaw.BRANCH.name else FORMATS.get(after.format or "")
-    if told is None:
+    known_format = (
+        openclaw.BRANCH if after.format == openclaw.BRANCH.name else FORMATS.get(after.format or "")
+    )
+    if known_format is None:
         raise StaleParserState
     try:
-        return told, msgspec.msgpack.decode(after.state, type=told.State)
+        return known_format, msgspec.msgpack.decode(after.state, type=known_format.State)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StaleParserState from error

@@ -153,7 +153,7 @@ def test_a_state_in_one_line(embedding: Embedding, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("embedding", "provider_told", "parts"),
+    ("embedding", "provider_reported", "parts"),
     [
         (Embedding(), False, []),
         (Embedding(reason="in a batch job of 600 texts"), False, ["in a batch job of 600 texts"]),
@@ -176,10 +176,10 @@ def test_a_state_in_one_line(embedding: Embedding, said: str) -> None:
         ),
     ],
 )
-def test_what_a_person_should_know(embedding: Embedding, provider_told: bool, parts: list[str]) -> None:
+def test_what_a_person_should_know(embedding: Embedding, provider_reported: bool, parts: list[str]) -> None:
     """Nothing is said twice, and nothing where all is well."""
     assert [
-        what for _, what in reply_text.embedding_troubles(embedding, provider_told=provider_told)
+        what for _, what in reply_text.embedding_troubles(embedding, provider_reported=provider_reported)
     ] == parts
 
 
