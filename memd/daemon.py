@@ -37,7 +37,7 @@ from memd.server.acceptor import answering, most_agents
 from memd.server.handlers import Handlers
 from memd.server.lock import sole_daemon
 from memd.server.requests.control import DaemonControl
-from memd.server.requests.status import ProcessFacts, tell_manager
+from memd.server.requests.status import ProcessFacts, notify_manager
 from memd.store.embedding_cache import EmbeddingStore
 
 log = structlog.get_logger()
@@ -148,7 +148,7 @@ async def serve(
             control = DaemonControl(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
             async with answering(places.socket, given, handlers, agents, tasks, background):
-                informing = partial(tell_manager, notifier, agents, sd_notify.watchdog_interval_s(environ))
+                informing = partial(notify_manager, notifier, agents, sd_notify.watchdog_interval_s(environ))
                 manager = tasks.create_task(
                     background.keep(BackgroundTask("informing the service manager", informing, is_once=True))
                 )

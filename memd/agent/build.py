@@ -164,13 +164,13 @@ async def keep(agent: RunningAgent) -> None:
 async def _follow_files(agent: RunningAgent) -> None:
     """What changes on the disk is marked, and then the business of the passes."""
 
-    def tell(health: WatcherHealth) -> None:
+    def on_health(health: WatcherHealth) -> None:
         agent.sync.watcher_trouble = None if health.ok else health.reason
         agent.sync.watcher_note = health.reason if health.ok else None
 
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
     try:
-        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.pending, look, tell)
+        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.pending, look, on_health)
     finally:  # until they are followed again, each search looks for itself
         agent.sync.backlog.ends(note_places(agent.roots))
 

@@ -190,7 +190,7 @@ async def follow(
     events: AsyncGenerator[Event, None],
     pending: PendingChanges,
     look: Look,
-    tell: Callable[[WatcherHealth], None],
+    on_health: Callable[[WatcherHealth], None],
     *,
     pace: PollPace | None = None,
 ) -> None:
@@ -200,7 +200,7 @@ async def follow(
         events: Of watch.
         pending: Where to mark.
         look: How to look where no events come from; see poll.
-        tell: Who is told whether changes are seen.
+        on_health: Called with whether changes are seen.
         pace: How often to look there.
     """
     unseen = PolledPlaces()
@@ -214,5 +214,5 @@ async def follow(
                     case RescanNeeded():
                         pending.mark_all()
                     case WatcherHealth():
-                        tell(event)
+                        on_health(event)
                         unseen.be(event.unseen)

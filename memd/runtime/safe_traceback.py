@@ -17,7 +17,7 @@ from typing import Any
 from memd.errors import MemdError
 from memd_client.errors import MemdClientError
 
-Tell = Callable[[str, BaseException], None]
+OnStray = Callable[[str, BaseException], None]
 """Takes a place in a few words, and what failed there."""
 
 _LONGEST_CHAIN = 8  # of exceptions that led to each other
@@ -59,19 +59,19 @@ def is_literal(text: str, codes: Iterator[CodeType]) -> bool:
     )
 
 
-def catch_strays(tell: Tell) -> None:
+def catch_strays(on_stray: OnStray) -> None:
     """Pass uncaught exceptions (of the process, a thread or a finaliser) to a function; Python would print them with their messages."""
 
     def in_main(_: type[BaseException], failure: BaseException, __: TracebackType | None) -> None:
-        tell("main", failure)
+        on_stray("main", failure)
 
     def in_thread(about: threading.ExceptHookArgs) -> None:
         if about.exc_value is not None and not isinstance(about.exc_value, SystemExit):
-            tell("thread", about.exc_value)
+            on_stray("thread", about.exc_value)
 
     def in_object(about: "sys.UnraisableHookArgs") -> None:
         if about.exc_value is not None:
-            tell("object", about.exc_value)
+            on_stray("object", about.exc_value)
 
     sys.excepthook, threading.excepthook, sys.unraisablehook = in_main, in_thread, in_object
 

@@ -345,7 +345,7 @@ class QmdBackend:
         for entry in found:
             path = path_of_entry(entry, asked.collections, self._roots, self._export.made_of)
             known = None if path is None else await self._index.find(path)
-            if known is None and (entry.file is None or not commands.tells_names(self._version)):
+            if known is None and (entry.file is None or not commands.keeps_names(self._version)):
                 alike = alike or await self._likeness(asked)
                 path = alike(entry)
                 known = None if path is None else await self._index.find(path)

@@ -62,7 +62,7 @@ def takes_alternatives(version: Version | None) -> bool:
     return version is not None and version >= _ALTERNATIVES
 
 
-def tells_names(version: Version | None) -> bool:
+def keeps_names(version: Version | None) -> bool:
     """Whether this qmd calls files as the disk does."""
     return version is not None and version >= _NAMES_AS_THEY_ARE
 

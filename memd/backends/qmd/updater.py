@@ -379,12 +379,12 @@ class QmdUpdater:
                 log.info("qmd.collection_added", agent=self._agent, collection=one.name)
         if work.add or work.remove:
             await self._write_record(added)
-        self._tell(warnings)
+        self._log_new(warnings)
         self._update_state(collections=tuple(one for one in wished if one in have), warnings=tuple(warnings))
         if refused is not None and not have:
             raise refused
 
-    def _tell(self, warnings: Sequence[str]) -> None:
+    def _log_new(self, warnings: Sequence[str]) -> None:
         for warning in warnings:
             if warning not in self.state.warnings:
                 log.warning("qmd.collection_unusable", agent=self._agent, reason=warning)

@@ -49,9 +49,9 @@ def yield_to_others() -> None:
     # Where the kernel schedules by session, nice only counts among processes of the same one.
     # A session of our own can be lowered as a whole; one that is shared must not be.
     if os.getsid(0) == os.getpid():
-        _tell_kernel("autogroup", str(NICE))
+        _write_proc("autogroup", str(NICE))
     # Short of memory, the kernel should take the worker: it comes back, and the daemon stays.
-    _tell_kernel("oom_score_adj", "500")
+    _write_proc("oom_score_adj", "500")
 
 
 def read_last() -> None:
@@ -63,7 +63,7 @@ def read_last() -> None:
         ctypes.CDLL(None).setiopolicy_np(_DISK, _WHOLE_PROCESS, _THROTTLED)
 
 
-def _tell_kernel(name: str, value: str) -> None:
+def _write_proc(name: str, value: str) -> None:
     with contextlib.suppress(OSError):  # another kernel, or one without the feature
         Path("/proc/self", name).write_text(value, encoding="ascii")
 

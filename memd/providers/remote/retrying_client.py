@@ -68,10 +68,10 @@ ASKING = RetryPolicy(attempts=2, first_s=0.1, cap_s=0.2, longest_asked_s=0.5, ti
 
 def log_retries() -> None:
     """Have retries logged in memd's own words: what the library logs by itself quotes arguments."""
-    set_on_retry_hooks([_tell])
+    set_on_retry_hooks([_log_retry])
 
 
-def _tell(details: RetryDetails) -> None:
+def _log_retry(details: RetryDetails) -> None:
     log.info(
         "embed.request_retried",
         attempt=details.retry_num,

@@ -175,7 +175,7 @@ def _hide_details(status: wire.AgentStatus) -> wire.AgentStatus:
     )
 
 
-async def tell_manager(notifier: Notifier, agents: Agents, watchdog_s: float | None) -> None:
+async def notify_manager(notifier: Notifier, agents: Agents, watchdog_s: float | None) -> None:
     """Tell the service manager, where there is one, what goes on, and that the loop runs."""
     if not notifier.is_heard:
         return

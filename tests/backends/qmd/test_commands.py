@@ -42,7 +42,7 @@ def test_old_versions_are_asked_as_they_understand_it(
     """What a version cannot do, or does wrong, is not asked of it; of an unknown one as little as of the oldest."""
     assert commands.takes_several(version) is several
     assert commands.takes_alternatives(version) is alternatives
-    assert commands.tells_names(version) is several
+    assert commands.keeps_names(version) is several
 
 
 @pytest.mark.parametrize(
