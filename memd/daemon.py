@@ -98,7 +98,7 @@ async def serve(
     asyncio.get_running_loop().set_exception_handler(process.callback_failed)
     notifier = sd_notify.Notifier(environ)
     given = listening_socket.given(environ, places.socket)
-    # Listening first: a reload that is wished for while the file is read is one of what it says afterwards.
+    # Listening first: a reload that is requested while the file is read is one of what it says afterwards.
     signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())
     logs.set_level(config.daemon.log_level)

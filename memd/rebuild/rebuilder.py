@@ -65,10 +65,10 @@ class Rebuilder:
         self._triggers = triggers
         self._rng = rng
         self._wanted = asyncio.Event()  # set when there may be a reason
-        self._wish: str | None = None  # why it was asked for by want
-        self._wishes = 0  # so often
+        self._requested: str | None = None  # why it was asked for by want
+        self._requests = 0  # so often
         self._hurried = asyncio.Event()
-        self._embed_again = False  # wished, until an attempt has succeeded
+        self._embed_again = False  # requested, until an attempt has succeeded
         # What was known of the texts before: only what was embedded since is known.
         self._is_forgotten = False
         self._space_reason: str | None = None  # why vectors of another model are wanted
@@ -80,8 +80,8 @@ class Rebuilder:
     @property
     def reason(self) -> str | None:
         """Why the index is to be built anew; None: nobody wants that any more, and what was being built is given up."""
-        if self._wish is not None:
-            return self._wish
+        if self._requested is not None:
+            return self._requested
         if self._index.damage.keyword is not None:
             return "the keyword index is broken"
         if self._index.damage.reason is not None:
@@ -107,8 +107,8 @@ class Rebuilder:
         """
         if force:
             self._embed_again, self._is_forgotten = True, False
-        self._wish = reason
-        self._wishes += 1
+        self._requested = reason
+        self._requests += 1
         self._wanted.set()
 
     def want_space(self, reason: str, fingerprint: Fingerprint) -> None:
@@ -180,7 +180,7 @@ class Rebuilder:
 
     async def _try(self) -> bool:
         """Build the index once; False: that was given up."""
-        reason, wishes, target, began = self.reason, self._wishes, self._fingerprint, time.monotonic()
+        reason, requests, target, began = self.reason, self._requests, self._fingerprint, time.monotonic()
         log.info("rebuild.started", agent=self._agent, reason=reason)
         self._attempt = asyncio.create_task(self._rebuild(target))
         try:
@@ -195,8 +195,8 @@ class Rebuilder:
         self.failure = None
         if self._index.damage.mended():
             self._mended_at = time.monotonic()
-        if self._wishes == wishes:
-            self._wish = None
+        if self._requests == requests:
+            self._requested = None
         if self._fingerprint == target:
             self._space_reason = None
         log.info("rebuild.finished", agent=self._agent, took_s=round(time.monotonic() - began, 3))
@@ -258,7 +258,9 @@ class Rebuilder:
                 await rebuild(
                     self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
                 )
-        if self._is_forgotten or target.space is None or cache is None:  # else it was wished again meanwhile
+        if (
+            self._is_forgotten or target.space is None or cache is None
+        ):  # else it was requested again meanwhile
             self._embed_again = self._is_forgotten = False
 
     async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:

@@ -215,27 +215,27 @@ class Signals:
             loop: Of the main thread.
             on_stop: Called as soon as a stop is requested, whether or not a task waits for the next action.
         """
-        self._wishes: asyncio.Queue[SignalAction] = asyncio.Queue()
+        self._actions: asyncio.Queue[SignalAction] = asyncio.Queue()
         self._on_stop = on_stop
-        for number, wish in (
+        for number, action in (
             (signal.SIGTERM, SignalAction.STOP),
             (signal.SIGINT, SignalAction.STOP),
             (signal.SIGHUP, SignalAction.RELOAD),
         ):
-            loop.add_signal_handler(number, self.want, wish)
+            loop.add_signal_handler(number, self.want, action)
 
-    def want(self, wish: SignalAction) -> None:
+    def want(self, action: SignalAction) -> None:
         """Request an action after those that wait."""
-        self._wishes.put_nowait(wish)
-        if wish is SignalAction.STOP and self._on_stop is not None:
+        self._actions.put_nowait(action)
+        if action is SignalAction.STOP and self._on_stop is not None:
             self._on_stop()
 
     async def next(self) -> SignalAction:
         """Wait for the next action; several reloads in a row are one."""
-        wish = await self._wishes.get()
-        while wish is SignalAction.RELOAD and not self._wishes.empty():
-            wish = self._wishes.get_nowait()
-        return wish
+        action = await self._actions.get()
+        while action is SignalAction.RELOAD and not self._actions.empty():
+            action = self._actions.get_nowait()
+        return action
 
 
 _OURS = ("memd", "memd_client")

@@ -151,7 +151,9 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def steps(
-    wished: Sequence[WantedCollection], listed: Sequence[QmdListing], added: Mapping[str, CollectionArguments]
+    desired: Sequence[WantedCollection],
+    listed: Sequence[QmdListing],
+    added: Mapping[str, CollectionArguments],
 ) -> CollectionChanges:
     """What makes the collections that are there those that are wanted.
 
@@ -159,14 +161,14 @@ def steps(
     and does not want is somebody else's.
 
     Args:
-        wished: What is wanted.
+        desired: What is wanted.
         listed: What is there.
         added: What memd has added, by name.
     """
     there = {one.name: one for one in listed}
-    remove = [name for name in there if name in added and name not in {one.name for one in wished}]
+    remove = [name for name in there if name in added and name not in {one.name for one in desired}]
     add: list[WantedCollection] = []
-    for one in wished:
+    for one in desired:
         if one.name not in there:
             add.append(one)
         elif _differs(one, there[one.name], added.get(one.name)):

@@ -348,8 +348,8 @@ class QmdUpdater:
 
     async def _ensure_alone(self) -> None:
         added = await self._read_record()
-        wished = await self._threads.run(self._wanted)
-        work = steps(wished, await self._list(), added)
+        desired = await self._threads.run(self._wanted)
+        work = steps(desired, await self._list(), added)
         warnings = await self._threads.run(self._amiss)
         for name in work.remove:
             with contextlib.suppress(CollectionMissing):
@@ -358,7 +358,7 @@ class QmdUpdater:
         if self._copies and work.remove:
             await self.drop_index("it has notes that were not redacted")
         refused: QmdFailed | None = None
-        have = [one for one in wished if one not in work.add]
+        have = [one for one in desired if one not in work.add]
         for one in work.add:
             # Before: a collection that was added when the daemon was killed is its own at the next start.
             added[one.name] = as_added(one)
@@ -380,7 +380,7 @@ class QmdUpdater:
         if work.add or work.remove:
             await self._write_record(added)
         self._log_new(warnings)
-        self._update_state(collections=tuple(one for one in wished if one in have), warnings=tuple(warnings))
+        self._update_state(collections=tuple(one for one in desired if one in have), warnings=tuple(warnings))
         if refused is not None and not have:
             raise refused
 

@@ -93,7 +93,7 @@ _PROBLEMS = {"edited": "was changed since memd wrote it", "foreign": "was not wr
 
 
 def _refuse_edited_files(call: Call, files: Iterable[InstalledUnits]) -> None:
-    """Raise Failed where a file is not as memd wrote it, unless that is wished for."""
+    """Raise Failed where a file is not as memd wrote it, unless that is asked for."""
     for one in files:
         name = visible(shown(one.path, call.places.home))
         if one.state == "unreadable":

@@ -70,9 +70,9 @@ class UserSwitches:
         return self.of(agent)
 
     def forget(self, agent: str) -> None:
-        """Read again what is wished for an agent: it may be asked for at another provider meanwhile."""
+        """Read again what is asked for an agent: it may be asked for at another provider meanwhile."""
         self._paused.pop(agent, None)
-        if not self.is_unkept(agent):  # else what would be read is not what was wished
+        if not self.is_unkept(agent):  # else what would be read is not what was asked
             self._confirmed.pop(agent, None)
             self._kept.pop(agent, None)
 
