@@ -14,7 +14,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
-from memd.ctl.call import Places
+from memd.ctl.invocation import Places
 from memd.ctl.service import launchd, systemd
 from memd.ctl.service.supervisor import ServiceUnit, launch, template
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from memd.ctl.atomic_write import make_private
-from memd.ctl.call import Places
 from memd.ctl.daemon_log import last_lines, readable
 from memd.ctl.failures import BAD_CONFIG, BUSY, ERROR, Failed, failure_for
+from memd.ctl.invocation import Places
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import uncoloured
 from memd_client import paths

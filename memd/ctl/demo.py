@@ -13,8 +13,8 @@ from types import FrameType
 
 import msgspec
 
-from memd.ctl.call import Places
 from memd.ctl.daemon_process import await_answer, command_for, end, start, stop
+from memd.ctl.invocation import Places
 from memd.ctl.output.terminal import exit_on_signal
 from memd_client import paths
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from memd.ctl import arguments
-from memd.ctl.call import Call, places
 from memd.ctl.failures import BAD_CONFIG, ERROR, INTERRUPTED, Failed, failure_for
+from memd.ctl.invocation import Invocation, places
 from memd.ctl.output.terminal import Outcome, Screen, process_screen
 from memd.errors import MemdError
 from memd.runtime import safe_traceback
@@ -57,7 +57,7 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
             state_dir=options.state_dir,
             socket=options.socket,
         )
-        return screen.finish(find_command(options.command)(Call(options, here, screen, os.environ)))
+        return screen.finish(find_command(options.command)(Invocation(options, here, screen, os.environ)))
     except (MemdError, MemdClientError) as error:
         return screen.fail(failure_for(error))
     except BrokenPipeError:
@@ -92,8 +92,8 @@ def _home() -> Path:
     return home
 
 
-def find_command(name: str) -> Callable[[Call], Outcome]:
+def find_command(name: str) -> Callable[[Invocation], Outcome]:
     """What runs a command. Only that one is imported: a hook may call memd-ctl before every prompt."""
     module = importlib.import_module(f"memd.ctl.commands.{_MODULES.get(name, name)}")
-    run: Callable[[Call], Outcome] = getattr(module, f"run_{name}")
+    run: Callable[[Invocation], Outcome] = getattr(module, f"run_{name}")
     return run

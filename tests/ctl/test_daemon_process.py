@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.ctl.call import Places
 from memd.ctl.daemon_process import (
     Started,
     await_answer,
@@ -25,6 +24,7 @@ from memd.ctl.daemon_process import (
     terminate,
 )
 from memd.ctl.failures import Failed
+from memd.ctl.invocation import Places
 from tests.bounds import shipped
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status

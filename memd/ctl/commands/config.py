@@ -8,11 +8,11 @@ from memd.config.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, r
 from memd.config.settings import Chunking, Config
 from memd.config.toml_lines import lines
 from memd.ctl.atomic_write import write_text
-from memd.ctl.call import Call
 from memd.ctl.config import check, starter
 from memd.ctl.config.check import ValuePlace, exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.config.edit import example
 from memd.ctl.failures import BAD_CONFIG, Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.messages import Reloaded
@@ -20,27 +20,27 @@ from memd_client.messages import Reloaded
 _MOST_CHARS = 32_768  # that chunking.max_chars may be
 
 
-def run_config(call: Call) -> Outcome:
+def run_config(invocation: Invocation) -> Outcome:
     """Run the action of the command line."""
-    match call.options.action:
+    match invocation.options.action:
         case "check":
-            return _check(call)
+            return _check(invocation)
         case "show":
-            return _show(call)
+            return _show(invocation)
         case _:
-            return _init(call)
+            return _init(invocation)
 
 
-def _check(call: Call) -> Outcome:
-    config, home = _load(call), call.places.home
+def _check(invocation: Invocation) -> Outcome:
+    config, home = _load(invocation), invocation.places.home
     remarks = (
         *_remarks(config, home),
-        *remarks_on_sources(config, call.environ, call.places),
-        *_about_providers(config, call),
+        *remarks_on_sources(config, invocation.environ, invocation.places),
+        *_about_providers(config, invocation),
     )
     agents = f"{counted(len(config.agents), 'agent')} ({', '.join(sorted(config.agents))})"
     if config.file is None:
-        usual, _ = location(None, call.environ, home)
+        usual, _ = location(None, invocation.environ, home)
         text = f"There is no {shown(usual, home)}: built-in defaults hold, {agents}."
     else:
         text = f"{shown(config.file, home)} is right: {agents}."
@@ -77,18 +77,18 @@ def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
     )
 
 
-def _about_providers(config: Config, call: Call) -> Iterator[str]:
+def _about_providers(config: Config, invocation: Invocation) -> Iterator[str]:
     """Which keys others may read, who gets to read the notes, and why who was named does not."""
     # numpy comes along: other commands do without it.
     from memd.providers.api_keys import ChoiceInputs, read_small  # noqa: PLC0415 - likewise
     from memd.providers.choose import ProviderChoice, choose  # noqa: PLC0415 - a hook waits for other commands
     from memd.providers.remote.spec import ProviderSpec  # noqa: PLC0415 - likewise
 
-    home = call.places.home
+    home = invocation.places.home
     for file, mode in exposed_key_files(config):
         name = shown(file, home)
         yield f"{name} holds a key, and others may read it (mode {mode:04o}): chmod 600 {name}"
-    inputs = ChoiceInputs(call.environ, home, read_small)
+    inputs = ChoiceInputs(invocation.environ, home, read_small)
     for agent, settings in sorted(config.agents.items()):
         match choose(settings, inputs):
             case ProviderChoice(primary=ProviderSpec() as recipe) as choice if (
@@ -108,29 +108,29 @@ def _about_providers(config: Config, call: Call) -> Iterator[str]:
                 pass
 
 
-def _show(call: Call) -> Outcome:
-    config, home = _load(call), call.places.home
+def _show(invocation: Invocation) -> Outcome:
+    config, home = _load(invocation), invocation.places.home
     known = lines(read(config.file, home)) if config.file is not None else {}
     tables = check.effective(config)
-    places = _places(call, config)
+    places = _places(invocation, config)
     data = {
         "file": None if config.file is None else str(config.file),
         **tables,
         "places": places,
         "origins": check.origins(tables, known),
     }
-    return Outcome(data, check.in_force_text(tables, known, places, call.screen.paint))
+    return Outcome(data, check.in_force_text(tables, known, places, invocation.screen.paint))
 
 
-def _places(call: Call, config: Config) -> dict[str, ValuePlace]:
+def _places(invocation: Invocation, config: Config) -> dict[str, ValuePlace]:
     """Where things are, and what says so."""
-    options, here = call.options, call.places
-    usual, _ = location(None, call.environ, here.home)
+    options, here = invocation.options, invocation.places
+    usual, _ = location(None, invocation.environ, here.home)
     no_file = f"built-in defaults: there is no {shown(usual, here.home)}"
     file = no_file if config.file is None else shown(config.file, here.home)
 
     def place(path: str, flag: str, given: str | None, variables: tuple[str, ...]) -> ValuePlace:
-        said = [flag] if given else [name for name in variables if call.environ.get(name)]
+        said = [flag] if given else [name for name in variables if invocation.environ.get(name)]
         return ValuePlace(path, (said or ["usual place"])[0])
 
     return {
@@ -151,20 +151,20 @@ def _places(call: Call, config: Config) -> dict[str, ValuePlace]:
     }
 
 
-def _init(call: Call) -> Outcome:
-    home = call.places.home
-    file, _ = location(call.places.config, call.environ, home)
+def _init(invocation: Invocation) -> Outcome:
+    home = invocation.places.home
+    file, _ = location(invocation.places.config, invocation.environ, home)
     replaced = os.path.lexists(file)
     if replaced and not file.exists():
         raise Failed("exists", f"{shown(file, home)} {leads_nowhere(file)}")
-    if replaced and not call.options.force:
+    if replaced and not invocation.options.force:
         raise Failed(
             "exists",
             f"{shown(file, home)} is there already; it was left alone.",
             "--force replaces it. `memd-ctl config check` says whether it is right.",
         )
-    there = starter.find_installed_agents(call.environ)
-    choice = starter.choose_sources(call, there)
+    there = starter.find_installed_agents(invocation.environ)
+    choice = starter.choose_sources(invocation, there)
     write_text(file, starter.starter_config(example(), choice, there))
     workspace = Path(DEFAULT_WORKSPACE.replace("~", str(home), 1))
     is_there = workspace.is_dir()
@@ -198,36 +198,40 @@ def _init(call: Call) -> Outcome:
     return Outcome(data, "\n".join(lines))
 
 
-def _load(call: Call) -> Config:
-    return load(_named(call), call.environ, call.places.home)
+def _load(invocation: Invocation) -> Config:
+    return load(_named(invocation), invocation.environ, invocation.places.home)
 
 
-def _named(call: Call) -> Path | None:
+def _named(invocation: Invocation) -> Path | None:
     """The file to look at, where one was named."""
-    return call.places.config if call.options.file is None else Path(call.options.file)
+    return invocation.places.config if invocation.options.file is None else Path(invocation.options.file)
 
 
 _RELOADS_S = 30.0
 
 
-def run_reload(call: Call) -> Outcome:
+def run_reload(invocation: Invocation) -> Outcome:
     """Have the daemon read the file, and wait until it is in force."""
-    reply = reloaded(call)
-    file = "the built-in defaults" if reply.config is None else visible(shown(reply.config, call.places.home))
+    reply = reloaded(invocation)
+    file = (
+        "the built-in defaults"
+        if reply.config is None
+        else visible(shown(reply.config, invocation.places.home))
+    )
     text = f"memd follows {file}; " + (
         f"new in force: {visible(', '.join(reply.changed))}." if reply.changed else "nothing had changed."
     )
     return Outcome({"config": reply.config, "changed": reply.changed}, text)
 
 
-def reloaded(call: Call) -> Reloaded:
+def reloaded(invocation: Invocation) -> Reloaded:
     """What came into force.
 
     Raises:
         Failed: the configuration cannot be used.
         MemdClientError: the daemon cannot be asked.
     """
-    with call.client(_RELOADS_S) as memd:
+    with invocation.client(_RELOADS_S) as memd:
         reply = memd.reload()
     if reply.error is not None:
         raise Failed(

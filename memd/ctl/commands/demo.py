@@ -6,8 +6,8 @@ from datetime import date
 import msgspec
 
 from memd.ctl import demo
-from memd.ctl.call import Call
 from memd.ctl.commands import indexing
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, duration, one_line
 from memd.ctl.output.reply_text import hit_headline, hits_text
 from memd.ctl.output.terminal import Outcome, Paint
@@ -147,26 +147,28 @@ _CALL_S = 30.0
 _EDIT_S = 20.0  # until an edit must be found
 
 
-def run_demo(call: Call) -> Outcome:
+def run_demo(invocation: Invocation) -> Outcome:
     """Make a workspace, index it, ask, edit, and leave nothing behind."""
-    keep = call.options.keep
+    keep = invocation.options.keep
     today = date.today()  # noqa: DTZ011  notes are named by the local day
-    with demo.demo_directory(call.places.home, keep=keep) as made:
+    with demo.demo_directory(invocation.places.home, keep=keep) as made:
         number = demo.write_notes(made.workspace, today)
-        call.screen.say(f"{counted(number, 'note')} in English and Chinese, with a daemon of their own.")
+        invocation.screen.say(
+            f"{counted(number, 'note')} in English and Chinese, with a daemon of their own."
+        )
         began = time.monotonic()
-        with demo.temporary_daemon(made.places, call.environ):
-            found = _show(call, made, today, began)
+        with demo.temporary_daemon(made.places, invocation.environ):
+            found = _show(invocation, made, today, began)
     if keep:
-        call.screen.say(f"Kept: {made.workspace}")
-    call.screen.say("\nThe daemon of the demo is gone. For your own notes: memd-ctl up DIR")
+        invocation.screen.say(f"Kept: {made.workspace}")
+    invocation.screen.say("\nThe daemon of the demo is gone. For your own notes: memd-ctl up DIR")
     return Outcome(found)
 
 
-def _show(call: Call, made: demo.DemoDirectory, today: date, began: float) -> Findings:
-    screen = call.screen
+def _show(invocation: Invocation, made: demo.DemoDirectory, today: date, began: float) -> Findings:
+    screen = invocation.screen
     with Client(made.places.socket, timeout=_CALL_S) as memd:
-        indexed = _index(call, made, memd, began)
+        indexed = _index(invocation, made, memd, began)
         screen.say(index_text(indexed, screen.paint))
         asked = []
         for number, question in enumerate(demo.QUESTIONS, 1):
@@ -176,17 +178,17 @@ def _show(call: Call, made: demo.DemoDirectory, today: date, began: float) -> Fi
         screen.say(f"\n{edit_text(edit, screen.paint)}")
         group = _ask_as_group(memd)
         screen.say(f"\n{group_text(group, screen.paint)}")
-    kept = str(made.workspace) if call.options.keep else None
+    kept = str(made.workspace) if invocation.options.keep else None
     return Findings(indexed=indexed, questions=asked, edit=edit, group=group, workspace=kept)
 
 
-def _index(call: Call, made: demo.DemoDirectory, memd: Client, began: float) -> IndexingTime:
+def _index(invocation: Invocation, made: demo.DemoDirectory, memd: Client, began: float) -> IndexingTime:
     def connect(timeout_s: float | None) -> Client:
         return Client(made.places.socket, timeout_s)
 
-    indexing.sync_text(connect, call.screen, agent=None, timeout_s=_CALL_S)
+    indexing.sync_text(connect, invocation.screen, agent=None, timeout_s=_CALL_S)
     text_s = time.monotonic() - began
-    indexing.sync_vectors(connect, call.screen, agent=None, timeout_s=call.options.timeout)
+    indexing.sync_vectors(connect, invocation.screen, agent=None, timeout_s=invocation.options.timeout)
     vectors_s = time.monotonic() - began
     return indexing_time(memd.status().agents["main"], text_s, vectors_s)
 

@@ -11,10 +11,10 @@ import msgspec
 
 from memd import VERSION
 from memd.config.settings import AgentSettings, Config
-from memd.ctl.call import Call
 from memd.ctl.doctor import agents, daemon, finding, installation, service, socket, state, system
 from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
 from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
@@ -45,28 +45,30 @@ class _Seen(msgspec.Struct, frozen=True):
         return None if self.answer is None else self.answer.report
 
 
-def run_doctor(call: Call) -> Outcome:
+def run_doctor(invocation: Invocation) -> Outcome:
     """Check everything side by side, and report all of it."""
     began = time.monotonic()
-    context = _context(call)
-    timeout_s = call.options.timeout or _TIMEOUT_S
-    findings = _check(_look(context, timeout_s, call.options.timeout or _MODEL_S), context)
-    if call.options.agent is not None:
-        findings = _of_agent(findings, call.options.agent)
+    context = _context(invocation)
+    timeout_s = invocation.options.timeout or _TIMEOUT_S
+    findings = _check(_look(context, timeout_s, invocation.options.timeout or _MODEL_S), context)
+    if invocation.options.agent is not None:
+        findings = _of_agent(findings, invocation.options.agent)
     took_s = time.monotonic() - began
     exit_code = 0 if all(one.ok for one in findings) else ERROR
-    return Outcome(findings, finding.report_text(findings, took_s, call.screen.paint), exit_code=exit_code)
+    return Outcome(
+        findings, finding.report_text(findings, took_s, invocation.screen.paint), exit_code=exit_code
+    )
 
 
-def _context(call: Call) -> DoctorContext:
+def _context(invocation: Invocation) -> DoctorContext:
     given = (
-        ("--config", call.options.config),
-        ("--state-dir", call.options.state_dir),
-        ("--socket", call.options.socket),
+        ("--config", invocation.options.config),
+        ("--state-dir", invocation.options.state_dir),
+        ("--socket", invocation.options.socket),
     )
     return DoctorContext(
-        places=call.places,
-        environ=call.environ,
+        places=invocation.places,
+        environ=invocation.environ,
         platform=sys.platform,
         uid=os.getuid(),
         flags=tuple(word for name, value in given if value for word in (name, value)),

@@ -3,9 +3,9 @@
 import time
 from pathlib import Path
 
-from memd.ctl.call import Call
 from memd.ctl.daemon_process import find_holder, is_gone, is_held, terminate
 from memd.ctl.failures import BUSY, ERROR, Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import duration, shown
 from memd.ctl.output.terminal import Outcome
 from memd.ctl.service import installation
@@ -17,19 +17,19 @@ _ASK_S = 2.0
 _STEP_S = 0.02
 
 
-def run_down(call: Call) -> Outcome:
+def run_down(invocation: Invocation) -> Outcome:
     """Ask it to end, and wait until it has."""
-    service = installation.find_own_installation(call.environ, call.places)
-    managed = installation.managed_state(service, call.environ)
+    service = installation.find_own_installation(invocation.environ, invocation.places)
+    managed = installation.managed_state(service, invocation.environ)
     # First, and without connecting: that would have systemd start what is to be stopped.
-    if service is not None and managed is not None and _is_managed(call, managed):
-        return _stop_service(call, service, managed)
+    if service is not None and managed is not None and _is_managed(invocation, managed):
+        return _stop_service(invocation, service, managed)
     began = time.monotonic()
-    stopped = _request_stop(call)
+    stopped = _request_stop(invocation)
     if stopped is None:
         return Outcome({"was_running": False, "pid": None}, "memd is not running.")
     pid, lock, seen = stopped
-    timeout_s = call.options.timeout or _TIMEOUT_S
+    timeout_s = invocation.options.timeout or _TIMEOUT_S
     # One that hangs has cost that much already, before it was signalled.
     deadline = time.monotonic() + timeout_s
     while is_held(lock) or (seen is not None and not is_gone(seen)):
@@ -51,7 +51,7 @@ def run_down(call: Call) -> Outcome:
     return Outcome(data, f"Stopped memd (pid {pid}) in {duration(took_s)}.", notes)
 
 
-def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
+def _request_stop(invocation: Invocation) -> tuple[int, Path, int | None] | None:
     """Ask the daemon at the socket to end, else signal the one that holds the state directory.
 
     Returns:
@@ -62,10 +62,10 @@ def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
         Failed: it can neither be asked nor be signalled from here.
         MemdClientError: something is at the socket, and it is not known what to stop.
     """
-    lock = call.places.socket_lock
+    lock = invocation.places.socket_lock
     seen = find_holder(lock)
     try:
-        with call.client(_ASK_S) as memd:
+        with invocation.client(_ASK_S) as memd:
             stopping_pid = memd.stop().pid
             return seen or stopping_pid, lock, seen
     except DaemonNotRunning:
@@ -73,15 +73,15 @@ def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
     except MemdClientError as error:
         failure = error  # it hangs, or speaks another protocol: it can be stopped all the same
     try:
-        pid = terminate(call.places.lock)
+        pid = terminate(invocation.places.lock)
     except PermissionError:
         raise Failed("failed", "memd belongs to another user.", exit_code=ERROR) from None
     if pid is not None:
-        return pid, call.places.lock, pid
-    if is_held(call.places.lock):
+        return pid, invocation.places.lock, pid
+    if is_held(invocation.places.lock):
         raise Failed(
             "failed",
-            f"A memd daemon keeps {shown(call.places.state, call.places.home)}, but it cannot be seen from here: it runs in "
+            f"A memd daemon keeps {shown(invocation.places.state, invocation.places.home)}, but it cannot be seen from here: it runs in "
             "another container or pid namespace.",
             "Stop it there, or name its socket with --socket.",
             exit_code=ERROR,
@@ -91,17 +91,19 @@ def _request_stop(call: Call) -> tuple[int, Path, int | None] | None:
     return None
 
 
-def _is_managed(call: Call, managed: ManagedService) -> bool:
+def _is_managed(invocation: Invocation, managed: ManagedService) -> bool:
     """Whether the service manager runs the daemon of these places, or would as soon as a client connects."""
-    holder = find_holder(call.places.lock)
+    holder = find_holder(invocation.places.lock)
     return (managed.pid is not None or managed.waits) and holder in {None, managed.pid}
 
 
-def _stop_service(call: Call, service: installation.ServiceInstallation, managed: ManagedService) -> Outcome:
+def _stop_service(
+    invocation: Invocation, service: installation.ServiceInstallation, managed: ManagedService
+) -> Outcome:
     """Have the service manager stop the daemon, which it would start again otherwise."""
     began = time.monotonic()
     installation.execute_plan(
-        installation.ServicePlan(after=service.supervisor.stop(managed)), service, call.environ
+        installation.ServicePlan(after=service.supervisor.stop(managed)), service, invocation.environ
     )
     took_s = time.monotonic() - began
     name, pid = service.supervisor.name, managed.pid

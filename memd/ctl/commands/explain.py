@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from memd.ctl.call import Call
 from memd.ctl.commands.search import question_of
+from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import counted, fitted, visible, width, wrapped
 from memd.ctl.output.terminal import Outcome, Paint
@@ -21,11 +21,13 @@ _Fact = str | Sequence[str]
 _CUTS = ("max_results", "duplicate", "overlap", "min_score")
 
 
-def run_explain(call: Call) -> Outcome:
+def run_explain(invocation: Invocation) -> Outcome:
     """Ask, and print how the question was read and what became of every candidate."""
-    with call.client() as memd:
-        explanation = memd.explain(**question_of(call.options))
-    shown = text(explanation, call.screen.paint, columns=call.screen.columns, whole=call.options.all)
+    with invocation.client() as memd:
+        explanation = memd.explain(**question_of(invocation.options))
+    shown = text(
+        explanation, invocation.screen.paint, columns=invocation.screen.columns, whole=invocation.options.all
+    )
     return Outcome(explanation, shown, reply_text.answer_notes(explanation.found))
 
 

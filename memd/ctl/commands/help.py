@@ -6,8 +6,8 @@ from importlib import resources
 import msgspec
 
 from memd.ctl.arguments import COMMANDS
-from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome, Screen
 
 _WIDEST = 110  # columns: longer lines are hard to read
@@ -22,17 +22,17 @@ class HelpPage(msgspec.Struct, frozen=True):
     text: str  # links to other pages are replaced by the command that shows them
 
 
-def run_help(call: Call) -> Outcome:
+def run_help(invocation: Invocation) -> Outcome:
     """List the pages, or show the one that is named."""
     pages = read_pages()
-    wanted = call.options.topic
+    wanted = invocation.options.topic
     if wanted is None:
         topics = [{"topic": page.topic, "title": page.title} for page in pages.values()]
-        return Outcome({"topics": topics}, _listing(pages, call.screen))
+        return Outcome({"topics": topics}, _listing(pages, invocation.screen))
     page = pages.get(_name(wanted))
     if page is None:
         raise _unknown(wanted, pages)
-    return Outcome(page, _rendered(page.text, call.screen))
+    return Outcome(page, _rendered(page.text, invocation.screen))
 
 
 def read_pages() -> dict[str, HelpPage]:

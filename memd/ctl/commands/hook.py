@@ -12,8 +12,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from memd.ctl.call import Call
 from memd.ctl.integrations import hook_context
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.errors import TimedOut
@@ -36,83 +36,83 @@ class _Identity(TypedDict):
     session_key: str | None
 
 
-def run_hook(call: Call) -> Outcome:
+def run_hook(invocation: Invocation) -> Outcome:
     """Answer an event of an agent's program; install and uninstall work like any other command."""
-    if call.options.event in {"install", "uninstall"}:
+    if invocation.options.event in {"install", "uninstall"}:
         from memd.ctl.integrations import clients  # noqa: PLC0415  a hook does not need it
 
-        return clients.change_hooks(call)
+        return clients.change_hooks(invocation)
     answer = None
     with suppress(Exception):  # a hook must not fail the agent: see above
-        answer = _answer(call, time.monotonic() + _TIMEOUT_S)
-        if answer is not None and not call.options.json:
+        answer = _answer(invocation, time.monotonic() + _TIMEOUT_S)
+        if answer is not None and not invocation.options.json:
             _write_reply(answer)
     return Outcome(answer)
 
 
-def _answer(call: Call, until: float) -> dict[str, Any] | None:
+def _answer(invocation: Invocation, until: float) -> dict[str, Any] | None:
     """The reply in the form that the program expects; None for no reply."""
     hook_input = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
-    match call.options.event:
+    match invocation.options.event:
         case "session-start":
             return _reply(
                 "SessionStart",
                 hook_input,
-                hook_context.format_notes(list(_daily_notes(call, hook_input, until))),
+                hook_context.format_notes(list(_daily_notes(invocation, hook_input, until))),
             )
         case "user-prompt" if (asked := hook_context.query_of(hook_input.prompt)) is not None:
             return _reply(
-                "UserPromptSubmit", hook_input, hook_context.format_hits(_search(call, asked, until))
+                "UserPromptSubmit", hook_input, hook_context.format_hits(_search(invocation, asked, until))
             )
         case "pre-compact" | "session-end":
-            with _client(call, until) as memd:
-                memd.sync(wait=False, vectors=False, **_identity(call))
+            with _client(invocation, until) as memd:
+                memd.sync(wait=False, vectors=False, **_identity(invocation))
             return None
         case _:
             return None
 
 
 def _daily_notes(
-    call: Call, hook_input: hook_context.HookInput, until: float
+    invocation: Invocation, hook_input: hook_context.HookInput, until: float
 ) -> Iterator[hook_context.DailyNote]:
     """Today's and yesterday's notes, once what was written to them is indexed."""
-    key = _identity(call)["session_key"]
+    key = _identity(invocation)["session_key"]
     # A session on the owner's own machine; the name keeps one session from standing for another.
     session = key if key is not None else f"explicit:{_session_name(hook_input.session) or 'session'}"
-    with suppress(TimedOut), _client(call, min(until, time.monotonic() + _WARM_S)) as memd:
-        memd.warm(session, agent=_identity(call)["agent"])
+    with suppress(TimedOut), _client(invocation, min(until, time.monotonic() + _WARM_S)) as memd:
+        memd.warm(session, agent=_identity(invocation)["agent"])
     with suppress(TimedOut):
         for day in (0, _YESTERDAY):
-            yield _note(call, f"memory/{_date(time.localtime(), day)}.md", until)
+            yield _note(invocation, f"memory/{_date(time.localtime(), day)}.md", until)
 
 
-def _note(call: Call, path: str, until: float) -> hook_context.DailyNote:
+def _note(invocation: Invocation, path: str, until: float) -> hook_context.DailyNote:
     """The note, or of a long one its last lines."""
-    with _client(call, until) as memd:
-        beginning = memd.get(path, **_identity(call))
+    with _client(invocation, until) as memd:
+        beginning = memd.get(path, **_identity(invocation))
         if beginning.next_line is None:
             return hook_context.DailyNote(path, beginning.text)
         last_line = beginning.total_lines or 1
         from_end = last_line - _END_LINES + 1
         if from_end <= beginning.next_line:
-            whole = _read_on(call, memd, path, beginning.next_line)
+            whole = _read_on(invocation, memd, path, beginning.next_line)
             if whole.is_to_end:
                 return hook_context.DailyNote(path, f"{beginning.text}{_end(beginning)}{whole.text}")
         # Of lines that are so long that there are too many pieces, the last alone.
         for line in (from_end, last_line):
-            end = _read_on(call, memd, path, max(line, 1))
+            end = _read_on(invocation, memd, path, max(line, 1))
             if end.is_to_end:
                 break
         return msgspec.structs.replace(end, is_from_start=False)
 
 
-def _read_on(call: Call, memd: Client, path: str, line: int) -> hook_context.DailyNote:
+def _read_on(invocation: Invocation, memd: Client, path: str, line: int) -> hook_context.DailyNote:
     """What stands from a line on, in so many pieces at most."""
     pieces: list[str] = []
     following: int | None = line
     for _ in range(_PIECES):
         if following is not None:
-            note = memd.get(path, start_line=following, **_identity(call))
+            note = memd.get(path, start_line=following, **_identity(invocation))
             pieces += [note.text, _end(note)]
             following = note.next_line
     return hook_context.DailyNote(path, "".join(pieces).removesuffix("\n"), is_to_end=following is None)
@@ -123,33 +123,33 @@ def _end(note: Note) -> str:
     return "" if note.next_line is not None and note.next_line > PLACES_FROM else "\n"
 
 
-def _search(call: Call, asked: str, until: float) -> list[Hit]:
-    source: Source | None = None if call.options.sessions else "memory"
-    with _client(call, until) as memd:
+def _search(invocation: Invocation, asked: str, until: float) -> list[Hit]:
+    source: Source | None = None if invocation.options.sessions else "memory"
+    with _client(invocation, until) as memd:
         return memd.search(
             asked,
             max_results=_HITS,
-            min_score=_CLOSE if call.options.min_score is None else call.options.min_score,
+            min_score=_CLOSE if invocation.options.min_score is None else invocation.options.min_score,
             source=source,
-            **_identity(call),
+            **_identity(invocation),
         ).results
 
 
-def _identity(call: Call) -> _Identity:
+def _identity(invocation: Invocation) -> _Identity:
     """Whose memory, and for whom: a flag, else the environment, else the owner's.
 
     A key that is there and empty names a conversation that nobody knows, as a variable that was never filled does.
     """
     return _Identity(
-        agent=call.options.agent or call.environ.get("MEMD_AGENT") or None,
-        session_key=call.environ.get("MEMD_SESSION_KEY")
-        if call.options.session_key is None
-        else call.options.session_key,
+        agent=invocation.options.agent or invocation.environ.get("MEMD_AGENT") or None,
+        session_key=invocation.environ.get("MEMD_SESSION_KEY")
+        if invocation.options.session_key is None
+        else invocation.options.session_key,
     )
 
 
-def _client(call: Call, until: float) -> Client:
-    return Client(call.places.socket, max(until - time.monotonic(), 0.01))
+def _client(invocation: Invocation, until: float) -> Client:
+    return Client(invocation.places.socket, max(until - time.monotonic(), 0.01))
 
 
 def _reply(event: str, hook_input: hook_context.HookInput, block: str | None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from memd.ctl.call import Call
+from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import counted, duration, estimate, one_line, visible
 from memd.ctl.output.reply_text import total_vectors
@@ -132,16 +132,16 @@ def _vector_stage(report: StatusReport) -> Stage:
     return Stage("Computing vectors", vectors.done, everything, f"{vectors.done:,} of {everything:,}{rest}")
 
 
-def run_sync(call: Call) -> Outcome:
+def run_sync(invocation: Invocation) -> Outcome:
     """Bring the index up to date, and wait for text and vectors unless told otherwise."""
-    options = call.options
+    options = invocation.options
     if options.no_wait:
-        with call.client() as memd:
+        with invocation.client() as memd:
             report = memd.sync(agent=options.agent, force=options.force, wait=False)
         return Outcome(report, f"Asked for. Until then: {_searchable(report)}.")
     report = sync_all(
-        call.client,
-        call.screen,
+        invocation.client,
+        invocation.screen,
         agent=options.agent,
         force=options.force,
         vectors=not options.no_vectors,
@@ -170,11 +170,11 @@ def _vectors(report: SyncReport) -> str:
 _READS_S = 600.0
 
 
-def run_reindex(call: Call) -> Outcome:
+def run_reindex(invocation: Invocation) -> Outcome:
     """Begin a rebuild, or print what it would cost."""
-    options = call.options
+    options = invocation.options
     # A dry run reads and cuts every file before it answers.
-    with call.client(_READS_S) if options.dry_run else call.client() as memd:
+    with invocation.client(_READS_S) if options.dry_run else invocation.client() as memd:
         report = memd.reindex(agent=options.agent, force=options.force, dry_run=options.dry_run)
     return Outcome(report, reindex_text(report, force=options.force))
 
@@ -217,10 +217,10 @@ _ACTIONS: dict[str, EmbedAction] = {
 }
 
 
-def run_embed(call: Call) -> Outcome:
+def run_embed(invocation: Invocation) -> Outcome:
     """Send the action to the daemon, and print the state of embedding."""
-    with call.client() as memd:
-        report = memd.embed(_ACTIONS[call.options.action], call.options.agent)
+    with invocation.client() as memd:
+        report = memd.embed(_ACTIONS[invocation.options.action], invocation.options.agent)
     return Outcome(report, embed_text(report))
 
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from memd.ctl.call import Call
 from memd.ctl.daemon_log import follow, last_of, lines_of, readable
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
 from memd.runtime.log_file import all_of
 
@@ -15,10 +15,10 @@ _BLOCK = 1 << 16
 _BEFORE_FOLLOWING = 10  # lines, as tail has it
 
 
-def run_logs(call: Call) -> Outcome:
+def run_logs(invocation: Invocation) -> Outcome:
     """Print the log, with the full files before it that are kept, or its end."""
-    options, file = call.options, call.places.log
-    count = wanted_lines(call)
+    options, file = invocation.options, invocation.places.log
+    count = wanted_lines(invocation)
     files = list(all_of(file))
     if not files:
         raise Failed(
@@ -28,20 +28,20 @@ def run_logs(call: Call) -> Outcome:
             exit_code=NOT_FOUND,
         )
     parts = [(path, 0) for path in files] if count is None else last_of(files, count)
-    if call.screen.json:
+    if invocation.screen.json:
         return Outcome({"file": str(file), "lines": lines_of(b"".join(_blocks(parts)))})
-    _print(call, _followed(file, parts) if options.follow else _blocks(parts))
+    _print(invocation, _followed(file, parts) if options.follow else _blocks(parts))
     return Outcome(None)
 
 
-def wanted_lines(call: Call) -> int | None:
+def wanted_lines(invocation: Invocation) -> int | None:
     """How many lines of what is there already are to be printed; None: all.
 
     Raises:
         UsageError: --json and --follow were given together.
     """
-    options = call.options
-    if options.follow and call.screen.json:
+    options = invocation.options
+    if options.follow and invocation.screen.json:
         raise UsageError("--json is one document, and --follow has no end: leave one of them out")
     return options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
 
@@ -63,13 +63,13 @@ def _followed(file: Path, parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:
     yield from follow(file, stream)
 
 
-def _print(call: Call, blocks: Iterable[bytes]) -> None:
-    if not call.screen.is_terminal:
+def _print(invocation: Invocation, blocks: Iterable[bytes]) -> None:
+    if not invocation.screen.is_terminal:
         for block in blocks:
-            call.screen.copy(block)
+            invocation.screen.copy(block)
         return
     for line in _lines(blocks):
-        call.screen.say(readable(line, call.screen.paint))
+        invocation.screen.say(readable(line, invocation.screen.paint))
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:

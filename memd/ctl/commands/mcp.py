@@ -7,11 +7,11 @@ from collections.abc import Callable
 import msgspec
 
 from memd.ctl.atomic_write import change_file
-from memd.ctl.call import Call
 from memd.ctl.daemon_process import remark_if_not_running
 from memd.ctl.integrations import json_edit, toml_edit
 from memd.ctl.integrations.clients import McpClient, client_of, entry, entry_snippet, own_command, own_flags
 from memd.ctl.integrations.json_edit import NotEditable
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
 
@@ -25,22 +25,22 @@ class McpResult(msgspec.Struct, frozen=True):
     command: list[str]
 
 
-def run_mcp(call: Call) -> Outcome:
+def run_mcp(invocation: Invocation) -> Outcome:
     """Add the server to the client's configuration, take it out, or print what would be added."""
-    options = call.options
-    client = client_of(options.client, call.environ, call.places.home)
-    name = visible(shown(client.file, call.places.home))
+    options = invocation.options
+    client = client_of(options.client, invocation.environ, invocation.places.home)
+    name = visible(shown(client.file, invocation.places.home))
     if options.action == "uninstall":
         changed = change_file(
             client.file, _without(client), name=name, by_hand=f"Take out {'.'.join(client.way)} yourself."
         )
         text = f"{client.title} starts memd no more; {name} has no entry for it."
         return Outcome(McpResult(options.client, str(client.file), changed, []), text)
-    command = [*own_command("memd-mcp", "memd_client.mcp"), *own_flags(call)]
+    command = [*own_command("memd-mcp", "memd_client.mcp"), *own_flags(invocation)]
     lines = entry_snippet(client, entry(client, command))
     if options.print:
         result = McpResult(options.client, str(client.file), changed=False, command=command)
-        return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(call)))
+        return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(invocation)))
     by_hand = f"Add this to it yourself:\n{lines}"
     changed = change_file(client.file, _with(client, command), name=name, by_hand=by_hand)
     text = (
@@ -48,7 +48,7 @@ def run_mcp(call: Call) -> Outcome:
         if changed
         else f"{client.title} starts memd already; {name} was right."
     )
-    return Outcome(McpResult(options.client, str(client.file), changed, command), text, _remarks(call))
+    return Outcome(McpResult(options.client, str(client.file), changed, command), text, _remarks(invocation))
 
 
 def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
@@ -78,11 +78,11 @@ def _without(client: McpClient) -> Callable[[str], str]:
     return edit
 
 
-def _remarks(call: Call) -> tuple[str, ...]:
+def _remarks(invocation: Invocation) -> tuple[str, ...]:
     """What is still missing before it works."""
     remarks = []
     if importlib.util.find_spec("mcp") is None:
         remarks.append(f"memd-mcp needs the MCP SDK: {sys.executable} -m pip install 'memd-client[mcp]'")
-    if (remark := remark_if_not_running(call.places, "start it with `memd-ctl up`.")) is not None:
+    if (remark := remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")) is not None:
         remarks.append(remark)
     return tuple(remarks)

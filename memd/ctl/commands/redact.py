@@ -11,8 +11,8 @@ import msgspec
 
 from memd.config.load import load
 from memd.config.settings import Config, Redact
-from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, SECRETS_FOUND, USAGE, Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
 
@@ -52,33 +52,33 @@ class ScannedFile(msgspec.Struct, frozen=True):
     found: list[FoundSecret]
 
 
-def run_redact(call: Call) -> Outcome:
+def run_redact(invocation: Invocation) -> Outcome:
     """Redact a file as its agent would have it redacted, and print the lines that change."""
     # Two hundred patterns are compiled for it: other commands do without.
     from memd.redact.redactor import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
 
-    if (call.options.file is None) == (call.options.scan is None):
+    if (invocation.options.file is None) == (invocation.options.scan is None):
         raise Failed(
             "usage",
             "Either one FILE is needed, or --scan with paths.",
             "See memd-ctl redact --help.",
             exit_code=USAGE,
         )
-    settings = _settings(call)
+    settings = _settings(invocation)
     redactor = Redactor(settings)
-    if call.options.scan is not None:
-        return _scan(call, redactor)
-    data, shown_name = _read(call)
+    if invocation.options.scan is not None:
+        return _scan(invocation, redactor)
+    data, shown_name = _read(invocation)
     said = _said(data, redactor)
     if said is None:
         text = _text(data, shown_name)
         redacted = redactor.redact(text)
         lines, counts = list(_lines(text, redacted.text)), dict(redacted.counts)
-        found = list(_found(text, redactor)) if call.options.explain else []
+        found = list(_found(text, redactor)) if invocation.options.explain else []
     else:
         lines, counts = list(said.lines), dict(said.counts)
-        found = said.found if call.options.explain else []
-    name = "-" if call.options.file == "-" else str(Path(call.options.file).absolute())
+        found = said.found if invocation.options.explain else []
+    name = "-" if invocation.options.file == "-" else str(Path(invocation.options.file).absolute())
     result = {
         "file": name,
         "transcript": None if said is None else said.format,
@@ -87,7 +87,7 @@ def run_redact(call: Call) -> Outcome:
         "total": sum(counts.values()),
         "counts": counts,
         "lines": lines,
-    } | ({"found": found} if call.options.explain else {})
+    } | ({"found": found} if invocation.options.explain else {})
     notes: tuple[str, ...] = (
         ()
         if said is None
@@ -95,7 +95,7 @@ def run_redact(call: Call) -> Outcome:
     )
     if settings.mode == "off" or (settings.mode == "sessions" and said is None):
         notes += (_MODES[settings.mode],)
-    text = _outcome_text(lines, counts, call)
+    text = _outcome_text(lines, counts, invocation)
     if found:
         text += "\n\n" + "\n".join(f"{one.line}: {one.kind}: rule {one.rule}, {one.why}" for one in found)
     return Outcome(result, text, notes)
@@ -117,12 +117,12 @@ def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Itera
         yield FoundSecret(number if line is None else line, find.kind, *explained(find))
 
 
-def _scan(call: Call, redactor: "Redactor") -> Outcome:
+def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
     """Where secrets stand in files of any kind."""
     files: list[ScannedFile] = []
     counts: Counter[str] = Counter()
     read, left_out = 0, 0
-    for path in _files(call):
+    for path in _files(invocation):
         name = str(path)
         try:
             found = list(_found(_text(path.read_bytes(), name), redactor))
@@ -133,10 +133,10 @@ def _scan(call: Call, redactor: "Redactor") -> Outcome:
         counts.update(one.kind for one in found)
         if found:
             files.append(ScannedFile(name, found))
-    paint = call.screen.paint
+    paint = invocation.screen.paint
     lines = [
         f"{paint(visible(file.file), 'cyan')}:{one.line}: {one.kind}"
-        + (f": rule {one.rule}, {one.why}" if call.options.explain else "")
+        + (f": rule {one.rule}, {one.why}" if invocation.options.explain else "")
         for file in files
         for one in file.found
     ]
@@ -150,13 +150,15 @@ def _scan(call: Call, redactor: "Redactor") -> Outcome:
     return Outcome(data, "\n".join(lines), notes, exit_code=SECRETS_FOUND if files else 0)
 
 
-def _files(call: Call) -> Iterator[Path]:
+def _files(invocation: Invocation) -> Iterator[Path]:
     """The files that are named, and those below directories that are; not what git keeps for itself."""
-    for given in call.options.scan:
+    for given in invocation.options.scan:
         path = Path(given)
         if not path.exists():
             raise Failed(
-                "not_found", f"{shown(visible(given), call.places.home)} does not exist.", exit_code=NOT_FOUND
+                "not_found",
+                f"{shown(visible(given), invocation.places.home)} does not exist.",
+                exit_code=NOT_FOUND,
             )
         if not path.is_dir():
             yield path
@@ -166,9 +168,9 @@ def _files(call: Call) -> Iterator[Path]:
             yield from (inner for name in sorted(names) if (inner := Path(top, name)).is_file())
 
 
-def _settings(call: Call) -> Redact:
-    config = load(call.places.config, call.environ, call.places.home)
-    return config.agents[_agent(config, call.options.agent)].redact
+def _settings(invocation: Invocation) -> Redact:
+    config = load(invocation.places.config, invocation.environ, invocation.places.home)
+    return config.agents[_agent(config, invocation.options.agent)].redact
 
 
 def _agent(config: Config, named: str | None) -> str:
@@ -187,16 +189,16 @@ def _agent(config: Config, named: str | None) -> str:
     return agent
 
 
-def _read(call: Call) -> tuple[bytes, str]:
+def _read(invocation: Invocation) -> tuple[bytes, str]:
     """What is in the file, unpacked, and how it is called in messages."""
     from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
     from memd.sources.safe_open import FileUnreadable  # noqa: PLC0415 - as above
     from memd.sources.transcripts.open_transcript import PACKED_SUFFIX, unpacked  # noqa: PLC0415 - likewise
 
-    given = call.options.file
+    given = invocation.options.file
     if given == "-":
         return sys.stdin.buffer.read(), "What came on stdin"
-    path, name = Path(given), shown(visible(given), call.places.home)
+    path, name = Path(given), shown(visible(given), invocation.places.home)
     if path.is_dir():
         raise Failed("not_a_file", f"{name} is a directory.", "Name one file: a note or a transcript.")
     try:
@@ -290,10 +292,10 @@ def _excerpt(line: str) -> str:
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
-def _outcome_text(lines: list[RedactedLine], counts: dict[str, int], call: Call) -> str:
+def _outcome_text(lines: list[RedactedLine], counts: dict[str, int], invocation: Invocation) -> str:
     if not counts:
         return "Nothing would be taken out."
-    paint = call.screen.paint
+    paint = invocation.screen.paint
     out_lines = []
     for line in lines:
         place = f"{line.line}" if line.line == line.end_line else f"{line.line}-{line.end_line}"

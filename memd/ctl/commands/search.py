@@ -4,8 +4,8 @@ import argparse
 import re
 from typing import TypedDict
 
-from memd.ctl.call import Call
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
+from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import Outcome
@@ -47,37 +47,37 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
     )
 
 
-def run_search(call: Call) -> Outcome:
+def run_search(invocation: Invocation) -> Outcome:
     """Ask, and print the hits."""
-    with call.client() as memd:
-        found = memd.search(**question_of(call.options), max_chars=0)  # a terminal is no context window
+    with invocation.client() as memd:
+        found = memd.search(**question_of(invocation.options), max_chars=0)  # a terminal is no context window
     return Outcome(
-        found, reply_text.hits_text(found.results, call.screen.paint), reply_text.answer_notes(found)
+        found, reply_text.hits_text(found.results, invocation.screen.paint), reply_text.answer_notes(found)
     )
 
 
 _PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTALL)
 
 
-def run_get(call: Call) -> Outcome:
+def run_get(invocation: Invocation) -> Outcome:
     """Read, and print the lines as they are."""
-    with call.client() as memd:
-        note = _read_note(memd, call)
+    with invocation.client() as memd:
+        note = _read_note(memd, invocation)
     if note.missing:
         raise Failed(
             "not_found",
-            f"{visible(call.options.path)} is not there, or not for this session.",
+            f"{visible(invocation.options.path)} is not there, or not for this session.",
             "A path is given as search prints it: relative to the workspace, absolute for an extra path,"
             " and below sessions/ for a transcript.",
             exit_code=NOT_FOUND,
         )
     # A pipe gets the bytes of the note; a terminal would obey what stands in them.
-    text = visible(note.text) if call.screen.is_terminal else note.text
+    text = visible(note.text) if invocation.screen.is_terminal else note.text
     return Outcome(note, text, _note_remarks(note))
 
 
-def _read_note(memd: Client, call: Call) -> Note:
-    options = call.options
+def _read_note(memd: Client, invocation: Invocation) -> Note:
+    options = invocation.options
     note = memd.get(
         options.path,
         start_line=options.start_line or 1,

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 
 from memd.config.load import load
-from memd.ctl.call import Call
 from memd.ctl.commands import logs
 from memd.ctl.daemon_log import readable
 from memd.ctl.daemon_process import find_holder, is_held, require_usable_socket
 from memd.ctl.failures import ERROR, NOT_FOUND, NOT_RUNNING, Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd.ctl.service import installation
@@ -18,55 +18,57 @@ from memd.ctl.service.manager import ENABLE_LINGER, NoManager, journal_lines, li
 from memd.ctl.service.supervisor import InstalledUnits, ManagedService
 
 
-def run_service(call: Call, platform: str = sys.platform) -> Outcome:
+def run_service(invocation: Invocation, platform: str = sys.platform) -> Outcome:
     """Run the action of the command line.
 
     Args:
-        call: What was typed, and where things are.
+        invocation: What was typed, and where things are.
         platform: As in sys.platform.
     """
-    hardened = call.options.action == "install" and call.options.hardened
-    found = installation.find_installation(call.environ, call.places, platform=platform, hardened=hardened)
+    hardened = invocation.options.action == "install" and invocation.options.hardened
+    found = installation.find_installation(
+        invocation.environ, invocation.places, platform=platform, hardened=hardened
+    )
     if found is None:
         raise Failed(
             "no_service_manager",
             f"memd knows no service manager on {platform}.",
             "Have whatever starts programs here run `memd run`.",
         )
-    match call.options.action:
+    match invocation.options.action:
         case "install":
-            return _install(call, found, platform)
+            return _install(invocation, found, platform)
         case "uninstall":
-            return _uninstall(call, found)
+            return _uninstall(invocation, found)
         case "status":
-            return _status(call, found)
+            return _status(invocation, found)
         case "logs":
-            return _logs(call, found)
+            return _logs(invocation, found)
         case action:
-            return _start_or_stop(call, found, action)
+            return _start_or_stop(invocation, found, action)
 
 
 # --- install
 
 
-def _install(call: Call, found: installation.ServiceInstallation, platform: str) -> Outcome:
-    _check(call, platform)
-    if call.options.print:
+def _install(invocation: Invocation, found: installation.ServiceInstallation, platform: str) -> Outcome:
+    _check(invocation, platform)
+    if invocation.options.print:
         managed = ManagedService(loaded=found.is_installed)
         orders = found.supervisor.install(changed=not found.is_current, managed=managed)
-        return _dry_run(call, installation.ServicePlan(write=found.units, after=orders))
-    managed = query_manager(found.supervisor, call.environ)
-    _refuse_edited_files(call, found.installed)
-    _refuse_other_installation(call, found)
-    _refuse_unmanaged_daemon(call, found, managed)
+        return _dry_run(invocation, installation.ServicePlan(write=found.units, after=orders))
+    managed = query_manager(found.supervisor, invocation.environ)
+    _refuse_edited_files(invocation, found.installed)
+    _refuse_other_installation(invocation, found)
+    _refuse_unmanaged_daemon(invocation, found, managed)
     changed = not found.is_current or managed.stale
     plan = installation.ServicePlan(
         write=() if found.is_current else found.units,
         after=found.supervisor.install(changed=changed, managed=managed),
     )
-    installation.execute_plan(plan, found, call.environ)
-    pid = installation.await_service(found, call.options.timeout).pid
-    where = visible(shown(found.main.path, call.places.home))
+    installation.execute_plan(plan, found, invocation.environ)
+    pid = installation.await_service(found, invocation.options.timeout).pid
+    where = visible(shown(found.main.path, invocation.places.home))
     text = (
         f"{found.supervisor.name} runs memd (pid {pid}), and starts it at each login; {where} says so."
         if changed
@@ -74,55 +76,55 @@ def _install(call: Call, found: installation.ServiceInstallation, platform: str)
     )
     files = [str(unit.path) for unit in found.units]
     return Outcome(
-        {"changed": changed, "files": files, "pid": pid}, text, _login_remarks(_lingers(call, found))
+        {"changed": changed, "files": files, "pid": pid}, text, _login_remarks(_lingers(invocation, found))
     )
 
 
-def _check(call: Call, platform: str) -> None:
+def _check(invocation: Invocation, platform: str) -> None:
     """Check that the daemon would start with this configuration and this socket.
 
     Raises:
         ConfigError: the configuration is wrong.
         Failed: the path of the socket is too long.
     """
-    load(call.places.config, call.environ, call.places.home)
-    require_usable_socket(call.places.socket, platform)
+    load(invocation.places.config, invocation.environ, invocation.places.home)
+    require_usable_socket(invocation.places.socket, platform)
 
 
 _PROBLEMS = {"edited": "was changed since memd wrote it", "foreign": "was not written by memd"}
 
 
-def _refuse_edited_files(call: Call, files: Iterable[InstalledUnits]) -> None:
+def _refuse_edited_files(invocation: Invocation, files: Iterable[InstalledUnits]) -> None:
     """Raise Failed where a file is not as memd wrote it, unless that is asked for."""
     for one in files:
-        name = visible(shown(one.path, call.places.home))
+        name = visible(shown(one.path, invocation.places.home))
         if one.state == "unreadable":
             raise Failed("not_changed", f"{name} cannot be read: {one.reason}.")
-        if one.state in {"edited", "foreign"} and not call.options.force:
+        if one.state in {"edited", "foreign"} and not invocation.options.force:
             hint = "--force does it all the same."
             if one.state == "edited" and one.path.suffix != ".plist":
                 hint = f"What you changed belongs into a drop-in (systemctl --user edit memd.service). {hint}"
             raise Failed("not_changed", f"{name} {_PROBLEMS[one.state]}; it was left alone.", hint)
 
 
-def _refuse_other_installation(call: Call, found: installation.ServiceInstallation) -> None:
+def _refuse_other_installation(invocation: Invocation, found: installation.ServiceInstallation) -> None:
     """Raise Failed where another installation has its service there, unless it is to give way."""
     theirs, ours = found.command[:1], found.launch.command[:1]
-    if found.main.state != "outdated" or not theirs or theirs == ours or call.options.force:
+    if found.main.state != "outdated" or not theirs or theirs == ours or invocation.options.force:
         return
     raise Failed(
         "exists",
-        f"{visible(shown(found.main.path, call.places.home))} runs memd from another installation: {visible(theirs[0])}.",
+        f"{visible(shown(found.main.path, invocation.places.home))} runs memd from another installation: {visible(theirs[0])}.",
         f"--force puts this one in its place ({ours[0]}). Or uninstall it with the memd-ctl beside that one.",
     )
 
 
 def _refuse_unmanaged_daemon(
-    call: Call, found: installation.ServiceInstallation, managed: ManagedService
+    invocation: Invocation, found: installation.ServiceInstallation, managed: ManagedService
 ) -> None:
     """Raise Failed where a daemon runs that the manager knows nothing of."""
     # Not by connecting: that would have systemd start one.
-    for lock in (call.places.lock, call.places.socket_lock):
+    for lock in (invocation.places.lock, invocation.places.socket_lock):
         pid = find_holder(lock)
         if is_held(lock) and (pid is None or pid != managed.pid):
             raise Failed(
@@ -132,9 +134,9 @@ def _refuse_unmanaged_daemon(
             )
 
 
-def _lingers(call: Call, found: installation.ServiceInstallation) -> bool | None:
+def _lingers(invocation: Invocation, found: installation.ServiceInstallation) -> bool | None:
     """Whether the service runs without a login; None where that is not known."""
-    return lingers(os.getuid(), call.environ) if found.supervisor.name == "systemd" else None
+    return lingers(os.getuid(), invocation.environ) if found.supervisor.name == "systemd" else None
 
 
 def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
@@ -145,56 +147,60 @@ def _login_remarks(lingering: bool | None) -> tuple[str, ...]:
 # --- uninstall, start, stop, restart
 
 
-def _uninstall(call: Call, found: installation.ServiceInstallation) -> Outcome:
+def _uninstall(invocation: Invocation, found: installation.ServiceInstallation) -> Outcome:
     name = found.supervisor.name
     there = [one for one in found.installed if one.state != "missing"]
     if not there:
         return Outcome(
             {"changed": False, "files": []}, f"{name} has no service of memd; there is nothing to remove."
         )
-    if not call.options.print:
-        _refuse_edited_files(call, there)
+    if not invocation.options.print:
+        _refuse_edited_files(invocation, there)
     managed = (
-        ManagedService(loaded=True) if call.options.print else query_manager(found.supervisor, call.environ)
+        ManagedService(loaded=True)
+        if invocation.options.print
+        else query_manager(found.supervisor, invocation.environ)
     )
     plan = installation.ServicePlan(
         before=found.supervisor.before_removal(managed),
         remove=tuple(one.path for one in there),
         after=found.supervisor.after_removal(),
     )
-    if call.options.print:
-        return _dry_run(call, plan)
-    installation.execute_plan(plan, found, call.environ)
-    files = listed([visible(shown(one.path, call.places.home)) for one in there])
+    if invocation.options.print:
+        return _dry_run(invocation, plan)
+    installation.execute_plan(plan, found, invocation.environ)
+    files = listed([visible(shown(one.path, invocation.places.home)) for one in there])
     text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
 
 
-def _start_or_stop(call: Call, found: installation.ServiceInstallation, action: str) -> Outcome:
+def _start_or_stop(invocation: Invocation, found: installation.ServiceInstallation, action: str) -> Outcome:
     """Start, stop or restart it."""
     if not found.is_installed:
         raise _not_installed(found)
     supervisor = found.supervisor
     orders = {"start": supervisor.start, "stop": supervisor.stop, "restart": supervisor.restart}[action]
-    if call.options.print:
-        return _dry_run(call, installation.ServicePlan(after=orders(ManagedService(loaded=True))))
-    managed = query_manager(supervisor, call.environ)
+    if invocation.options.print:
+        return _dry_run(invocation, installation.ServicePlan(after=orders(ManagedService(loaded=True))))
+    managed = query_manager(supervisor, invocation.environ)
     if action != "stop":
-        _refuse_unmanaged_daemon(call, found, managed)
-    installation.execute_plan(installation.ServicePlan(after=orders(managed)), found, call.environ)
+        _refuse_unmanaged_daemon(invocation, found, managed)
+    installation.execute_plan(installation.ServicePlan(after=orders(managed)), found, invocation.environ)
     if action == "stop":
         text = f"{supervisor.name} has stopped memd. It starts it again at the next login."
-        return Outcome({"pid": None}, text, tuple(_drift(call, found)))
+        return Outcome({"pid": None}, text, tuple(_drift(invocation, found)))
     is_ours = found.is_of_these_places
     pid = (
-        installation.await_service(found, call.options.timeout).pid
+        installation.await_service(found, invocation.options.timeout).pid
         if is_ours
-        else query_manager(supervisor, call.environ).pid
+        else query_manager(supervisor, invocation.environ).pid
     )
-    return Outcome({"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(call, found)))
+    return Outcome(
+        {"pid": pid}, f"{supervisor.name} runs memd (pid {pid}).", tuple(_drift(invocation, found))
+    )
 
 
-def _dry_run(call: Call, plan: installation.ServicePlan) -> Outcome:
+def _dry_run(invocation: Invocation, plan: installation.ServicePlan) -> Outcome:
     """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
     files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
     data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}
@@ -204,7 +210,7 @@ def _dry_run(call: Call, plan: installation.ServicePlan) -> Outcome:
         return Outcome(data, "\n".join((*before, *removing, *after)))
     if len(plan.write) == 1:
         (unit,) = plan.write
-        place = visible(shown(unit.path, call.places.home))
+        place = visible(shown(unit.path, invocation.places.home))
         return Outcome(data, unit.text, (f"This belongs into {place}. Then:", *after))
     text = "\n".join(f"# {unit.path}\n{unit.text}" for unit in plan.write)
     return Outcome(data, text, ("These belong into the files named above them. Then:", *after))
@@ -213,13 +219,13 @@ def _dry_run(call: Call, plan: installation.ServicePlan) -> Outcome:
 # --- status
 
 
-def _status(call: Call, found: installation.ServiceInstallation) -> Outcome:
+def _status(invocation: Invocation, found: installation.ServiceInstallation) -> Outcome:
     managed, reason = ManagedService(loaded=False), None
     try:
-        managed = query_manager(found.supervisor, call.environ)
+        managed = query_manager(found.supervisor, invocation.environ)
     except NoManager as nobody:
         reason = nobody.message
-    lingering = _lingers(call, found) if found.is_installed else None
+    lingering = _lingers(invocation, found) if found.is_installed else None
     field_names = ("loaded", "enabled", "state", "pid", "restarts", "exit_code")
     status = {
         "supervisor": found.supervisor.name,
@@ -243,10 +249,10 @@ def _status(call: Call, found: installation.ServiceInstallation) -> Outcome:
             f"{found.supervisor.name} start it at login."
         )
         return Outcome(status, text, () if reason is None else (reason,), NOT_FOUND)
-    remarks = [*_drift(call, found), *_troubles(found, managed, reason), *_login_remarks(lingering)]
+    remarks = [*_drift(invocation, found), *_troubles(found, managed, reason), *_login_remarks(lingering)]
     is_wrong = not found.is_current or reason is not None or managed.stale
     exit_code = ERROR if is_wrong else 0 if managed.pid is not None else NOT_RUNNING
-    return Outcome(status, _status_text(call, found, managed, reason), tuple(remarks), exit_code)
+    return Outcome(status, _status_text(invocation, found, managed, reason), tuple(remarks), exit_code)
 
 
 _STATES = {
@@ -259,7 +265,10 @@ _STATES = {
 
 
 def _status_text(
-    call: Call, found: installation.ServiceInstallation, managed: ManagedService, reason: str | None
+    invocation: Invocation,
+    found: installation.ServiceInstallation,
+    managed: ManagedService,
+    reason: str | None,
 ) -> str:
     name = found.supervisor.name
     if reason is not None:
@@ -271,18 +280,18 @@ def _status_text(
         why = f": {managed.result}" if managed.result else ""
         head = f"{name} does not run memd{f' ({managed.state}{why})' if managed.state else ''}."
     lines = [
-        f"  {visible(shown(one.path, call.places.home))}  {_STATES[one.state]}"
+        f"  {visible(shown(one.path, invocation.places.home))}  {_STATES[one.state]}"
         for one in found.installed
         if one.state != "missing"
     ]
     return "\n".join([head, *lines])
 
 
-def _drift(call: Call, found: installation.ServiceInstallation) -> Iterable[str]:
+def _drift(invocation: Invocation, found: installation.ServiceInstallation) -> Iterable[str]:
     """How the installed service differs from the one that would be, and what to do about it."""
     wanted = {unit.path for unit in found.units}
     for one in found.installed:
-        name = visible(shown(one.path, call.places.home))
+        name = visible(shown(one.path, invocation.places.home))
         match one.state:
             case "missing" if one.path in wanted:
                 yield f"{name} is missing. `memd-ctl service install` writes it."
@@ -318,19 +327,21 @@ def _troubles(
 # --- logs
 
 
-def _logs(call: Call, found: installation.ServiceInstallation) -> Outcome:
+def _logs(invocation: Invocation, found: installation.ServiceInstallation) -> Outcome:
     if found.supervisor.name == "launchd":
-        return logs.run_logs(call)
-    lines = journal_lines(call.environ, lines=logs.wanted_lines(call), follow=call.options.follow)
-    if call.screen.json:
+        return logs.run_logs(invocation)
+    lines = journal_lines(
+        invocation.environ, lines=logs.wanted_lines(invocation), follow=invocation.options.follow
+    )
+    if invocation.screen.json:
         return Outcome({"lines": [_text(line) for line in lines]})
     is_empty = True
     for line in lines:
         is_empty = False
-        if call.screen.is_terminal:
-            call.screen.say(readable(_text(line), call.screen.paint))
+        if invocation.screen.is_terminal:
+            invocation.screen.say(readable(_text(line), invocation.screen.paint))
         else:
-            call.screen.copy(line)
+            invocation.screen.copy(line)
     return Outcome(None, notes=("The journal has no line of memd.service.",) if is_empty else ())
 
 

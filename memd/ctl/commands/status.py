@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from memd import VERSION
-from memd.ctl.call import Call
 from memd.ctl.failures import UsageError, failure_for
+from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import ago, clause, counted, duration, one_line, shown, size, visible
 from memd.ctl.output.reply_text import vectors_in_words
@@ -31,38 +31,40 @@ _NAME = 10  # columns of the longest name of a line
 _PARTS = 3  # of a slow search: the longest
 
 
-def run_status(call: Call) -> Outcome:
+def run_status(invocation: Invocation) -> Outcome:
     """Ask, and print it at a glance, or again and again."""
-    if call.options.watch:
-        _watch(call)
-    with call.client() as memd:
-        report = memd.status(call.options.agent)
-    return Outcome(report, text(report, time.time(), call.places.home, call.screen.paint))
+    if invocation.options.watch:
+        _watch(invocation)
+    with invocation.client() as memd:
+        report = memd.status(invocation.options.agent)
+    return Outcome(report, text(report, time.time(), invocation.places.home, invocation.screen.paint))
 
 
-def _watch(call: Call) -> NoReturn:
+def _watch(invocation: Invocation) -> NoReturn:
     """The status of each second.
 
     Raises:
         UsageError: there is nowhere to draw it.
         MemdClientError: there is nothing to watch.
     """
-    screen = call.screen
+    screen = invocation.screen
     if screen.json:
         raise UsageError("--json is one document, and --watch has no end: leave one of them out")
     if not screen.draws:
         raise UsageError(
             "--watch draws on a terminal, and this is none.", "Without it the status is printed once."
         )
-    with call.client() as memd:
-        memd.status(call.options.agent)  # what is not there at all is an error, what goes away is waited for
+    with invocation.client() as memd:
+        memd.status(
+            invocation.options.agent
+        )  # what is not there at all is an error, what goes away is waited for
 
         def draw() -> str:
             try:
-                report = memd.status(call.options.agent)
+                report = memd.status(invocation.options.agent)
             except MemdClientError as error:
                 return screen.paint(visible(failure_for(error).message), "red")
-            return text(report, time.time(), call.places.home, screen.paint)
+            return text(report, time.time(), invocation.places.home, screen.paint)
 
         terminal.show_page(screen, draw, _STEP_S)
 

@@ -11,7 +11,6 @@ import msgspec
 from memd.config.load import DEFAULT_WORKSPACE, ConfigError, load, location, parse, read
 from memd.config.reload import digest
 from memd.ctl.atomic_write import Overtaken, write_text
-from memd.ctl.call import Call
 from memd.ctl.commands import indexing
 from memd.ctl.commands.config import reloaded
 from memd.ctl.config import edit
@@ -24,6 +23,7 @@ from memd.ctl.daemon_process import (
     start,
 )
 from memd.ctl.failures import BUSY, Failed, UsageError
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, one_line, shown, visible
 from memd.ctl.output.reply_text import total_vectors, vectors_in_words
 from memd.ctl.output.terminal import Outcome
@@ -57,66 +57,68 @@ class UpActions(msgspec.Struct):
     by: str | None = None  # the service manager that runs it
 
 
-def run_up(call: Call) -> Outcome:
+def run_up(invocation: Invocation) -> Outcome:
     """Start what does not run, change what is not so yet, and wait until all text is searchable."""
-    require_usable_socket(call.places.socket, sys.platform)
-    service = installation.find_own_installation(call.environ, call.places)
-    running = find_answer(call.places)
-    wanted = None if call.options.directory is None else _write_configuration(call, running)
+    require_usable_socket(invocation.places.socket, sys.platform)
+    service = installation.find_own_installation(invocation.environ, invocation.places)
+    running = find_answer(invocation.places)
+    wanted = None if invocation.options.directory is None else _write_configuration(invocation, running)
     done = UpActions(by=None if service is None else service.supervisor.name)
-    managed = installation.managed_state(service, call.environ) if running is None else None
+    managed = installation.managed_state(service, invocation.environ) if running is None else None
     if running is None and service is not None and managed is not None:
         installation.execute_plan(
-            installation.ServicePlan(after=service.supervisor.start(managed)), service, call.environ
+            installation.ServicePlan(after=service.supervisor.start(managed)), service, invocation.environ
         )
-        running = installation.await_service(service, call.options.timeout)
+        running = installation.await_service(service, invocation.options.timeout)
         done.started = True
     elif running is None:
         done.by = None
-        process = start(command_for(call.places), call.places.log, call.environ)
-        running = await_answer(process, call.places, call.options.timeout or _ANSWERS_S)
+        process = start(command_for(invocation.places), invocation.places.log, invocation.environ)
+        running = await_answer(process, invocation.places, invocation.options.timeout or _ANSWERS_S)
         done.started = running.pid == process.process.pid
         _detach(process)
     if wanted is not None and not _is_in_force(wanted, running):
-        done.changed = reloaded(call).changed
+        done.changed = reloaded(invocation).changed
         done.reloaded = True
     elif wanted is None and not done.started:
-        return _nothing_to_do(call, running)
-    agent = wanted.agent if wanted is not None else call.options.agent
-    text = indexing.sync_text(call.client, call.screen, agent=agent, timeout_s=call.options.timeout)
-    with call.client() as memd:
+        return _nothing_to_do(invocation, running)
+    agent = wanted.agent if wanted is not None else invocation.options.agent
+    text = indexing.sync_text(
+        invocation.client, invocation.screen, agent=agent, timeout_s=invocation.options.timeout
+    )
+    with invocation.client() as memd:
         report = memd.status(agent)
-    return _outcome(call, report, text, wanted, done)
+    return _outcome(invocation, report, text, wanted, done)
 
 
 # --- the configuration
 
 
-def _write_configuration(call: Call, running: StatusReport | None) -> WantedAgent:
+def _write_configuration(invocation: Invocation, running: StatusReport | None) -> WantedAgent:
     """What was wanted, when the configuration says so.
 
     Raises:
         Failed: the person does not agree, or cannot be asked.
         ConfigError: the configuration cannot be changed that way.
     """
-    directory = edit.checked_directory(call.options.directory, call.places.home)
-    file = _file(call, running)
-    default = call.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
+    directory = edit.checked_directory(invocation.options.directory, invocation.places.home)
+    file = _file(invocation, running)
+    default = invocation.places.home.joinpath(*Path(DEFAULT_WORKSPACE).parts[1:])
     agreed: edit.DirectoryChange | None = None
     for _ in range(_TIMES):
         over = file.read_bytes() if file.is_file() else b""
-        text = _text(file, call.places.home)
-        agents = parse(text, file, call.places.home).agents
-        agent = edit.agent_of(call.options.agent, agents)
+        text = _text(file, invocation.places.home)
+        agents = parse(text, file, invocation.places.home).agents
+        agent = edit.agent_of(invocation.options.agent, agents)
         wanted = WantedAgent(directory, agent, edit.change_for(directory, agent, agents, default), file)
         changed = _changed_text(text, wanted)
         if changed is None:
             return wanted
         # What the daemon would refuse must not be written.
-        parse(changed, file, call.places.home)
-        question = _question(wanted, call.places.home) if os.path.lexists(file) else None
+        parse(changed, file, invocation.places.home)
+        question = _question(wanted, invocation.places.home) if os.path.lexists(file) else None
         if question is not None and agreed != wanted.change:
-            _confirm(call, question)
+            _confirm(invocation, question)
             agreed = wanted.change
             # It may have been edited while the question stood there.
             continue
@@ -128,22 +130,24 @@ def _write_configuration(call: Call, running: StatusReport | None) -> WantedAgen
     )
 
 
-def _file(call: Call, running: StatusReport | None) -> Path:
+def _file(invocation: Invocation, running: StatusReport | None) -> Path:
     """The configuration to change: the one that the running daemon reads, if there is one.
 
     Raises:
         UsageError: another one was named.
     """
-    file, is_named = location(call.places.config, call.environ, call.places.home)
+    file, is_named = location(invocation.places.config, invocation.environ, invocation.places.home)
     if running is None or (running.config is None and not is_named):
         return file
     if running.config is not None and (
         not is_named or os.path.realpath(running.config) == os.path.realpath(file)
     ):
         return Path(running.config)
-    reads = "no configuration file" if running.config is None else shown(running.config, call.places.home)
+    reads = (
+        "no configuration file" if running.config is None else shown(running.config, invocation.places.home)
+    )
     raise UsageError(
-        f"The daemon that runs (pid {running.pid}) reads {reads}, not {shown(file, call.places.home)}.",
+        f"The daemon that runs (pid {running.pid}) reads {reads}, not {shown(file, invocation.places.home)}.",
         "Stop it first with `memd-ctl down`, or leave --config and MEMD_CONFIG out.",
     )
 
@@ -177,13 +181,13 @@ def _question(wanted: WantedAgent, home: Path) -> str | None:
             return None
 
 
-def _confirm(call: Call, question: str) -> None:
-    if call.options.yes:
+def _confirm(invocation: Invocation, question: str) -> None:
+    if invocation.options.yes:
         return
-    if call.screen.json or not (sys.stdin.isatty() and call.screen.err.isatty()):
+    if invocation.screen.json or not (sys.stdin.isatty() and invocation.screen.err.isatty()):
         raise UsageError(f"{visible(question)} There is no terminal to ask at.", "--yes answers with yes.")
-    call.screen.err.write(f"{visible(question)} [y/N] ")
-    call.screen.err.flush()
+    invocation.screen.err.write(f"{visible(question)} [y/N] ")
+    invocation.screen.err.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise Failed("declined", "Nothing was changed.")
 
@@ -214,29 +218,29 @@ def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
 # --- the outcome
 
 
-def _nothing_to_do(call: Call, running: StatusReport) -> Outcome:
+def _nothing_to_do(invocation: Invocation, running: StatusReport) -> Outcome:
     text = SyncReport(
         files=sum(agent.files for agent in running.agents.values()),
         chunks=sum(agent.chunks for agent in running.agents.values()),
     )
-    result = _result(call, running, text, None, UpActions())
+    result = _result(invocation, running, text, None, UpActions())
     here = f"memd is running already (pid {running.pid})"
     if running.config_error is not None:
         return Outcome(
             result,
             f"{here}, with its old configuration, since the new one is wrong:\n{visible(running.config_error)}",
         )
-    if (waiting := _waiting(call, running)) is not None:
+    if (waiting := _waiting(invocation, running)) is not None:
         return Outcome(result, f"{here}. Its configuration has changed since{waiting}: `memd-ctl reload`")
     return Outcome(result, f"{here}; there is nothing to change.")
 
 
-def _waiting(call: Call, running: StatusReport) -> str | None:
+def _waiting(invocation: Invocation, running: StatusReport) -> str | None:
     """What of the configuration is not in force; None: all is, or the file cannot be read from here."""
     if running.config_waiting:
         return f" ({visible(', '.join(running.config_waiting))})"
     try:
-        config = load(call.places.config, call.environ, call.places.home)
+        config = load(invocation.places.config, invocation.environ, invocation.places.home)
     except ConfigError:
         return None
     is_its_own = running.config == (None if config.file is None else str(config.file))
@@ -244,14 +248,18 @@ def _waiting(call: Call, running: StatusReport) -> str | None:
 
 
 def _outcome(
-    call: Call, report: StatusReport, text: SyncReport, wanted: WantedAgent | None, done: UpActions
+    invocation: Invocation,
+    report: StatusReport,
+    text: SyncReport,
+    wanted: WantedAgent | None,
+    done: UpActions,
 ) -> Outcome:
-    home = call.places.home
+    home = invocation.places.home
     lines = []
     if done.started and done.by is not None:
         lines.append(f"{done.by} started memd (pid {report.pid}), as it does at login.")
     elif done.started:
-        lines.append(f"Started memd (pid {report.pid}); its log is {shown(call.places.log, home)}.")
+        lines.append(f"Started memd (pid {report.pid}); its log is {shown(invocation.places.log, home)}.")
     elif done.reloaded:
         what = f": {visible(', '.join(done.changed))}" if done.changed else ""
         lines.append(f"memd (pid {report.pid}) follows the new configuration{what}.")
@@ -269,8 +277,8 @@ def _outcome(
         lines.append(f"Vectors: {vectors_in_words(vectors)}.")
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
-    lines.append(_next_step(call, text))
-    return Outcome(_result(call, report, text, wanted, done), "\n".join(lines))
+    lines.append(_next_step(invocation, text))
+    return Outcome(_result(invocation, report, text, wanted, done), "\n".join(lines))
 
 
 def _change_text(wanted: WantedAgent, home: Path) -> str:
@@ -285,11 +293,14 @@ def _change_text(wanted: WantedAgent, home: Path) -> str:
             return f"{wanted.agent} searches {new}{also} now; {file} says so."
 
 
-def _next_step(call: Call, text: SyncReport) -> str:
+def _next_step(invocation: Invocation, text: SyncReport) -> str:
     """The command to try next, with the flags that this one needed."""
     flags = "".join(
         f" {name} {value}"
-        for name, value in (("--socket", call.options.socket), ("--state-dir", call.options.state_dir))
+        for name, value in (
+            ("--socket", invocation.options.socket),
+            ("--state-dir", invocation.options.state_dir),
+        )
         if value
     )
     if text.files:
@@ -300,7 +311,11 @@ def _next_step(call: Call, text: SyncReport) -> str:
 
 
 def _result(
-    call: Call, report: StatusReport, text: SyncReport, wanted: WantedAgent | None, done: UpActions
+    invocation: Invocation,
+    report: StatusReport,
+    text: SyncReport,
+    wanted: WantedAgent | None,
+    done: UpActions,
 ) -> dict[str, object]:
     """What --json prints."""
     vectors = total_vectors(report)
@@ -314,7 +329,7 @@ def _result(
         "changed": changed,
         "config": report.config,
         "socket": report.socket,
-        "log": str(call.places.log) if done.started and done.by is None else None,
+        "log": str(invocation.places.log) if done.started and done.by is None else None,
         "agents": sorted(report.agents),
         "files": text.files,
         "chunks": text.chunks,

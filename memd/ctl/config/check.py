@@ -14,8 +14,8 @@ import tomlkit
 from memd.config.check import dotted
 from memd.config.settings import AgentSettings, Config
 from memd.config.toml_lines import Key
-from memd.ctl.call import Places
 from memd.ctl.config.starter import NAMES
+from memd.ctl.invocation import Places
 from memd.ctl.output.humanize import shown, width
 from memd.ctl.output.terminal import Paint
 from memd.sources.roots import notes_of, roots_of, transcripts_of

@@ -9,8 +9,8 @@ from typing import TextIO, get_args
 import msgspec
 
 from memd.config.settings import PresetName
-from memd.ctl.call import Call
 from memd.ctl.failures import Failed
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted
 from memd.sources.roots import notes_of, transcripts_of
 from memd.sources.safe_open import ProcessExhausted
@@ -108,7 +108,7 @@ def _replaced(text: str, line: str, by: str) -> str:
 _MOST_ATTEMPTS = 3
 
 
-def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
+def choose_sources(invocation: Invocation, there: Sequence[InstalledAgent]) -> SourceChoice:
     """Ask which of the sources that were found are to be searched.
 
     Notes are searched unless somebody says no. Transcripts are searched only if somebody says yes.
@@ -116,9 +116,9 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
     Raises:
         Failed: a question was not answered.
     """
-    memory: tuple[PresetName, ...] | None = call.options.memory
-    sessions: tuple[PresetName, ...] | None = call.options.sessions
-    asks = not call.screen.json and sys.stdin.isatty() and call.screen.err.isatty()
+    memory: tuple[PresetName, ...] | None = invocation.options.memory
+    sessions: tuple[PresetName, ...] | None = invocation.options.sessions
+    asks = not invocation.screen.json and sys.stdin.isatty() and invocation.screen.err.isatty()
     if memory is None:
         found = [one for one in there if one.notes and one.preset != "openclaw"]
         memory = tuple(
@@ -126,7 +126,7 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
             for one in found
             if not asks
             or ask_yes_no(
-                call.screen.err,
+                invocation.screen.err,
                 f"Search the {counted(one.notes, 'note')} of {NAMES[one.preset]} too?",
                 usual=True,
             )
@@ -134,7 +134,7 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
     if sessions is None and asks:
         kept = [one for one in there if one.transcripts]
         if kept:
-            call.screen.note(
+            invocation.screen.note(
                 "Transcripts are what you and an agent said to each other. They stay on this machine unless a remote "
                 "embedding provider is configured; keys and passwords are taken out first."
             )
@@ -142,7 +142,7 @@ def choose_sources(call: Call, there: Sequence[InstalledAgent]) -> SourceChoice:
             one.preset
             for one in kept
             if ask_yes_no(
-                call.screen.err,
+                invocation.screen.err,
                 f"Search the {counted(one.transcripts, 'transcript')} of {NAMES[one.preset]}?",
                 usual=False,
             )

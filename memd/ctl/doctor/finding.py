@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.call import Places
+from memd.ctl.invocation import Places
 from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Paint
 

@@ -13,10 +13,10 @@ import msgspec
 import tomlkit
 
 from memd.ctl.atomic_write import change_file
-from memd.ctl.call import Call
 from memd.ctl.daemon_process import remark_if_not_running
 from memd.ctl.integrations import json_edit
 from memd.ctl.integrations.json_edit import NotEditable
+from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd.sources.agent_homes import HomePlaces, openclaw_homes
@@ -121,11 +121,11 @@ def own_command(script: str, module: str) -> list[str]:
     return [path] if os.access(path, os.X_OK) else [os.path.abspath(sys.executable), "-m", module]  # noqa: PTH100  likewise
 
 
-def own_flags(call: Call) -> list[str]:
+def own_flags(invocation: Invocation) -> list[str]:
     """What leads a command to this daemon, and to the conversation it is bound to."""
-    options = call.options
+    options = invocation.options
     named = (
-        ("--socket", str(call.places.socket)),
+        ("--socket", str(invocation.places.socket)),
         ("--agent", options.agent),
         ("--session-key", options.session_key),
     )
@@ -230,19 +230,19 @@ class HookResult(msgspec.Struct, frozen=True):
     commands: dict[str, str]
 
 
-def change_hooks(call: Call) -> Outcome:
+def change_hooks(invocation: Invocation) -> Outcome:
     """Add the hooks to the settings, take them out, or print what would be added."""
-    file = claude_settings(call.environ, call.places.home)
-    name = visible(shown(file, call.places.home))
-    if call.options.event == "uninstall":
+    file = claude_settings(invocation.environ, invocation.places.home)
+    name = visible(shown(file, invocation.places.home))
+    if invocation.options.event == "uninstall":
         changed = change_file(
             file, without_hooks, name=name, by_hand="Take out the hooks that call memd-ctl yourself."
         )
         result = HookResult("claude", str(file), changed, {})
         return Outcome(result, f"Claude Code calls memd no more; {name} has no hook for it.")
-    commands = {event: _command(call, hook) for event, hook in EVENTS.items()}
+    commands = {event: _command(invocation, hook) for event, hook in EVENTS.items()}
     snippet = json.dumps(json.loads(with_hooks("", commands)), indent=2, ensure_ascii=False) + "\n"
-    if call.options.print:
+    if invocation.options.print:
         result = HookResult("claude", str(file), changed=False, commands=commands)
         return Outcome(result, snippet, (f"This belongs into {name}.",))
     changed = change_file(
@@ -257,27 +257,33 @@ def change_hooks(call: Call) -> Outcome:
         else f"Claude Code calls memd already; {name} was right."
     )
     remark = remark_if_not_running(
-        call.places, "start it with `memd-ctl up`. Until then the hooks say nothing."
+        invocation.places, "start it with `memd-ctl up`. Until then the hooks say nothing."
     )
     return Outcome(
         HookResult("claude", str(file), changed, commands), text, () if remark is None else (remark,)
     )
 
 
-def _command(call: Call, hook: str) -> str:
+def _command(invocation: Invocation, hook: str) -> str:
     """What the shell runs for an event."""
     return shlex.join(
-        [*own_command("memd-ctl", "memd.ctl"), "hook", hook, *_options(call, hook), *own_flags(call)]
+        [
+            *own_command("memd-ctl", "memd.ctl"),
+            "hook",
+            hook,
+            *_options(invocation, hook),
+            *own_flags(invocation),
+        ]
     )
 
 
-def _options(call: Call, hook: str) -> list[str]:
+def _options(invocation: Invocation, hook: str) -> list[str]:
     """Options that only the user-prompt hook has."""
     if hook != "user-prompt":
         return []
-    options = ["--sessions"] if call.options.sessions else []
+    options = ["--sessions"] if invocation.options.sessions else []
     return (
         options
-        if call.options.min_score is None
-        else [*options, "--min-score", f"{call.options.min_score:g}"]
+        if invocation.options.min_score is None
+        else [*options, "--min-score", f"{invocation.options.min_score:g}"]
     )

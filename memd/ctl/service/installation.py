@@ -12,9 +12,9 @@ import msgspec
 
 from memd.config.load import location
 from memd.ctl.atomic_write import make_private, write_text
-from memd.ctl.call import Places
 from memd.ctl.daemon_process import command_for, find_answer
 from memd.ctl.failures import BAD_CONFIG, BUSY, Failed
+from memd.ctl.invocation import Places
 from memd.ctl.service import launchd, systemd
 from memd.ctl.service.manager import NoManager, query_manager, run_commands
 from memd.ctl.service.supervisor import (

@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import msgspec
 
 import memd
-from memd.ctl.call import Places
 from memd.ctl.failures import BAD_CONFIG, Failed
+from memd.ctl.invocation import Places
 from memd.sources.agent_homes import VARIABLES
 from memd_client.paths import absolute
 

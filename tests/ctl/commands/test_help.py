@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memd.ctl.arguments import COMMANDS
-from memd.ctl.call import Call, Places
 from memd.ctl.commands.help import read_pages, run_help
+from memd.ctl.invocation import Invocation, Places
 from memd.ctl.output.terminal import Screen
 from tests.ctl.conftest import Run
 
@@ -92,7 +92,7 @@ def test_on_a_terminal_a_page_is_laid_out(wants_color: bool, environ: dict[str, 
     screen = Screen(out, io.StringIO(), {"TERM": "xterm"} | environ, wants_color=wants_color, json=False)
     nowhere = Path("/nonexistent")
     places = Places(home=nowhere, config=None, state=nowhere, socket=nowhere)
-    screen.finish(run_help(Call(argparse.Namespace(topic="connect"), places, screen, {})))
+    screen.finish(run_help(Invocation(argparse.Namespace(topic="connect"), places, screen, {})))
     shown = out.getvalue()
     assert ("\x1b[33m" in shown or "\x1b[36m" in shown) == (wants_color and not environ)
     text = re.sub(r"\x1b\[[\d;]*m", "", shown)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from memd.ctl import arguments
-from memd.ctl.call import Call, places
 from memd.ctl.commands import service
 from memd.ctl.failures import Failed
+from memd.ctl.invocation import Invocation, places
 from memd.ctl.output.terminal import Outcome, process_screen
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
@@ -430,8 +430,8 @@ class Mac:
         here = places(
             self.environ, "darwin", self.home, config=None, state_dir=None, socket=str(self.address)
         )
-        call = Call(options, here, process_screen(wants_color=False, json=False), self.environ)
-        return service.run_service(call, "darwin")
+        invocation = Invocation(options, here, process_screen(wants_color=False, json=False), self.environ)
+        return service.run_service(invocation, "darwin")
 
     def answered(self, *words: str) -> Outcome:
         """Likewise, with a daemon that answers as soon as it is started."""
@@ -504,5 +504,5 @@ def test_other_systems_have_no_service(run: Run, home: Path, address: Path) -> N
     here = places({}, "freebsd14", home, config=None, state_dir=None, socket=str(address))
     with pytest.raises(Failed, match="knows no service manager on freebsd14"):
         service.run_service(
-            Call(options, here, process_screen(wants_color=False, json=False), {}), "freebsd14"
+            Invocation(options, here, process_screen(wants_color=False, json=False), {}), "freebsd14"
         )

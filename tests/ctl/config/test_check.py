@@ -9,7 +9,6 @@ import pytest
 from memd.config.load import parse
 from memd.config.settings import AgentSettings, Config, DaemonSettings, Remote, SessionSettings
 from memd.config.toml_lines import Key, lines
-from memd.ctl.call import places
 from memd.ctl.config.check import (
     Overlap,
     ValuePlace,
@@ -21,6 +20,7 @@ from memd.ctl.config.check import (
     overlaps,
     remarks_on_sources,
 )
+from memd.ctl.invocation import places
 from memd.ctl.output.terminal import uncoloured
 from tests.sources.homes import write_homes
 

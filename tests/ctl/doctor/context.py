@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from memd.ctl.call import Places
 from memd.ctl.doctor.finding import DoctorContext, Finding
+from memd.ctl.invocation import Places
 
 HOME = Path("/home/ann")
 STATE = HOME / ".local/state/memd"

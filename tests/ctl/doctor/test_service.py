@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.call import Places
 from memd.ctl.doctor import service
 from memd.ctl.doctor.finding import DoctorContext
+from memd.ctl.invocation import Places
 from tests.ctl.doctor.context import CONTEXT, by_name
 
 

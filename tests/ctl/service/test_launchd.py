@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from memd.ctl.call import Places
 from memd.ctl.failures import Failed, UsageError
+from memd.ctl.invocation import Places
 from memd.ctl.service.launchd import of_user
 from memd.ctl.service.manager import run_commands
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, author, launch

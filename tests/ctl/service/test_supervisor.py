@@ -6,8 +6,8 @@ import pytest
 
 from memd.__main__ import parser
 from memd.config.load import location
-from memd.ctl.call import Places, places
 from memd.ctl.failures import Failed
+from memd.ctl.invocation import Places, places
 from memd.ctl.service.installation import find_installation
 from memd.ctl.service.supervisor import ServiceUnit, State, author, config_home, find_units, launch, marked
 from memd.ctl.service.systemd import Systemd

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.ctl.call import Places
+from memd.ctl.invocation import Places
 from memd.ctl.service.supervisor import ManagedService, ManagerCommand, launch
 from memd.ctl.service.systemd import Systemd, of_user
 

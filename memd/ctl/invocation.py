@@ -76,7 +76,7 @@ def _absolute(path: Path) -> Path:
 _TIMEOUT_S = 10.0
 
 
-class Call(msgspec.Struct, frozen=True):
+class Invocation(msgspec.Struct, frozen=True):
     """The options of a command, its paths, its screen and its environment."""
 
     options: argparse.Namespace

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl import arguments
-from memd.ctl.call import Call, Places, places
+from memd.ctl.invocation import Invocation, Places, places
 from memd.ctl.output.terminal import Screen
 from memd_client import TimedOut
 from tests.client.scripted_server import serving
@@ -69,8 +69,8 @@ def test_the_timeout_that_was_typed_goes_before_the_commands_own(address: Path, 
     """A command knows how long it takes; whoever waits knows better."""
     screen = Screen(io.StringIO(), io.StringIO(), {}, wants_color=False, json=False)
     places = Places(Path("/"), None, Path("/state"), address)
-    call = Call(arguments.parse(["status", *flags]), places, screen, {})
-    with serving(address, lambda peer: peer.wait_for_end()), call.client(0.1) as memd:
+    invocation = Invocation(arguments.parse(["status", *flags]), places, screen, {})
+    with serving(address, lambda peer: peer.wait_for_end()), invocation.client(0.1) as memd:
         with pytest.raises(TimedOut) as timed_out:
             memd.status()
         memd.close()
