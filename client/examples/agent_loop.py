@@ -17,10 +17,10 @@ from scripted_model import stream
 
 from memd_client import MemdClientError
 from memd_client.context.anthropic import conversation, rebuilt
-from memd_client.context.audience import session_kind
 from memd_client.context.daily_note import append_daily_note
 from memd_client.context.flush import flush_prompt, flush_system_prompt, should_flush
 from memd_client.context.pruning import Record, prune
+from memd_client.context.session_kind import session_kind
 from memd_client.context.silence import SilenceFilter
 from memd_client.context.workspace import bootstrap_workspace
 from memd_client.tools import Tools, anthropic_tools, memory_section

@@ -14,8 +14,8 @@ from random import Random
 import msgspec
 
 from memd_client import RequestFailed, TimedOut
-from memd_client.context.audience import SessionKind
 from memd_client.context.daily_note import NoteNotWritten, append_daily_note
+from memd_client.context.session_kind import SessionKind
 from memd_client.context.workspace import bootstrap_workspace
 from memd_client.messages import Failure, Get, Note, Reply
 from tests.daemon.process import ROOT, Daemon

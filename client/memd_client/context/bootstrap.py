@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from memd_client.context.audience import SessionKind
+from memd_client.context.session_kind import SessionKind
 from memd_client.context.truncate import ends, head
 from memd_client.marker import inert, marked
 
@@ -138,7 +138,7 @@ def bootstrap(
 
     Args:
         files: In the order of the prompt; memd_client.context.workspace reads them from the disk.
-        kind: See memd_client.context.audience.
+        kind: See memd_client.context.session_kind.
         limits: The caps.
     """
     parts: list[Part] = []

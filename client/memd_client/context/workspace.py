@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from datetime import date, datetime, tzinfo
 from types import MappingProxyType
 
-from memd_client.context.audience import SessionKind
 from memd_client.context.bootstrap import (
     PRIVATE,
     PRIVATE_ELSEWHERE,
@@ -31,6 +30,7 @@ from memd_client.context.open_below import (
     opened_to_read,
     opened_workspace,
 )
+from memd_client.context.session_kind import SessionKind
 
 _BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
 _UTF16 = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
@@ -49,7 +49,7 @@ def bootstrap_workspace(
 
     Args:
         workspace: The directory.
-        kind: See memd_client.context.audience.
+        kind: See memd_client.context.session_kind.
         now: The time, with its time zone.
         zone: The time zone of the user, whose days today and yesterday are.
         limits: How much of it.

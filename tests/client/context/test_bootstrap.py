@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd_client.context.audience import SessionKind
 from memd_client.context.bootstrap import (
     FILE_CHARS,
     MARK_CHARS,
@@ -20,6 +19,7 @@ from memd_client.context.bootstrap import (
     file_names,
     gets_notes,
 )
+from memd_client.context.session_kind import SessionKind
 from memd_client.marker import marked, unmarked
 from tests.bounds import shipped
 

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memd.text import memory_paths
-from memd_client.context.audience import SessionKind
 from memd_client.context.bootstrap import (
     PRIVATE,
     PRIVATE_ELSEWHERE,
@@ -18,6 +17,7 @@ from memd_client.context.bootstrap import (
     Whole,
     WorkspaceFile,
 )
+from memd_client.context.session_kind import SessionKind
 from memd_client.context.workspace import bootstrap_workspace, read_workspace
 from tests.otheruser import as_other_user, shared_directory
 

@@ -1,6 +1,6 @@
 import pytest
 
-from memd_client.context.audience import SessionKind, session_kind
+from memd_client.context.session_kind import SessionKind, session_kind
 
 KINDS: list[tuple[str | None, SessionKind]] = [
     (None, "main"),
