@@ -19,9 +19,9 @@ from memd_client import MemdClientError
 from memd_client.context.anthropic import conversation, rebuilt
 from memd_client.context.daily_note import append_daily_note
 from memd_client.context.flush import flush_prompt, flush_system_prompt, should_flush
+from memd_client.context.no_reply import NoReplyFilter
 from memd_client.context.pruning import Record, prune
 from memd_client.context.session_kind import session_kind
-from memd_client.context.silence import SilenceFilter
 from memd_client.context.workspace import bootstrap_workspace
 from memd_client.tools import Tools, anthropic_tools, memory_section
 
@@ -76,17 +76,17 @@ class Agent:
                 conversation(messages), window_tokens=WINDOW_TOKENS, record=self.record, now_s=time.time()
             )
             self.record = pruned.record
-            answer, silence = [], SilenceFilter()
+            answer, no_reply = [], NoReplyFilter()
             sent = rebuilt(messages, pruned.messages)
             for block in stream(self.system + instructions, sent, [*anthropic_tools(), NOTE]):
                 answer.append(block)
-                print(silence.feed(block.get("text", "")), end="", flush=True)
-            print(silence.end(), end="")
+                print(no_reply.feed(block.get("text", "")), end="", flush=True)
+            print(no_reply.end(), end="")
             messages.append({"role": "assistant", "content": answer})
             calls = [block for block in answer if block["type"] == "tool_use"]
             if calls:
                 messages.append({"role": "user", "content": [self.carry_out(call) for call in calls]})
-            elif not silence.is_silent:
+            elif not no_reply.is_no_reply:
                 print()
 
     def carry_out(self, call: Message) -> Message:

@@ -1,7 +1,7 @@
 """What an agent does with its own context window: pure functions, and two modules that touch the disk.
 
     flush       should durable memory be written before the conversation is compacted, and the prompt that asks for it
-    silence     NO_REPLY, recognised in a stream
+    no_reply    NO_REPLY, recognised in a stream
     daily_note  append to today's note (touches the disk)
     pruning     old tool results, shortened for one request
     bootstrap   which workspace files go into the system prompt, and how much of each

@@ -12,7 +12,7 @@ import msgspec
 
 from memd_client.context.conversation import estimate_all
 from memd_client.context.daily_note import local_day, note_path
-from memd_client.context.silence import NO_REPLY
+from memd_client.context.no_reply import NO_REPLY
 from memd_client.marker import marked
 
 RESERVE_FLOOR_TOKENS = 20_000  # kept free for the answer and for compaction itself
