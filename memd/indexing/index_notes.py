@@ -75,7 +75,8 @@ async def known_vectors(
     if vectors is None or not hashes:
         return {}, frozenset(), None if vectors is None else vectors.space
     with spent("asking the cache"):
-        return await vectors.get(hashes), await vectors.refused(hashes), vectors.space
+        cached = await vectors.look_up(hashes)
+    return cached.vectors, cached.refused, vectors.space
 
 
 async def each_by_itself(

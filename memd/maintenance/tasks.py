@@ -173,7 +173,7 @@ async def refill(index: Index, cache: EmbeddingStore) -> int:
         known = KnownVectors(cache, fingerprint.space)
         hashes = iter(await index.embedded())
         while some := list(islice(hashes, BATCH)):
-            there = await known.get(some)
+            there = (await known.look_up(some)).vectors
             missing = await index.vectors_of([one for one in some if one not in there])
             if missing:
                 await known.put(missing)

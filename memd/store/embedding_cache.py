@@ -9,6 +9,7 @@ from random import Random
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
+import msgspec
 import structlog
 
 from memd.domain_types import TextHash
@@ -33,6 +34,13 @@ PRUNE_SLACK = 64
 REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written, at most
 
 Space = tuple[str, str, str]  # provider, model, provider key
+
+
+class CachedTexts(msgspec.Struct, frozen=True):
+    """What the cache knows of some texts, at one moment; of those that are in neither it knows nothing."""
+
+    vectors: Mapping[TextHash, bytes]
+    refused: frozenset[TextHash]  # set aside: the provider cannot embed them
 
 
 class EmbeddingStore:
@@ -126,17 +134,18 @@ class EmbeddingStore:
 
     # --- vectors and refusals
 
-    async def get(self, space: Space, hashes: Sequence[TextHash], now: float) -> dict[TextHash, bytes]:
-        """The vectors that are cached; a hit becomes as young as now."""
+    async def look_up(self, space: Space, hashes: Sequence[TextHash], now: float) -> CachedTexts:
+        """The vectors that are cached, and the texts that are set aside, by one read; a hit becomes as young as now."""
         unsaved = {
             text_hash: self._vectors[space, text_hash][0]
             for text_hash in hashes
             if (space, text_hash) in self._vectors
         }
-        saved = await self._attempt(self.read, _get, space, hashes) or {}
-        if saved and self.trouble is None:
-            await self._attempt(self.write, _touch, space, list(saved), now)
-        return {**saved, **unsaved}
+        refused = self._unsaved_refusals(space, hashes)
+        saved = await self._attempt(self.read, _look_up, space, hashes) or CachedTexts({}, frozenset())
+        if saved.vectors and self.trouble is None:
+            await self._attempt(self.write, _touch, space, list(saved.vectors), now)
+        return CachedTexts({**saved.vectors, **unsaved}, refused | saved.refused)
 
     async def held(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """The texts whose vectors are cached; they stay as old as they are."""
@@ -153,8 +162,11 @@ class EmbeddingStore:
 
     async def refused(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """Those of the texts that are set aside."""
-        unsaved = frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._refusals)
+        unsaved = self._unsaved_refusals(space, hashes)
         return unsaved | (await self._attempt(self.read, _refused, space, hashes) or frozenset())
+
+    def _unsaved_refusals(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
+        return frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._refusals)
 
     async def refuse(self, space: Space, text_hash: TextHash, reason: str, now: float) -> None:
         """Set a text aside."""
@@ -332,9 +344,9 @@ def _select(
     return found
 
 
-def _get(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+def _look_up(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> CachedTexts:
     rows = _select("cache", "hash, vector", connection, space, hashes)
-    return {TextHash(row[0]): row[1] for row in rows}
+    return CachedTexts({TextHash(row[0]): row[1] for row in rows}, _refused(connection, space, hashes))
 
 
 def _held(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
@@ -401,9 +413,9 @@ class KnownVectors:
         self.space = space
         self._clock = clock
 
-    async def get(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
-        """The vectors that are cached; a hit becomes as young as now."""
-        return await self.store.get(self.space, hashes, self._clock())
+    async def look_up(self, hashes: Sequence[TextHash]) -> CachedTexts:
+        """The vectors that are cached, and the texts that are set aside; a hit becomes as young as now."""
+        return await self.store.look_up(self.space, hashes, self._clock())
 
     async def held(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
         """The texts whose vectors are cached; they stay as old as they are."""

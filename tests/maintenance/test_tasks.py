@@ -154,7 +154,7 @@ async def test_the_copy_of_a_cache_goes_likewise(tmp_path: Path, *, is_damaged: 
         await until_async(lambda: not store.copies)
         assert bool(told.reason) is is_damaged
     assert not copy.path.exists()
-    assert await store.get(("p", "m", "k"), [TextHash(b"\x07")], 1.0) == {b"\x07": b"\x01\x02"}
+    assert (await store.look_up(("p", "m", "k"), [TextHash(b"\x07")], 1.0)).vectors == {b"\x07": b"\x01\x02"}
     assert (len(store.damaged_files()) == 1) is is_damaged
     await store.close()
 

@@ -96,7 +96,7 @@ async def test_a_cache_that_may_lack_something_gets_it_from_the_index(
     async with opened(file) as cache:
         filling = asyncio.create_task(keep(refill_cache(index, cache)))
         await until_async(lambda: count(file) == NOTES)
-        assert await cache.get(SPACE, list(VECTORS), 0.0) == VECTORS
+        assert (await cache.look_up(SPACE, list(VECTORS), 0.0)).vectors == VECTORS
         filling.cancel()
         await asyncio.wait([filling])
 

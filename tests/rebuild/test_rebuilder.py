@@ -63,7 +63,7 @@ class Bench:
             self.failures -= 1
             raise self.failing("something is in the way")
         if await index.find("memory/a.md") is None:
-            known = await self.known.get(HASHES)
+            known = (await self.known.look_up(HASHES)).vectors
             await index.replace(found_file("memory/a.md"), b"1", CHUNKS, known, frozenset())
 
     async def embed(self, index: Index) -> None:

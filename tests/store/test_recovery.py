@@ -79,7 +79,7 @@ def spoil_next_step(file: Path) -> None:
 
 async def known(store: EmbeddingStore) -> tuple[int, int]:
     """How many vectors, and how many refusals, are there."""
-    found = await store.get(SPACE, HASHES, 2.0)
+    found = (await store.look_up(SPACE, HASHES, 2.0)).vectors
     assert all(found[text_hash] == vector_of(n) for n, text_hash in enumerate(HASHES) if text_hash in found)
     return len(found), len(await store.refused(SPACE, [TextHash(b"refused")]))
 
@@ -127,7 +127,7 @@ async def test_later_damage_costs_what_came_since(tmp_path: Path) -> None:
     await store.put(SPACE, {TextHash(b"new"): vector_of(99)}, 3.0)
     run(file, "DROP TABLE cache")
     assert await known(store) == (20, 1)
-    assert not await store.get(SPACE, [TextHash(b"new")], 3.0)
+    assert not (await store.look_up(SPACE, [TextHash(b"new")], 3.0)).vectors
     await store.close()
 
 

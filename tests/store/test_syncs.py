@@ -128,12 +128,12 @@ async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
         await cache.put(SPACE, dict(list(vectors.items())[:1]), 2.0)
         assert "did not keep" in str(cache.trouble)
         assert file.stat().st_ino == before
-        assert await cache.get(SPACE, list(vectors), 3.0) == vectors
+        assert (await cache.look_up(SPACE, list(vectors), 3.0)).vectors == vectors
         disk.fails = False
         await cache.put(SPACE, dict(list(vectors.items())[:1]), 4.0)
         assert str(cache.trouble) == "None"
         assert file.stat().st_ino != before
-        assert await cache.get(SPACE, list(vectors), 5.0) == vectors
+        assert (await cache.look_up(SPACE, list(vectors), 5.0)).vectors == vectors
         await cache.close()
     assert [Path(entry).name for entry in os.scandir(tmp_path)] == ["e.sqlite"]
 
@@ -163,7 +163,7 @@ async def test_what_was_paid_for_is_not_given_up_for_a_moment_of_trouble(
                 await cache.put(SPACE, {text: bytes(200_000)}, 1.0)
                 await cache.close()
         disk.left = times
-        found = await cache.get(SPACE, [text], 2.0)
+        found = (await cache.look_up(SPACE, [text], 2.0)).vectors
         assert (found == {}, bool(cache.damaged_files())) == (lost, lost)
         await cache.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.runtime import backoff
-from memd.store.embedding_cache import UNSAVED, EmbeddingStore
+from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.bounds import shipped
 from tests.clock import Clock
@@ -56,13 +56,36 @@ async def test_what_comes_during_a_save_that_it_is_no_part_of_is_kept(store: Fai
     store.after_write = more_comes
     await store.put(SPACE, {A: b"first"}, 1.0)
     expected = {A: b"newer", B: b"second"}
-    assert await store.get(SPACE, [A, B], 3.0) == expected
+    assert (await store.look_up(SPACE, [A, B], 3.0)).vectors == expected
     await store.put(SPACE, {TextHash(b"d" * 32): b"third"}, 3.0)  # by which all is written
     again = EmbeddingStore(store.file)
     await again.open()
-    assert await again.get(SPACE, [A, B], 4.0) == expected
+    assert (await again.look_up(SPACE, [A, B], 4.0)).vectors == expected
     assert await again.refused(SPACE, [A, B, C]) == {C}
     await again.close()
+
+
+async def test_vectors_and_refusals_are_looked_up_at_once_whether_or_not_they_are_saved(
+    store: Failing,
+) -> None:
+    """By one read of the file; one that is in neither is not known."""
+    await store.put(SPACE, {A: b"saved"}, 1.0)
+    await store.refuse(SPACE, B, "it is too long", 1.0)
+    store.is_locked = True
+    unsaved, refused, unknown = (TextHash(letter * 32) for letter in (b"d", b"e", b"f"))
+    await store.put(SPACE, {unsaved: b"unsaved"}, 2.0)
+    await store.refuse(SPACE, refused, "it is too long", 2.0)
+    reads: list[object] = []
+    read = store.read
+
+    async def counted(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        reads.append(fn)
+        return await read(fn, *args, **kwargs)
+
+    store.read = counted  # type: ignore[method-assign]
+    cached = await store.look_up(SPACE, [A, B, unsaved, refused, unknown], 3.0)
+    assert cached == CachedTexts({A: b"saved", unsaved: b"unsaved"}, frozenset({B, refused}))
+    assert len(reads) == 1
 
 
 async def test_of_vectors_that_cannot_be_saved_the_newest_are_held(store: Failing) -> None:
@@ -124,5 +147,5 @@ async def test_a_file_that_could_not_be_opened_is_tried_again_after_a_while(tmp_
     await cache.close()
     again = EmbeddingStore(cache.file)
     await again.open()
-    assert await again.get(SPACE, [A], 2.0) == {A: b"v"}
+    assert (await again.look_up(SPACE, [A], 2.0)).vectors == {A: b"v"}
     await again.close()

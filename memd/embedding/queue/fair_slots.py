@@ -207,7 +207,7 @@ class RequestSlots:
         if not request.source.use_cache or not self._is_shared:
             return False
         try:
-            found = await self._known.get(list(request.texts))
+            found = (await self._known.look_up(list(request.texts))).vectors
         except BaseException:
             self._release(backlog, request)
             raise

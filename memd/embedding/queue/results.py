@@ -57,16 +57,14 @@ class ResultWriter:
 
     async def from_cache(self, backlog: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
         """Write into the index what the cache knows of the texts of some chunks; which those are."""
-        hashes = [chunk.hash for chunk in waiting]
-        refused = await self._known.refused(hashes)
-        for text_hash in refused:
+        cached = await self._known.look_up([chunk.hash for chunk in waiting])
+        for text_hash in cached.refused:
             await backlog.source.index.set_aside(text_hash, self._known.space)
-        found = await self._known.get(hashes)
-        if found:
-            await self.store(backlog, rows(waiting, found))
-        if found or refused:
+        if cached.vectors:
+            await self.store(backlog, rows(waiting, cached.vectors))
+        if cached.vectors or cached.refused:
             self._progress.notify()
-        return refused.union(found)
+        return cached.refused.union(cached.vectors)
 
     async def write_outcome(
         self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult

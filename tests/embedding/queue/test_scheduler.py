@@ -13,7 +13,7 @@ from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
-from memd.store.embedding_cache import EmbeddingStore, KnownVectors
+from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.index import Index
 from tests.embedding.queue.queues import (
     FINGERPRINT,
@@ -142,10 +142,10 @@ async def test_the_cache_keeps_what_was_used_last(tmp_path: Path, cache: Embeddi
     await asyncio.sleep(0.01)
     await queue.known.put({chunk_of("newer").hash: b"\0" * 4, chunk_of("newest").hash: b"\0" * 4})
     await asyncio.sleep(0.01)
-    assert await queue.known.get([old.hash])  # a hit makes it young again
+    assert (await queue.known.look_up([old.hash])).vectors  # a hit makes it young again
     assert await queue.known.prune(2) == 1
-    assert await queue.known.get([old.hash])
-    assert len(await queue.known.get([chunk_of("newer").hash, chunk_of("newest").hash])) == 1
+    assert (await queue.known.look_up([old.hash])).vectors
+    assert len((await queue.known.look_up([chunk_of("newer").hash, chunk_of("newest").hash])).vectors) == 1
 
 
 async def test_vectors_of_other_models_age_out(tmp_path: Path, cache: EmbeddingStore) -> None:
@@ -243,13 +243,13 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
     rows = provider.embed(texts)
     await queue.known.put({chunk_of(text).hash: row.tobytes() for text, row in zip(texts, rows, strict=True)})
     asked: list[int] = []
-    get = queue.known.get
+    look_up = queue.known.look_up
 
-    async def counted(hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+    async def counted(hashes: Sequence[TextHash]) -> CachedTexts:
         asked.append(len(hashes))
-        return await get(hashes)
+        return await look_up(hashes)
 
-    queue.known.get = counted  # type: ignore[method-assign]
+    queue.known.look_up = counted  # type: ignore[method-assign]
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
     assert asked == [400, 400, 200]

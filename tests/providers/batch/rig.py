@@ -120,7 +120,7 @@ class Rig(msgspec.Struct):
 
     async def kept(self, texts: Mapping[TextHash, str]) -> dict[TextHash, bytes]:
         """The vectors that are safe."""
-        return await self.known.get(list(texts))
+        return dict((await self.known.look_up(list(texts))).vectors)
 
 
 @asynccontextmanager
