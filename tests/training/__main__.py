@@ -1,6 +1,6 @@
 """Trains the bundled model: `python -m tests.training` in an environment that also has torch.
 
-Writes memd/providers/local/e5-small-tuning.npy; then run `python -m memd.providers.local.make_model_files`. It takes some minutes
+Writes memd/providers/local/e5-small-tuning.npy; then run `python -m tests.training.model_files`. It takes some minutes
 on two cores with bfloat16.
 
 Trained is a factor of each row of a matrix and whatever vectors are added (102,144 numbers); the matrices keep their 4 bits. A

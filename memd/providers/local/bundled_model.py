@@ -46,7 +46,7 @@ FILE = "e5-small-q4.bin"
 DIMENSIONS = 384
 RUNTIME = "onnxruntime"  # the package that computes it
 TUNING_FILE = "e5-small-tuning.npy"  # made by tests.training; with another one, vectors are others
-CHECK_FILE = "e5-small-check.npy"  # made by memd.providers.local.make_model_files: the vector of CHECK
+CHECK_FILE = "e5-small-check.npy"  # made by tests.training.model_files: the vector of CHECK
 CHECK = "Where is the vector of this sentence? 这句话的向量在哪里?"
 LEAST_CHECK = 0.999  # cosine of the vectors of two processors
 

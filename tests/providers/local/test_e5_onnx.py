@@ -3,9 +3,10 @@ import numpy as np
 import onnx
 import pytest
 
-from memd.providers.local import bundled_model, e5_onnx, make_model_files
+from memd.providers.local import bundled_model, e5_onnx
 from memd.providers.local.e5_file import E5File, UnreadableModel
 from memd.providers.local.e5_onnx import E5Onnx, tuned
+from tests.training import model_files
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_a_vector_does_not_depend_on_how_many_threads_compute_it(model: E5Onnx) 
 
 def test_the_graph_is_what_its_program_writes() -> None:
     """The file was made by it, and not by hand."""
-    made = make_model_files.build(E5File(bundled_model.model_file()))
+    made = model_files.build(E5File(bundled_model.model_file()))
     assert onnx.load_from_string(e5_onnx.GRAPH.read_bytes()) == made
 
 

@@ -1,4 +1,4 @@
-"""Writes what memd has beside the bundled model's own file: `python -m memd.providers.local.make_model_files`.
+"""Writes what memd has beside the bundled model's own file: `python -m tests.training.model_files`.
 
 Needs the package onnx, which memd does not need. Run it after a change of the model, of its graph or of the probe texts.
 
