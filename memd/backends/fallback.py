@@ -23,7 +23,7 @@ from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
 from memd.runtime.asyncio_utils import is_cancelled
 from memd.runtime.profiling import spent
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()

@@ -32,7 +32,7 @@ from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.backoff import delay_s
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock
 
 log = structlog.get_logger()
 

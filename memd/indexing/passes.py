@@ -17,7 +17,7 @@ from memd.runtime.backoff import LONGEST_WAIT_S, Backoff
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, in_ms
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 

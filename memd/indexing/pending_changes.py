@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.runtime.debounce import Debouncer
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock, Debouncer
 from memd.store.errors import StoreClosed
 
 

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from memd.indexing.pending_changes import PendingChanges
-from memd.runtime.ticks import until_next_tick_s
+from memd.runtime.timing import until_next_tick_s
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import apsw
 
 from memd.domain_types import BatchFile, BatchJob, TextHash
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock
 from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 
 KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer

@@ -8,7 +8,7 @@ import pytest
 
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
-from memd.runtime.debounce import Debouncer
+from memd.runtime.timing import Debouncer
 from tests.bounds import shipped
 from tests.wait import until_async
 

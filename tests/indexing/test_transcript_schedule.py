@@ -11,8 +11,8 @@ from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
-from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
+from memd.runtime.timing import Debouncer
 from memd.sources.scan import scan
 from memd.store.index import Index
 from tests.bounds import shipped

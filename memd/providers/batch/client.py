@@ -20,7 +20,7 @@ from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.openai import OpenAI, Voyage
 from memd.providers.remote.retrying_client import INDEXING, RetryPolicy
 from memd.runtime.backoff import Backoff
-from memd.runtime.ticks import Clock
+from memd.runtime.timing import Clock
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
-from memd.runtime.debounce import Debouncer
 from memd.runtime.threads import Threads
+from memd.runtime.timing import Debouncer
 from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
 from memd.store.index import Index

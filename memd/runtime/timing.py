@@ -1,0 +1,55 @@
+"""Aligns periodic timers, and decides when a burst of marks is over. The caller passes the time."""
+
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+"""A clock that is injected: seconds, monotonic or Unix time, as its parameter says."""
+
+ClockNs = Callable[[], int]
+"""Likewise, in nanoseconds."""
+
+# Milliseconds are what event loops count in. Whoever was woken by a beat, and rounds, must not wait for it again: a wait
+# of less is none, and would be repeated until the beat is past.
+_RESOLUTION_S = 0.001
+
+
+def until_next_tick_s(now: float, period_s: float) -> float:
+    """Seconds until the next multiple of a period: more than a millisecond, and about one period at most.
+
+    Timers with the same period wake at the same moment, so the processor can sleep in between.
+
+    Args:
+        now: Seconds of a clock that all timers share.
+        period_s: In seconds; more than a few milliseconds.
+    """
+    left_s = period_s - now % period_s
+    return left_s if left_s > _RESOLUTION_S else left_s + period_s
+
+
+class Debouncer:
+    """Waits for a quiet moment, for a limited time.
+
+    Args:
+        quiet_s: The work is due so many seconds after the last mark,
+        cap_s: and at the latest so many seconds after the first one.
+    """
+
+    def __init__(self, *, quiet_s: float, cap_s: float) -> None:
+        self._quiet_s = quiet_s
+        self._cap_s = cap_s
+        self._first: float | None = None
+        self._last = 0.0
+
+    def mark(self, now: float) -> None:
+        """Add a mark at this time, in seconds of a monotonic clock."""
+        if self._first is None:
+            self._first = now
+        self._last = now
+
+    def due_at(self) -> float | None:
+        """When the work is due; None if there was no mark since clear()."""
+        return None if self._first is None else min(self._last + self._quiet_s, self._first + self._cap_s)
+
+    def clear(self) -> None:
+        """Forget the marks: the work begins, and later marks are another burst."""
+        self._first = None
