@@ -464,11 +464,11 @@ async def test_what_cannot_be_put_into_the_file_itself_is_not_handed_over(
     async def swapped() -> None:
         await beside.replace(found_file("memory/a.md"), b"1", [chunk_of("kettle")], {}, frozenset())
         with pytest.raises(StoreUnavailable, match="is read by another process"):
-            await index.become(beside)
+            await index.swap_in(beside)
 
     await beside_a_reader(beside.file, swapped(), 60)
     assert await index.keywords('"walrus"', 10, EVERYTHING)
-    await index.become(beside)
+    await index.swap_in(beside)
     assert await index.keywords('"kettle"', 10, EVERYTHING)
 
 
