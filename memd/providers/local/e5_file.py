@@ -20,10 +20,9 @@ ZERO = 8  # the number of a weight of 0
 # The matrices of a layer as the file calls them, and as the graph does. Queries, keys and values are one product.
 MATRICES = {"qkv": ("q", "k", "v"), "ao": ("ao",), "fi": ("fi",), "fo": ("fo",)}
 NORMS = ("aln", "oln")
-SCALES, BIAS = (
-    ".s",
-    ".b",
-)  # end the names of the scales of a matrix, and of the vector that is added to its product
+# Suffixes of names: of the scales of a matrix, and of the vector that is added to its product.
+SCALES = ".s"
+BIAS = ".b"
 
 Item = TypeVar("Item", bound=np.generic)
 Floats = NDArray[np.float32]

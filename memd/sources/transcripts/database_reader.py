@@ -178,8 +178,8 @@ class _SessionReader:
         return WholeTranscript((), now, session.stamp)
 
     def _whole(self, session: DatabaseSession) -> Reading:
-        told = openclaw.BRANCH if session.reach == "branch" else openclaw.FORMAT
-        parser = TranscriptParser(None, self._redactor, known_format=told)
+        known_format = openclaw.BRANCH if session.reach == "branch" else openclaw.FORMAT
+        parser = TranscriptParser(None, self._redactor, known_format=known_format)
         if session.reach == "branch":
             self._header(session, parser)
         cursor, broken = _Cursor(), Counter[str]()
@@ -217,7 +217,7 @@ class _SessionReader:
         """Parse the events from the cursor on, and move it to their end; the session as it was there.
 
         Each transaction sees another state. That the event before the cursor is where it was proves that those before it are, too:
-        a branch is told by its last event, and events are changed only with the generation.
+        a branch is identified by its last event, and events are changed only with the generation.
         """
         inode = session.stamp.inode
         while True:

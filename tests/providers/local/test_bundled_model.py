@@ -69,6 +69,8 @@ def test_without_onnxruntime_the_package_to_install_is_named(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, bundled_model.RUNTIME, None)
     with pytest.raises(bundled_model.ModelMissing, match=r"cannot be loaded \(.*onnxruntime.*pip install"):
         bundled_model.load()
+    with pytest.raises(bundled_model.ModelMissing, match="pip install onnxruntime"):
+        bundled_model.find()
 
 
 def test_wrong_vectors_are_told_when_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
