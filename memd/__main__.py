@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from memd import VERSION
-from memd.runtime.startup import end_quietly, open_streams, prepare_environment
+from memd.runtime.startup import end_quietly, import_structlog, open_streams, prepare_environment
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Before numpy and the model's engine load: they read their thread settings once.
     prepare_environment(os.environ)
+    import_structlog()
     from memd import daemon  # noqa: PLC0415 - it imports numpy
     from memd.runtime.process import leave  # noqa: PLC0415 - it is loaded by the daemon
 

@@ -1,0 +1,5 @@
+"""Tests of memd, and the daemons that they start, which load what `memd run` loads."""
+
+from memd.runtime.startup import import_structlog
+
+import_structlog()

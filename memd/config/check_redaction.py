@@ -29,6 +29,17 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
         yield (("redact", "extra", at, key), ("redact", "extra")), f"the {key} of a rule {fault}"
 
 
+def require_faultless(settings: Redact) -> None:
+    """Do nothing, unless a rule that a user adds cannot be used.
+
+    Raises:
+        BadRule: it says which, and why.
+    """
+    found = list(faults(settings))
+    if found:
+        raise BadRule("; ".join(f"redact.extra[{at}].{key} {fault}" for at, key, fault in found))
+
+
 def faults(settings: Redact) -> Iterator[tuple[int, str, str]]:
     """What is wrong with the rules that a user adds.
 

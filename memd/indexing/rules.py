@@ -2,13 +2,40 @@
 
 from collections.abc import Sequence
 from datetime import tzinfo
+from functools import cached_property
 
 import msgspec
 
-from memd.config.settings import AgentSettings, Chunking, SessionSettings
-from memd.redact.redactor import Redactor
+from memd.config.check_redaction import require_faultless
+from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
 from memd.runtime.local_time import LocalZone
+from memd.sources.transcripts.parser import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
+
+
+class DeferredRedactor:
+    """A Redactor that is built when the first text comes: that takes 0.2 s, and most starts have nothing to redact.
+
+    Args:
+        settings: As of the Redactor.
+
+    Raises:
+        BadRule: likewise.
+    """
+
+    def __init__(self, settings: Redact) -> None:
+        require_faultless(settings)
+        self._settings = settings
+
+    def redact(self, text: str, asked: str = "") -> RedactedTurn:
+        """Redact a text as the Redactor does."""
+        return self._redactor.redact(text, asked)
+
+    @cached_property
+    def _redactor(self) -> TurnRedactor:
+        from memd.redact.redactor import Redactor  # noqa: PLC0415 - as said
+
+        return Redactor(self._settings)
 
 
 class IndexingRules(msgspec.Struct, frozen=True):
@@ -17,8 +44,8 @@ class IndexingRules(msgspec.Struct, frozen=True):
     roots: Sequence[Root]
     chunking: Chunking
     max_bytes: int  # of a note that is indexed
-    notes_redactor: Redactor | None = None  # None: nothing is taken out
-    sessions_redactor: Redactor | None = None
+    notes_redactor: TurnRedactor | None = None  # None: nothing is taken out
+    sessions_redactor: TurnRedactor | None = None
     subagents: bool = False
     zone: tzinfo = LocalZone()
     sessions: SessionSettings = SessionSettings()  # when a transcript is due
@@ -32,7 +59,8 @@ def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
     """
     has_sessions = "sessions" in settings.sources
     mode = settings.redact.mode
-    redactor = Redactor(settings.redact) if mode == "all" or (mode == "sessions" and has_sessions) else None
+    redacts = mode == "all" or (mode == "sessions" and has_sessions)
+    redactor = DeferredRedactor(settings.redact) if redacts else None
     return IndexingRules(
         roots,
         settings.chunking,

@@ -4,7 +4,7 @@ import msgspec
 
 from memd.config.settings import AgentSettings
 from memd.providers.provider import Identity
-from memd.redact.redactor import rules_key
+from memd.redact.rule import rules_key
 from memd.sources.transcripts.format import VERSION
 from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint
 

@@ -4,12 +4,11 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import chain
 
 import msgspec
 
-from memd.config.check_redaction import BadRule, faults
+from memd.config.check_redaction import require_faultless
 from memd.config.settings import Redact
 from memd.redact import (
     assignments,
@@ -27,9 +26,6 @@ from memd.redact import (
 from memd.redact.normalise import base64_texts, decoded, folded
 from memd.redact.rule import GOES_ON, Rule, Runs, Span, TokenAnchors, runs_of
 from memd.redact.user_rules import custom
-
-VERSION = 5
-"""Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
 RULES: tuple[Rule, ...] = (
@@ -164,9 +160,7 @@ class Redactor:
     """
 
     def __init__(self, settings: Redact) -> None:
-        found = list(faults(settings))
-        if found:
-            raise BadRule("; ".join(f"redact.extra[{at}].{key} {fault}" for at, key, fault in found))
+        require_faultless(settings)
         self._custom = tuple(map(custom, settings.extra))
         self._allowed = frozenset(settings.allow)
         self._numbers = settings.kinds
@@ -301,18 +295,6 @@ def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
             foreign.setdefault(match[0], []).append(match.start())
         for anchor, places in foreign.items():
             yield anchor, _FOREIGN[anchor], places
-
-
-def rules_key(settings: Redact) -> str:
-    """What decides how a text is redacted: the version of the rules, and a digest of what the user adds to them."""
-    written = msgspec.json.encode(
-        [
-            [(rule.name, rule.pattern) for rule in settings.extra],
-            sorted(set(settings.allow)),
-            sorted(set(settings.kinds)),
-        ]
-    )
-    return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
 
 
 def _places(anchor: str, text: str) -> list[int]:

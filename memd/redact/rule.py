@@ -4,8 +4,14 @@ import re
 import string
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 
 import msgspec
+
+from memd.config.settings import Redact
+
+VERSION = 5
+"""Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"
 
@@ -31,6 +37,18 @@ class Rule(msgspec.Struct, frozen=True):
     in_token: bool = False
     at_edge: bool = False  # True: no letter and no digit stands before it
     skips_prose: bool = False  # True: it finds nothing at a word of a sentence that GOES_ON matches
+
+
+def rules_key(settings: Redact) -> str:
+    """What decides how a text is redacted: the version of the rules, and a digest of what the user adds to them."""
+    written = msgspec.json.encode(
+        [
+            [(rule.name, rule.pattern) for rule in settings.extra],
+            sorted(set(settings.allow)),
+            sorted(set(settings.kinds)),
+        ]
+    )
+    return f"{VERSION}:{sha256(written).hexdigest()[:16]}"
 
 
 GOES_ON = re.compile(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memd.domain_types import Document, Kind, Stamp
-from memd.redact.redactor import Redactor
 from memd.runtime.profiling import spent
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
+from memd.sources.transcripts.parser import TurnRedactor
 from memd.text.memory_paths import Root, find_place, is_for_owner
 
 _PIECE_BYTES = 1 << 20
@@ -37,7 +37,7 @@ class NoteReading(msgspec.Struct, frozen=True):
 
 
 def read_note(
-    path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int, redactor: Redactor | None = None
+    path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int, redactor: TurnRedactor | None = None
 ) -> NoteReading:
     """Read the note of this name in the index.
 

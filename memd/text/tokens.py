@@ -34,7 +34,8 @@ DEAREST_QUARTERS = 1 + max(cost for cost, _ in _RARE)  # what no character costs
 _ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
 
 # Of what fts_text gives: as FTS5's tokenizer "ascii" has it.
-WORD_CHARACTER = r"[0-9a-z\x80-\U0010ffff]"
+# Written as what it is not, it compiles ten times as fast as [0-9a-z\x80-\U0010ffff], which it equals.
+WORD_CHARACTER = r"[^\x00-/:-`{-\x7f]"
 _TOKEN = re.compile(f"{WORD_CHARACTER}+")
 # By their shapes: a run of conjoining jamo, which make syllables; a CJK character or a symbol with its marks; a word.
 _PLACE = re.compile("j+m*|cm*|[wm]+")

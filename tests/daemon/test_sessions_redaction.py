@@ -126,7 +126,7 @@ async def test_better_rules_embed_what_changed_alone(home: Path, monkeypatch: py
         assert sum(map(len, provider.requests)) == 21
     better = 'redact = { mode = "all", extra = [{ name = "badge", pattern = "BADGE[0-9]+" }] }'
     for wanted, embedded in ((better, 22), (better, 22)):
-        monkeypatch.setattr("memd.redact.redactor.VERSION", embedded * 100 + len(provider.requests))
+        monkeypatch.setattr("memd.redact.rule.VERSION", embedded * 100 + len(provider.requests))
         async with running(home, provider, settings=wanted) as client:
 
             async def is_built(client: AsyncClient = client) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from memd.chunk.markdown import chunk
 from memd.config.settings import Chunking, Redact
-from memd.redact import redactor as engine
+from memd.redact import rule
 from memd.redact.redactor import Redactor
 from memd.sources.transcripts import format as formats
 from memd.store import meta
@@ -114,11 +114,11 @@ OUTPUTS = (
     Output("keyword text", lambda: str(meta.TOKENIZER), "TOKENIZER in memd/store/meta.py", _keywords),
     Output(
         "turns",
-        lambda: f"{formats.VERSION}.{meta.TURNS}, redaction {engine.VERSION}",
+        lambda: f"{formats.VERSION}.{meta.TURNS}, redaction {rule.VERSION}",
         "TURNS in memd/store/meta.py (VERSION in memd/sources/transcripts/format.py for what is read of a line)",
         _turns,
     ),
-    Output("redacted text", lambda: str(engine.VERSION), "VERSION in memd/redact/redactor.py", _redacted),
+    Output("redacted text", lambda: str(rule.VERSION), "VERSION in memd/redact/rule.py", _redacted),
 )
 
 

@@ -10,7 +10,7 @@ from memd.config.settings import AgentSettings, Chunking, Redact, SessionSetting
 from memd.providers.provider import Identity
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.follow_model import why
-from memd.redact.redactor import rules_key
+from memd.redact.rule import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"))

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from memd.config.settings import PersonalNumber, Redact
-from memd.redact.redactor import Redactor, rules_key
+from memd.redact.redactor import Redactor
+from memd.redact.rule import rules_key
 
 _EVERY: tuple[PersonalNumber, ...] = ("payment-card", "iban", "chinese-id", "chinese-mobile")
 # Numbers of tests, as issuers, banks and standards publish them.

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config.settings import Redact, UserRule
-from memd.redact.redactor import RULES, Redactor, rules_key
-from memd.redact.rule import GOES_ON, Rule
+from memd.redact.redactor import RULES, Redactor
+from memd.redact.rule import GOES_ON, Rule, rules_key
 from tests.redact import innocent
 from tests.redact.corpus import samples
 

@@ -36,7 +36,7 @@ from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdUnavailab
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.domain_types import DegradedPart, FoundHit
-from memd.redact.redactor import rules_key
+from memd.redact.rule import rules_key
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.search.query import SUPPORT, Query

@@ -55,7 +55,8 @@ class ScannedFile(msgspec.Struct, frozen=True):
 def run_redact(invocation: Invocation) -> Outcome:
     """Redact a file as its agent would have it redacted, and print the lines that change."""
     # Two hundred patterns are compiled for it: other commands do without.
-    from memd.redact.redactor import VERSION, Redactor  # noqa: PLC0415 - a hook waits for other commands
+    from memd.redact.redactor import Redactor  # noqa: PLC0415 - a hook waits for other commands
+    from memd.redact.rule import VERSION  # noqa: PLC0415 - as above
 
     if (invocation.options.file is None) == (invocation.options.scan is None):
         raise Failed(
