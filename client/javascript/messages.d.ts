@@ -1,0 +1,590 @@
+// Written from ../PROTOCOL.md: do not edit.
+
+export const PROTOCOL: number;
+
+export interface SearchRequest {
+  /** the question, or words of the answer */
+  query: string;
+  /** 1 to 50; nil: the configured number */
+  max_results?: number | null;
+  /** 0 to 1, the least `score` of a hit; nil: the configured one */
+  min_score?: number | null;
+  /** nil: every source the agent has */
+  source?: "memory" | "sessions" | null;
+  /** see above */
+  agent?: string | null;
+  /** see above */
+  session_key?: string | null;
+  /** of all snippets together, including footers if citations are on; nil: the configured number; 0: no limit */
+  max_chars?: number | null;
+  /** the day or moment of the question, in ISO 8601 (`2026-02-09`, `2026-02-09T18:30+01:00`); nil: the daemon's clock */
+  now?: string | Date | null;
+}
+
+export interface GetRequest {
+  /** as in a hit */
+  path: string;
+  /** the first line to read, from 1 */
+  start_line?: number;
+  /** how many; nil: as many as one answer holds */
+  lines?: number | null;
+  /** see above */
+  agent?: string | null;
+  /** see above */
+  session_key?: string | null;
+  /** of the text, 100 or more; nil: as many as one reply holds */
+  max_chars?: number | null;
+}
+
+export interface SyncRequest {
+  /** nil: every agent */
+  agent?: string | null;
+  /** read every file, whatever its size and time say, and forget the files of a root that does not exist */
+  force?: boolean;
+  /** answer when all text that was on disk at the request is searchable */
+  wait?: boolean;
+  /** with `wait`: wait for vectors, too, while they progress */
+  vectors?: boolean;
+  /** timeout: answer after so many milliseconds at the latest, with what is done by then; nil: no limit */
+  patience_ms?: number | null;
+  /** nil: the owner; else the request means only the agent of that key */
+  session_key?: string | null;
+}
+
+export interface ReindexRequest {
+  /** nil: every agent */
+  agent?: string | null;
+  /** embed every text again: do not use stored vectors */
+  force?: boolean;
+  /** only report the cost */
+  dry_run?: boolean;
+  /** nil: the owner; else only the agent of that key, for a conversation that no other person reads */
+  session_key?: string | null;
+}
+
+export interface ExplainRequest {
+  query: string;
+  max_results?: number | null;
+  min_score?: number | null;
+  source?: "memory" | "sessions" | null;
+  agent?: string | null;
+  session_key?: string | null;
+  now?: string | Date | null;
+}
+
+export interface WarmRequest {
+  /** of the conversation that begins */
+  session_key: string;
+  /** see above */
+  agent?: string | null;
+}
+
+export interface EmbedRequest {
+  /** `resume` also asks a provider again that has refused */
+  action: "pause" | "resume" | "confirm" | "batch_on";
+  /** nil: every agent */
+  agent?: string | null;
+  /** nil: the owner; else only the agent of that key, for a conversation that no other person reads */
+  session_key?: string | null;
+}
+
+export interface StatusRequest {
+  /** nil: every agent */
+  agent?: string | null;
+  /** nil: the owner; else only the agent of that key is shown, and none if the conversation is denied */
+  session_key?: string | null;
+}
+
+export interface ReloadRequest {
+  /** nil: the owner; any key is denied */
+  session_key?: string | null;
+}
+
+export interface StopRequest {
+  /** nil: the owner; any key is denied */
+  session_key?: string | null;
+}
+
+export interface Found {
+  /** the best first */
+  results: Hit[];
+  /** which backend answered: `builtin`, `qmd` */
+  backend: string;
+  /** of the vectors */
+  provider: string;
+  /** of the vectors */
+  model: string;
+  /** `hybrid`, `keyword` or `vector` */
+  mode: string;
+  /** a backend or provider other than the configured one answered */
+  fallback: boolean;
+  /** the configured one */
+  fallback_from: string | null;
+  /** why it did not answer */
+  fallback_reason: string | null;
+  /** hits carry a citation */
+  citations: boolean;
+  /** the conversation may not search; there are no results */
+  scope_denied: boolean;
+  /** the results may lack something that was written before the search; if the cause lasts, `degraded` names it */
+  stale: boolean;
+  /** what was missing for this answer */
+  degraded: Degraded[];
+  /** the limit for all snippets, as requested or configured; 0: no limit */
+  max_chars: number;
+  /** hits that did not fit into `max_chars` */
+  omitted: number;
+}
+
+export interface Hit {
+  /** relative to the workspace, absolute for an extra path, or `sessions/...`; pass it to `get` unchanged */
+  path: string;
+  /** the first line of the snippet, from 1 */
+  start_line: number;
+  /** its last line */
+  end_line: number;
+  /** relevance, 0 to 1, with three decimals; `min_score` is compared with it. From .35 on a hit is worth reading, whether keywords or vectors found it */
+  score: number;
+  /** the text */
+  snippet: string;
+  source: "memory" | "sessions";
+  /** `path#L3-L9`, if citations are on */
+  citation: string | null;
+  /** the `score` is that of another backend (`qmd`), unchanged: `min_score` did not cut the hit, and .35 has no meaning. Tools show the field as `ownScale` */
+  own_scale: boolean;
+}
+
+export interface Degraded {
+  /** `keyword`, `vector`, `query_embedding`, `watcher`, `provider`, `rebuild` or `store` */
+  part: string;
+  /** for a person */
+  reason: string;
+}
+
+export interface Note {
+  /** as requested */
+  path: string;
+  /** the lines; at most 120 of them, and 12,000 characters */
+  text: string;
+  /** the file does not exist (any more), is not indexed, or is hidden from this conversation: the three look the same. For an indexed file that cannot be read just now, the request fails with `unavailable` */
+  missing: boolean;
+  /** of the text */
+  start_line: number;
+  /** of the text; 0 if there is none */
+  end_line: number;
+  /** where to read on: send it as `start_line`; nil at the end of the file. Above 1,000,000,000 it is a place within a line that is too long for one answer, or within a long turn of a transcript: the next text continues where `text` ends, without a line end in between */
+  next_line: number | null;
+  /** how much an agent should read at once, as configured; the text may be longer */
+  max_chars: number;
+  /** of a file, its number of lines; of a transcript, and only if there is no text, the last line with a turn; nil: not known */
+  total_lines: number | null;
+}
+
+export interface SyncReport {
+  /** files that are indexed now */
+  files: number;
+  /** chunks that are indexed now */
+  chunks: number;
+  /** files that this pass indexed again */
+  changed: number;
+  /** files that this pass removed */
+  removed: number;
+  /** seconds */
+  took_s: number;
+  /** `complete` or `waiting` */
+  vectors: string;
+  /** chunks without a vector yet; keywords find them */
+  waiting_chunks: number;
+  /** why they wait */
+  reason: string | null;
+}
+
+export interface ReindexReport {
+  /** whose index is rebuilt */
+  agents: string[];
+  /** nothing was begun */
+  dry_run: boolean;
+  /** to read */
+  files: number;
+  /** to index */
+  chunks: number;
+  /** chunks whose vector is stored already */
+  cached: number;
+  /** chunks to embed */
+  to_embed: number;
+  /** estimate for those chunks */
+  tokens: number;
+  /** agents whose chunks would wait for [`embed`](#embed) with `confirm` */
+  asks: string[];
+}
+
+export interface EmbedReport {
+  /** their state now, by id */
+  agents: Record<string, Embedding>;
+}
+
+export interface Embedding {
+  /** `working`, `backing_off`, `stopped`, `paused`, `waiting_for_confirmation`, or `none`: there is no provider, or it has not answered yet; `reason` says which */
+  state: string;
+  /** why nothing is embedded just now, and what to do about it */
+  reason: string | null;
+  /** seconds until a failed request is tried again */
+  next_try_s: number | null;
+  /** chunks that would be sent, if a confirmation is missing */
+  chunks: number | null;
+  /** estimate for them */
+  tokens: number | null;
+  /** nil: the provider has no batch API */
+  batch: BatchStatus | null;
+}
+
+export interface BatchStatus {
+  /** by the configuration */
+  enabled: boolean;
+  /** false: jobs failed too often, and plain requests take their place */
+  on: boolean;
+  /** failures since the last success */
+  failures: number;
+  /** how many failures turn jobs off */
+  limit: number;
+  /** running jobs */
+  jobs: number;
+  /** texts in them */
+  texts: number;
+  /** files of ended jobs that the provider has not deleted yet; memd tries again */
+  files_left: number;
+  /** of the last failure, or why there are no jobs */
+  reason: string | null;
+  /** time of the last failure, in seconds since 1970 */
+  at: number | null;
+}
+
+export interface Explanation {
+  /** the answer that `search` would have given; see [`found`](#found) */
+  found: Found;
+  /** terms of the query, as they are sent to the keyword index */
+  terms: string[];
+  /** the expression that the keyword index got */
+  match: string;
+  /** as configured */
+  vector_weight: number;
+  /** as configured */
+  text_weight: number;
+  min_score: number;
+  /** the first candidates, and those of the others that are hits; the best first, except those that are `owed` */
+  candidates: ExplainedHit[];
+  /** those of the terms that are names or quotations */
+  phrases: string[];
+  /** words of the query that are not searched */
+  left_out: string[];
+  /** how much meaning counted: 1 by the default weights; 0: there was nothing to compare */
+  vector_share: number;
+  /** how much words counted: 1 by the default weights, 1.4 where there was nothing to compare; 0: no word was found */
+  text_share: number;
+  /** of a chunk that has no vector yet */
+  assumed_cosine: number | null;
+  /** the cosines that mean 0 and 1 */
+  calibration: [number, number] | null;
+  max_results: number;
+  /** candidates that keywords proposed */
+  by_words: number;
+  /** candidates that vectors proposed */
+  by_meaning: number;
+  /** candidates in all */
+  considered: number;
+  /** subtracted from each closeness: three quarters of how much closer the query is to the index as a whole than is usual */
+  background: number;
+  /** the share of the query's words that text in another script is assumed to contain */
+  share_taken: number;
+}
+
+export interface ExplainedHit {
+  path: string;
+  /** of the chunk */
+  start_line: number;
+  /** of the chunk */
+  end_line: number;
+  score: number;
+  /** nil: the chunk has no vector, or vectors are off */
+  cosine: number | null;
+  /** the cosine of its best part; nil: it has no parts with a vector */
+  part: number | null;
+  /** -bm25; nil: no keyword matched */
+  keyword: number | null;
+  /** place among the keyword candidates, from 1 */
+  keyword_rank: number | null;
+  /** place among the vector candidates, from 1 */
+  vector_rank: number | null;
+  /** terms of the query that the window contains */
+  terms: string[];
+  /** first and last line of the snippet; of a candidate that was cut, of the snippet it would have had */
+  window: [number, number] | null;
+  /** nil: it is a hit; else what cut it: `min_score`, `duplicate`, `overlap` or `max_results` */
+  cut: string | null;
+  /** by its score among all candidates, from 1 */
+  place: number;
+  /** the share of the query's words and phrases that the chunk or its context contains, 0 to 1; a rare word weighs more */
+  share: number;
+  /** the part of the score that comes from vectors */
+  meaning: number;
+  /** the part of the score that comes from words */
+  by_words: number;
+  /** each term with the lines of the window that it begins on */
+  places: Record<string, number[]>;
+  /** why this window: `whole` chunk, `terms` (the lines with most of them), `part` (the one that is closest in meaning), `beginning`, `rest` (what others do not show) */
+  chosen: string | null;
+  /** places of candidates that show the same text, or some of its lines */
+  others: number[];
+  /** it comes before better candidates, because two hits of the other source come before it */
+  owed: boolean;
+  /** 0 to 1, how much of it is written in other scripts than the query */
+  foreign: number;
+  /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
+  repeats: boolean;
+}
+
+export interface Reloaded {
+  /** the configuration file in use; nil: built-in defaults */
+  config: string | null;
+  /** settings with a new value, such as `agents.main.scope.default`; `agents.<id>` for an agent that was added or removed */
+  changed: string[];
+  /** why the file cannot be used; the configuration before stays in force */
+  error: string | null;
+}
+
+export interface Stopping {
+  /** of the daemon, in its own pid namespace: outside of a container it is another number */
+  pid: number;
+}
+
+export interface StatusReport {
+  /** of the daemon */
+  version: string;
+  protocol: number;
+  /** of the daemon */
+  pid: number;
+  /** seconds */
+  uptime_s: number;
+  /** where it listens */
+  socket: string;
+  /** the configuration file in use; nil: built-in defaults */
+  config: string | null;
+  /** by id */
+  agents: Record<string, AgentStatus>;
+  /** why the file cannot be used; the configuration before is in force */
+  config_error: string | null;
+  /** settings that have another value in the file, and wait for [`reload`](#reload) */
+  config_waiting: string[];
+  /** a hash of the configuration in force: equal for equal configurations, in one version of memd; "": not known */
+  config_digest: string;
+  /** of the cache of vectors: without it, texts may be embedded twice */
+  cache: Health;
+  /** of what the daemon does beside answering: listening, saving vectors, keeping to its memory limit */
+  daemon_health: Health;
+  /** damaged files of the cache that are kept, the newest first */
+  damaged: string[];
+  /** nil: the system does not report it */
+  memory: Memory | null;
+}
+
+export interface Memory {
+  daemon_mb: number;
+  /** of the process that embeds; 0: it does not run just now */
+  worker_mb: number;
+  /** the limit of both together; 0: none */
+  limit_mb: number;
+  /** why they hold more than the limit, and what to do about it */
+  trouble: string | null;
+}
+
+export interface AgentStatus {
+  /** directory */
+  workspace: string;
+  backend: string;
+  provider: string;
+  model: string;
+  /** indexed */
+  files: number;
+  /** indexed */
+  chunks: number;
+  vectors: Vectors;
+  /** paths that changed and wait for a pass */
+  dirty: number;
+  /** files that are not indexed, by reason */
+  skipped: Record<string, number>;
+  /** of keyword search */
+  keyword: Health;
+  /** of vector search */
+  vector: VectorHealth;
+  /** of the watch on the directories; a `reason` with `ok = true` is a remark, no fault */
+  watcher: Health;
+  /** of the embeddings */
+  provider_health: Health;
+  /** of the index on disk */
+  store_bytes: number;
+  /** nil: there was none yet */
+  last_pass: Pass | null;
+  /** what is being rebuilt, and why; nil: nothing */
+  rebuild: string | null;
+  sources: string[];
+  extra_paths: string[];
+  /** of a pass or a rebuild that reads files just now */
+  progress: Progress | null;
+  /** whether the index can be opened, read and written; if it cannot be opened, its agent answers nothing */
+  store: Health;
+  /** damaged files of the index that are kept, the newest first */
+  damaged: string[];
+  /** nil: there is no provider */
+  embedding: Embedding | null;
+  /** the host that notes and questions are sent to; nil: they stay on this machine */
+  endpoint: string | null;
+  /** why this provider is in use */
+  chosen: string;
+  /** providers that were considered before it, in that order */
+  passed_over: PassedOver[];
+  /** nil: none is configured */
+  fallback: FallbackStatus | null;
+  /** nil: transcripts are not among its sources */
+  sessions: Sessions | null;
+  /** by kind of secret, how often it was removed from what is indexed */
+  redacted: Record<string, number>;
+  /** nil: the configured backend answers */
+  backend_fallback: BackendFallback | null;
+  /** nil: qmd does not answer just now, or is not configured */
+  qmd: QmdStatus | null;
+  /** nil: there was no search since the daemon began */
+  searches: Searches | null;
+}
+
+export interface BackendFallback {
+  /** the configured backend */
+  from: string;
+  reason: string;
+  /** Unix time of the first failure in a row; nil: the backend is not ready yet */
+  since: number | null;
+  /** Unix time; the first search after it tries the configured backend again */
+  retry_at: number | null;
+}
+
+export interface QmdStatus {
+  /** the command that memd runs */
+  command: string;
+  /** nil: not known */
+  version: string | null;
+  search_mode: string;
+  collections: string[];
+  /** files in its index; nil: not known */
+  files: number | null;
+  /** transcripts that memd wrote for it */
+  exported: number;
+  /** files in the directory of these transcripts that memd did not write */
+  left_alone: number;
+  updating: boolean;
+  /** Unix time of the last update that succeeded */
+  last_update: number | null;
+  /** why the last update failed; nil: it succeeded */
+  update_failure: string | null;
+  /** Unix time of the last embedding that succeeded */
+  last_embed: number | null;
+  /** settings of it that are not used, and why */
+  warnings: string[];
+}
+
+export interface Sessions {
+  /** transcripts that are indexed */
+  files: number;
+  /** turns in them; if a session was forked, the turns that both sessions have count in each */
+  turns: number;
+  /** transcripts that have grown, and are indexed when they have grown enough or are quiet */
+  waiting: number;
+  /** lines that were not understood, by reason: `broken`, `unknown`, `too_long` */
+  lines_skipped: Record<string, number>;
+}
+
+export interface Searches {
+  /** how many searches these are */
+  count: number;
+  median_ms: number;
+  slowest: Slowest;
+}
+
+export interface Slowest {
+  /** Unix time of its end */
+  at: number;
+  took_ms: number;
+  /** milliseconds by part, the longest first; parts that ran at the same time have one joined name, `keywords + question's vector`. Empty for a fast search */
+  parts: Record<string, number>;
+}
+
+export interface PassedOver {
+  provider: string;
+  /** why it was not taken */
+  reason: string;
+}
+
+export interface FallbackStatus {
+  /** the second provider */
+  provider: string;
+  /** it takes the place of the first one */
+  in_use: boolean;
+  /** the first one */
+  instead_of: string | null;
+  /** why it is in use, or why it is not available */
+  reason: string | null;
+}
+
+export interface Vectors {
+  /** chunks */
+  done: number;
+  /** chunks */
+  waiting: number;
+  /** seconds; nil: nothing waits, or no rate is known yet */
+  eta_s: number | null;
+  /** why none are made, if that is no fault */
+  note: string | null;
+  /** their memory, in millions of bytes */
+  resident_mb: number;
+  /** a search reads them from disk, to keep memory below the limit. Answers are the same */
+  on_disk: boolean;
+}
+
+export interface Pass {
+  /** its end, in seconds since 1970 */
+  at: number;
+  /** seconds */
+  took_s: number;
+  /** why */
+  failed: string | null;
+}
+
+export interface Progress {
+  /** files */
+  done: number;
+  /** all files that it reads */
+  total: number;
+}
+
+export interface Health {
+  ok: boolean;
+  /** why not */
+  reason: string | null;
+}
+
+export interface VectorHealth {
+  ok: boolean;
+  /** why not */
+  reason: string | null;
+  /** by the configuration */
+  enabled: boolean;
+  /** whether search by meaning works */
+  available: boolean;
+}
+
+export interface Failure {
+  /** see below */
+  code: string;
+  /** what is wrong, for a person */
+  message: string;
+  /** how to mend it */
+  hint: string | null;
+}

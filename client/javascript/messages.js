@@ -1,0 +1,497 @@
+// Written from ../PROTOCOL.md: do not edit.
+
+export const PROTOCOL = 2;
+
+// The fields of each request.
+export const REQUESTS = {
+  "search": [
+    "query",
+    "max_results",
+    "min_score",
+    "source",
+    "agent",
+    "session_key",
+    "max_chars",
+    "now"
+  ],
+  "get": [
+    "path",
+    "start_line",
+    "lines",
+    "agent",
+    "session_key",
+    "max_chars"
+  ],
+  "sync": [
+    "agent",
+    "force",
+    "wait",
+    "vectors",
+    "patience_ms",
+    "session_key"
+  ],
+  "reindex": [
+    "agent",
+    "force",
+    "dry_run",
+    "session_key"
+  ],
+  "explain": [
+    "query",
+    "max_results",
+    "min_score",
+    "source",
+    "agent",
+    "session_key",
+    "now"
+  ],
+  "warm": [
+    "session_key",
+    "agent"
+  ],
+  "embed": [
+    "action",
+    "agent",
+    "session_key"
+  ],
+  "status": [
+    "agent",
+    "session_key"
+  ],
+  "reload": [
+    "session_key"
+  ],
+  "stop": [
+    "session_key"
+  ]
+};
+
+// Of each message and part: the defaults of its fields, and which hold other parts: "one", a "list" or a "map" of them.
+const PARTS = {
+  "hello": {
+    "defaults": {},
+    "holds": {}
+  },
+  "found": {
+    "defaults": {
+      "results": [],
+      "backend": "builtin",
+      "provider": "none",
+      "model": "",
+      "mode": "hybrid",
+      "fallback": false,
+      "fallback_from": null,
+      "fallback_reason": null,
+      "citations": false,
+      "scope_denied": false,
+      "stale": false,
+      "degraded": [],
+      "max_chars": 0,
+      "omitted": 0
+    },
+    "holds": {
+      "results": [
+        "list",
+        "Hit"
+      ],
+      "degraded": [
+        "list",
+        "Degraded"
+      ]
+    }
+  },
+  "Hit": {
+    "defaults": {
+      "source": "memory",
+      "citation": null,
+      "own_scale": false
+    },
+    "holds": {}
+  },
+  "Degraded": {
+    "defaults": {},
+    "holds": {}
+  },
+  "note": {
+    "defaults": {
+      "text": "",
+      "missing": false,
+      "start_line": 1,
+      "end_line": 0,
+      "next_line": null,
+      "max_chars": 0,
+      "total_lines": null
+    },
+    "holds": {}
+  },
+  "syncreport": {
+    "defaults": {
+      "files": 0,
+      "chunks": 0,
+      "changed": 0,
+      "removed": 0,
+      "took_s": 0.0,
+      "vectors": "complete",
+      "waiting_chunks": 0,
+      "reason": null
+    },
+    "holds": {}
+  },
+  "reindexreport": {
+    "defaults": {
+      "agents": [],
+      "dry_run": false,
+      "files": 0,
+      "chunks": 0,
+      "cached": 0,
+      "to_embed": 0,
+      "tokens": 0,
+      "asks": []
+    },
+    "holds": {}
+  },
+  "embedreport": {
+    "defaults": {
+      "agents": {}
+    },
+    "holds": {
+      "agents": [
+        "map",
+        "Embedding"
+      ]
+    }
+  },
+  "Embedding": {
+    "defaults": {
+      "state": "working",
+      "reason": null,
+      "next_try_s": null,
+      "chunks": null,
+      "tokens": null,
+      "batch": null
+    },
+    "holds": {
+      "batch": [
+        "one",
+        "BatchStatus"
+      ]
+    }
+  },
+  "BatchStatus": {
+    "defaults": {
+      "enabled": false,
+      "on": true,
+      "failures": 0,
+      "limit": 2,
+      "jobs": 0,
+      "texts": 0,
+      "files_left": 0,
+      "reason": null,
+      "at": null
+    },
+    "holds": {}
+  },
+  "explanation": {
+    "defaults": {
+      "terms": [],
+      "match": "",
+      "vector_weight": 0.0,
+      "text_weight": 0.0,
+      "min_score": 0.0,
+      "candidates": [],
+      "phrases": [],
+      "left_out": [],
+      "vector_share": 0.0,
+      "text_share": 0.0,
+      "assumed_cosine": null,
+      "calibration": null,
+      "max_results": 0,
+      "by_words": 0,
+      "by_meaning": 0,
+      "considered": 0,
+      "background": 0.0,
+      "share_taken": 0.0
+    },
+    "holds": {
+      "found": [
+        "one",
+        "found"
+      ],
+      "candidates": [
+        "list",
+        "ExplainedHit"
+      ]
+    }
+  },
+  "ExplainedHit": {
+    "defaults": {
+      "cosine": null,
+      "part": null,
+      "keyword": null,
+      "keyword_rank": null,
+      "vector_rank": null,
+      "terms": [],
+      "window": null,
+      "cut": null,
+      "place": 0,
+      "share": 0.0,
+      "meaning": 0.0,
+      "by_words": 0.0,
+      "places": {},
+      "chosen": null,
+      "others": [],
+      "owed": false,
+      "foreign": 0.0,
+      "repeats": false
+    },
+    "holds": {}
+  },
+  "reloaded": {
+    "defaults": {
+      "config": null,
+      "changed": [],
+      "error": null
+    },
+    "holds": {}
+  },
+  "stopping": {
+    "defaults": {},
+    "holds": {}
+  },
+  "statusreport": {
+    "defaults": {
+      "config_error": null,
+      "config_waiting": [],
+      "config_digest": "",
+      "cache": {},
+      "daemon_health": {},
+      "damaged": [],
+      "memory": null
+    },
+    "holds": {
+      "agents": [
+        "map",
+        "AgentStatus"
+      ],
+      "cache": [
+        "one",
+        "Health"
+      ],
+      "daemon_health": [
+        "one",
+        "Health"
+      ],
+      "memory": [
+        "one",
+        "Memory"
+      ]
+    }
+  },
+  "Memory": {
+    "defaults": {
+      "worker_mb": 0.0,
+      "limit_mb": 0,
+      "trouble": null
+    },
+    "holds": {}
+  },
+  "AgentStatus": {
+    "defaults": {
+      "last_pass": null,
+      "rebuild": null,
+      "sources": [],
+      "extra_paths": [],
+      "progress": null,
+      "store": {},
+      "damaged": [],
+      "embedding": null,
+      "endpoint": null,
+      "chosen": "",
+      "passed_over": [],
+      "fallback": null,
+      "sessions": null,
+      "redacted": {},
+      "backend_fallback": null,
+      "qmd": null,
+      "searches": null
+    },
+    "holds": {
+      "vectors": [
+        "one",
+        "Vectors"
+      ],
+      "keyword": [
+        "one",
+        "Health"
+      ],
+      "vector": [
+        "one",
+        "VectorHealth"
+      ],
+      "watcher": [
+        "one",
+        "Health"
+      ],
+      "provider_health": [
+        "one",
+        "Health"
+      ],
+      "last_pass": [
+        "one",
+        "Pass"
+      ],
+      "progress": [
+        "one",
+        "Progress"
+      ],
+      "store": [
+        "one",
+        "Health"
+      ],
+      "embedding": [
+        "one",
+        "Embedding"
+      ],
+      "passed_over": [
+        "list",
+        "PassedOver"
+      ],
+      "fallback": [
+        "one",
+        "FallbackStatus"
+      ],
+      "sessions": [
+        "one",
+        "Sessions"
+      ],
+      "backend_fallback": [
+        "one",
+        "BackendFallback"
+      ],
+      "qmd": [
+        "one",
+        "QmdStatus"
+      ],
+      "searches": [
+        "one",
+        "Searches"
+      ]
+    }
+  },
+  "BackendFallback": {
+    "defaults": {
+      "since": null,
+      "retry_at": null
+    },
+    "holds": {}
+  },
+  "QmdStatus": {
+    "defaults": {
+      "version": null,
+      "search_mode": "search",
+      "collections": [],
+      "files": null,
+      "exported": 0,
+      "left_alone": 0,
+      "updating": false,
+      "last_update": null,
+      "update_failure": null,
+      "last_embed": null,
+      "warnings": []
+    },
+    "holds": {}
+  },
+  "Sessions": {
+    "defaults": {
+      "files": 0,
+      "turns": 0,
+      "waiting": 0,
+      "lines_skipped": {}
+    },
+    "holds": {}
+  },
+  "Searches": {
+    "defaults": {},
+    "holds": {
+      "slowest": [
+        "one",
+        "Slowest"
+      ]
+    }
+  },
+  "Slowest": {
+    "defaults": {
+      "parts": {}
+    },
+    "holds": {}
+  },
+  "PassedOver": {
+    "defaults": {},
+    "holds": {}
+  },
+  "FallbackStatus": {
+    "defaults": {
+      "in_use": false,
+      "instead_of": null,
+      "reason": null
+    },
+    "holds": {}
+  },
+  "Vectors": {
+    "defaults": {
+      "done": 0,
+      "waiting": 0,
+      "eta_s": null,
+      "note": null,
+      "resident_mb": 0.0,
+      "on_disk": false
+    },
+    "holds": {}
+  },
+  "Pass": {
+    "defaults": {
+      "failed": null
+    },
+    "holds": {}
+  },
+  "Progress": {
+    "defaults": {},
+    "holds": {}
+  },
+  "Health": {
+    "defaults": {
+      "ok": true,
+      "reason": null
+    },
+    "holds": {}
+  },
+  "VectorHealth": {
+    "defaults": {
+      "ok": true,
+      "reason": null,
+      "enabled": true,
+      "available": true
+    },
+    "holds": {}
+  },
+  "failure": {
+    "defaults": {
+      "hint": null
+    },
+    "holds": {}
+  }
+};
+
+/** The message with the defaults of the fields that it lacks, in all its parts. Fields that are not known stay. */
+export function complete(name, message) {
+  const { defaults, holds } = PARTS[name];
+  const whole = { ...structuredClone(defaults), ...message };
+  for (const [field, [how, part]] of Object.entries(holds)) {
+    const value = whole[field];
+    if (value === null || value === undefined) continue;
+    if (how === "one") whole[field] = complete(part, value);
+    else if (how === "list") whole[field] = value.map((each) => complete(part, each));
+    else whole[field] = Object.fromEntries(Object.entries(value).map(([key, each]) => [key, complete(part, each)]));
+  }
+  return whole;
+}

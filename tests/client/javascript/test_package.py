@@ -1,0 +1,165 @@
+"""The Node client: what is written from PROTOCOL.md, its own tests, and a real daemon."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from memd_client import errors
+from memd_client.version import __version__
+from tests.client.golden.write import DIRECTORY as GOLDEN
+from tests.client.javascript.write import PACKAGE, PAGE, script, types
+from tests.clients.install import CACHE, installed
+from tests.daemon.process import Daemon
+
+MSGPACK = "3.1.3"
+TYPESCRIPT = "5.9.3"
+NODE_TYPES = "22.19.0"
+
+SCRIPT = """
+import { Client } from "memd-client";
+
+const memd = new Client();
+const out = {};
+out.synced = await memd.sync();
+out.found = await memd.search("which database did we pick?", { max_results: 1, now: new Date("2026-02-09T12:00Z") });
+out.note = await memd.get(out.found.results[0].path, { start_line: 3, lines: 1 });
+out.explained = (await memd.explain("数据库")).terms;
+out.status = await memd.status();
+out.many = (await Promise.all(Array.from({ length: 100 }, (_, n) => memd.search(`question ${n}`)))).length;
+out.missing = await memd.search("x", { agent: "nobody" }).catch((error) => [error.name, error.code]);
+out.wrong = await memd.search("x", { max_results: 99 }).catch((error) => [error.name, error.code]);
+console.log(JSON.stringify(out));
+// The connection stays open: the program ends all the same.
+"""
+
+TYPED = """
+import { Client, Hit, RequestFailed } from "memd-client";
+const memd: Client = new Client({ timeoutMs: null });
+const hits: Hit[] = (await memd.search("x", { max_results: 3, source: "memory", now: new Date() })).results;
+const window: [number, number] | null = (await memd.explain("x")).candidates[0].window;
+const failure: string | null = new RequestFailed("x").hint;
+const waiting: number = (await memd.status()).agents["main"].vectors.waiting;
+// @ts-expect-error: there is no such option
+await memd.search("x", { maxResults: 3 });
+// @ts-expect-error: there is no such action
+await memd.embed("stop");
+export { hits, window, failure, waiting };
+"""
+
+
+def test_messages_are_those_of_the_page() -> None:
+    """After a message has gained a field: python -m tests.client.javascript.write."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert (PACKAGE / "messages.js").read_text(encoding="utf-8") == script(page)
+    assert (PACKAGE / "messages.d.ts").read_text(encoding="utf-8") == types(page)
+
+
+def test_version_and_errors_are_those_of_the_python_client() -> None:
+    """Both are released together, and one page describes both."""
+    assert json.loads((PACKAGE / "package.json").read_text())["version"] == __version__
+    assert f'const VERSION = "{__version__}";' in (PACKAGE / "client.js").read_text()
+    python: list[type[Exception]] = [errors.MemdClientError, *errors.MemdClientError.__subclasses__()]
+    ours = {kind.__name__ for kind in python}
+    exported = set(re.findall(r"export class (\w+)", (PACKAGE / "errors.js").read_text()))
+    assert exported == ours
+    assert ours <= set(re.findall(r"\b\w+\b", (PACKAGE / "index.js").read_text()))
+
+
+@pytest.fixture(scope="module")
+def project() -> Iterator[Path]:
+    """A directory of a program that has installed the client, with its tests."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("there is no Node with npm")
+    with TemporaryDirectory(prefix="memd-node-") as scratch:
+        modules = Path(scratch) / "node_modules"
+        modules.mkdir()
+        shutil.copytree(PACKAGE, modules / "memd-client")
+        for package, version in (
+            ("@msgpack/msgpack", MSGPACK),
+            ("typescript", TYPESCRIPT),
+            ("@types/node", NODE_TYPES),
+        ):
+            found = installed(package, version, CACHE)
+            for directory in found.iterdir():
+                if not directory.name.startswith("."):
+                    shutil.copytree(directory, modules / directory.name, dirs_exist_ok=True)
+        (Path(scratch) / "package.json").write_text('{"type": "module"}')
+        yield Path(scratch)
+
+
+def run(project: Path, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """A program in the project's directory."""
+    return subprocess.run(
+        command,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env={**os.environ, **environ},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)  # the first one installs packages
+def test_its_own_tests_pass(project: Path) -> None:
+    """With the golden frames, and a server that follows a script."""
+    tests = sorted(str(file) for file in (project / "node_modules/memd-client/test").glob("*.test.js"))
+    assert len(tests) >= 3
+    done = run(project, "node", "--test", *tests, MEMD_GOLDEN=str(GOLDEN))
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "\n# fail 0\n" in done.stdout or "\nℹ fail 0\n" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)  # the first one installs packages
+def test_types_are_checked_by_typescript(project: Path) -> None:
+    """A program with a wrong option does not compile."""
+    (project / "typed.ts").write_text(TYPED)
+    options = (
+        "--strict",
+        "--noEmit",
+        "--module",
+        "nodenext",
+        "--target",
+        "es2022",
+        "--skipLibCheck",
+        "false",
+    )
+    done = run(project, "node", "node_modules/typescript/bin/tsc", *options, "typed.ts")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)  # the first one installs packages
+def test_a_program_asks_a_real_daemon_and_ends(project: Path) -> None:
+    """Every answer is whole, failures have their codes, and an open connection does not keep the program alive."""
+    (project / "ask.js").write_text(SCRIPT)
+    with TemporaryDirectory(prefix="memd") as directory:
+        daemon = Daemon(Path(directory))
+        daemon.write(
+            "MEMORY.md", "# Decisions\n\n- We picked PostgreSQL as the database. 我们选了这个数据库。\n"
+        )
+        with daemon:
+            done = run(project, "node", "ask.js", MEMD_SOCKET=str(daemon.socket))
+        gone = run(project, "node", "ask.js", MEMD_SOCKET=str(daemon.socket))
+    assert (done.returncode, done.stderr) == (0, "")
+    out = json.loads(done.stdout)
+    assert out["found"]["results"][0]["path"] == out["note"]["path"] == "MEMORY.md"
+    assert "PostgreSQL" in out["note"]["text"]
+    assert out["found"]["results"][0]["source"] == "memory"
+    assert out["explained"]
+    assert out["status"]["agents"]["main"]["files"] == out["synced"]["files"] == 1
+    assert out["many"] == 100
+    assert out["missing"] == ["RequestFailed", "unknown_agent"]
+    assert out["wrong"] == ["RequestFailed", "bad_request"]
+    assert gone.returncode == 1
+    assert "DaemonNotRunning" in gone.stderr
+    assert "memd-ctl up" in gone.stderr
