@@ -27,8 +27,8 @@ from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimi
 from memd.domain_types import DegradedPart, FoundHit, Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
-from memd.runtime.local_time import LocalZone
 from memd.runtime.threads import Threads
+from memd.runtime.timing import LocalZone
 from memd.server.handlers import CHANGES, RELOADS, Handlers
 from memd.server.request_times import RequestTimes
 from memd.server.requests import agent_status

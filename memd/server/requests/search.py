@@ -10,8 +10,8 @@ import msgspec
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.domain_types import FoundHit
-from memd.runtime.local_time import LocalZone
 from memd.runtime.profiling import spent
+from memd.runtime.timing import LocalZone
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
 from memd.text.tokens import safe_end
