@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 from mcp import Client as McpClient
-from mcp import StdioServerParameters
+from mcp import MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
 from memd_client import tool_replies
 from memd_client.marker import marked_reply
+from memd_client.mcp.protocol import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from memd_client.mcp.server import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
@@ -28,7 +29,6 @@ from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent
 from tests.daemon.process import Daemon
-from tests.modules import existing
 
 PATIENCE_S = 60.0
 SERVER = [sys.executable, "-P", "-m", "memd_client.mcp"]
@@ -130,6 +130,67 @@ async def test_the_tools_are_told_of_as_reading_only(daemon: Daemon) -> None:
         assert not tool.annotations.destructive_hint
         assert len(tool.description or "") < 2_000
     assert [tool.input_schema for tool in tools[:2]] == [dict(tool.schema) for tool in TOOLS]
+
+
+@pytest.mark.parametrize("revision", [*HANDSHAKE_REVISIONS, *STATELESS_REVISIONS])
+async def test_each_revision_of_the_protocol_is_spoken(daemon: Daemon, revision: str) -> None:
+    """By the SDK's client, with the handshake and without one: what it reads is checked against its own schemas."""
+    parameters = StdioServerParameters(command=SERVER[0], args=[*SERVER[1:], "--socket", str(daemon.socket)])
+    mode = "legacy" if revision in HANDSHAKE_REVISIONS else revision
+    async with McpClient(stdio_client(parameters), mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 3
+        failed, read = await called(client, "memory_get", path="memory/3.md", lines=1)
+        assert (failed, read["text"]) == (False, "# Billing 3")
+        with pytest.raises(MCPError, match="Method not found"):
+            await client.list_resources()
+    with started("--socket", daemon.socket) as process:
+        greeting = json.loads(json.dumps(GREETING).replace("2025-06-18", revision))
+        tell(process, *greeting)
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())["result"]["protocolVersion"]
+        hang_up_input(process)
+    assert told == (revision if revision in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[-1])
+
+
+async def test_a_client_finds_out_by_itself_that_no_handshake_is_needed(daemon: Daemon) -> None:
+    """As the newest revision has it: it asks what is spoken, and goes on without a greeting."""
+    async with connected("--socket", daemon.socket) as client:
+        assert client.protocol_version == STATELESS_REVISIONS[-1]
+
+
+def test_a_call_that_is_cancelled_gets_no_answer_and_the_next_one_does(address: Path) -> None:
+    """The daemon is told nothing: it answers into the void."""
+
+    def slow(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        tell(
+            process,
+            {"method": "notifications/cancelled", "params": {"requestId": CALL["id"]}},
+            {"method": "notifications/cancelled", "params": {"requestId": "never"}},
+            {"method": "notifications/cancelled", "params": {"requestId": []}},
+            {"id": 3, "method": "ping"},
+        )
+
+    with serving(address, slow), started("--socket", address) as process:
+        tell(process, *GREETING, CALL)
+        assert process.stdout is not None
+        assert [json.loads(process.stdout.readline())["id"] for _ in range(2)] == [1, 3]
+        hang_up_input(process)
+        assert process.stdout.read() == b""
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_what_was_asked_before_the_client_hung_up_is_answered(address: Path) -> None:
+    """Where no daemon is needed for it, also through a pipe of a shell."""
+    asked = "".join(
+        f"{json.dumps({'jsonrpc': '2.0', 'id': number, 'method': 'tools/list'})}\n" for number in range(40)
+    )
+    ran = subprocess.run(
+        [*SERVER, "--socket", str(address)], input=asked.encode(), capture_output=True, check=True
+    )
+    assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == list(range(40))
+    assert ran.stderr == b""
 
 
 async def test_replies_are_bounded(daemon: Daemon) -> None:
@@ -441,30 +502,15 @@ def failing_after(process: "subprocess.Popen[bytes]") -> Iterator[None]:
         timer.cancel()
 
 
-def test_without_the_sdk_it_says_what_to_install() -> None:
-    """In one line, with a status of its own."""
-    program = (
-        "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None; "
-        "from memd_client.mcp.__main__ import main; sys.exit(main([]))"
-    )
-    # An import of a name that is set to None fails as that of a missing one, and names it.
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (69, "")
-    assert ran.stderr.startswith("memd-mcp: the MCP SDK")
-    assert "pip install 'memd-client[mcp]'" in ran.stderr
-    assert ran.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("arguments", [["--max-chars", "999"], ["--max-chars", "many"], ["--agnet", "x"]])
 def test_a_mistake_on_the_command_line_is_told_before_anything_is_loaded(arguments: list[str]) -> None:
-    """With the status for it; the SDK would take half a second."""
+    """With the status for it."""
     program = (
         "import sys\n"
         "from memd_client.mcp.__main__ import main\n"
         "try: main(sys.argv[1:])\n"
-        "except SystemExit as end: print('mcp' in sys.modules, end.code)"
+        "except SystemExit as end: print('asyncio' in sys.modules, end.code)"
     )
-    existing("mcp")
     ran = subprocess.run(
         [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=True
     )
@@ -472,17 +518,14 @@ def test_a_mistake_on_the_command_line_is_told_before_anything_is_loaded(argumen
     assert "memd-mcp: error:" in ran.stderr
 
 
-def test_the_sdk_is_loaded_by_the_server_alone() -> None:
-    """Not by its entry, nor by anything else of the client."""
+def test_the_server_needs_msgspec_alone() -> None:
+    """No SDK: programs do not wait long for a server before their first request to a model."""
     program = (
-        "import pkgutil, sys, importlib, memd_client\n"
-        "for module in pkgutil.walk_packages(memd_client.__path__, 'memd_client.'):\n"
-        "    if module.name != 'memd_client.mcp.server': importlib.import_module(module.name)\n"
-        "print('mcp' in sys.modules, 'pydantic' in sys.modules, 'memd_client.mcp.__main__' in sys.modules)"
+        "import sys; sys.modules['typing_extensions'] = None; bare = set(sys.modules); import memd_client.mcp.server; "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - bare} - sys.stdlib_module_names)"
     )
-    existing("mcp", "pydantic", "memd_client.mcp.server")
     ran = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "False False True\n"
+    assert set(ran.stdout.split()) == {"memd_client", "msgspec"}
 
 
 # --- the status

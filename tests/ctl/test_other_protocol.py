@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mcp_types
 import pytest
 
 from memd_client import AsyncClient, Client, ProtocolMismatch
@@ -77,12 +76,10 @@ def _readable(reply: dict[str, Any]) -> str:
 async def _over_mcp(address: Path, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     async with AsyncClient(address) as client:
         answers = Answers(client, agent=None, session_key=None, max_chars=None)
-        params = mcp_types.CallToolRequestParams(name=name, arguments=arguments)
-        result = await answers.call_tool(None, params)
-    [content] = result.content
-    assert isinstance(content, mcp_types.TextContent)
-    assert result.is_error
-    reply: dict[str, Any] = json.loads(content.text)
+        result = await answers.call(name, arguments)
+    [content] = result["content"]
+    assert result["isError"]
+    reply: dict[str, Any] = json.loads(content["text"])
     return reply
 
 

@@ -10,10 +10,6 @@ from memd_client import tool_replies
 from memd_client.tools import MAX_CHARS
 from memd_client.version import __version__
 
-UNAVAILABLE = 69  # sysexits: EX_UNAVAILABLE
-_SDK = frozenset({"mcp", "mcp_types", "anyio"})
-_INSTALL = "pip install 'memd-client[mcp]'"
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve one MCP client until it hangs up; the exit status."""
@@ -22,14 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser(os.environ).parse_args(argv)
     if sys.stdin is None or sys.stdout is None:
         return 0  # the client is gone already
-    try:
-        # Half a second: what is wrong with the command line is told before it.
-        from memd_client.mcp import server  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _SDK:
-            raise
-        sys.stderr.write(f"memd-mcp: the MCP SDK ({error.name}) is not installed. Install it: {_INSTALL}\n")
-        return UNAVAILABLE
+    # What is wrong with the command line is told before it loads.
+    from memd_client.mcp import server  # noqa: PLC0415
+
     if sys.stdin.isatty():
         sys.stderr.write(
             "memd-mcp speaks MCP; it is started by a client: memd-ctl mcp install --client ...\n"
@@ -40,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         session_key=options.session_key,
         max_chars=options.max_chars,
     )
-    # That thread would be waited for, too, where the client has closed our output and not our input.
-    os._exit(0)
+    return 0
 
 
 def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:

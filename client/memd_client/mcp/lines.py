@@ -1,12 +1,12 @@
 """What an MCP client writes on a line, as messages that can be served, or as the answer that says why not. Pure.
 
-The SDK drops a line that it cannot read, and the caller waits until its own timeout. So each line is looked at before:
-what can be meant is passed on, and the rest is refused, under its id where it has one.
+A caller whose line is dropped waits until its own timeout. So what can be meant is passed on, and the rest is refused, under
+its id where it has one.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -37,15 +37,14 @@ class Refusal(msgspec.Struct, frozen=True):
         return json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error})
 
 
-def messages(line: str, is_message: Callable[[str], bool]) -> Iterator[str | Refusal]:
-    """What stands on a line: each message as JSON that is sound, or its refusal. Nothing for a blank line.
+def messages(line: str) -> Iterator[dict[str, Any] | Refusal]:
+    """What stands on a line: each message of JSON-RPC 2.0, or its refusal. Nothing for a blank line.
 
     The messages of a batch come one by one, and are answered one by one. Half of a surrogate pair, as a JavaScript
     program leaves it that cuts an emoji, becomes U+FFFD.
 
     Args:
         line: As it came; longer ones than LONGEST_LINE are refused before, by ``too_long``.
-        is_message: Whether the server reads a text as a message of JSON-RPC.
     """
     if not line.strip():
         return
@@ -57,13 +56,15 @@ def messages(line: str, is_message: Callable[[str], bool]) -> Iterator[str | Ref
     except ValueError as error:
         yield Refusal(PARSE_ERROR, f"The line is not JSON: {error}.", _id_in(line))
         return
-    if not isinstance(value, list):
-        yield _message(value, line, is_message)
-        return
-    if not value:
+    if value == []:
         yield Refusal(INVALID_REQUEST, "The batch is empty.")
-    for each in value:
-        yield _message(each, json.dumps(each), is_message)
+    # What has no backslash has no half either.
+    sound = json.loads(_without_halves(line)) if "\\" in line else value
+    if isinstance(value, list):
+        for each, sound_one in zip(value, sound, strict=True):
+            yield _message(each, sound_one)
+    else:
+        yield _message(value, sound)
 
 
 def too_long(beginning: str) -> Refusal:
@@ -71,22 +72,28 @@ def too_long(beginning: str) -> Refusal:
     return Refusal(INVALID_REQUEST, f"The line has more than {LONGEST_LINE:,} bytes.", _id_in(beginning))
 
 
-def _message(value: Any, text: str, is_message: Callable[[str], bool]) -> str | Refusal:
+def _message(value: Any, sound: Any) -> dict[str, Any] | Refusal:
+    """One message as it came, and without halves of surrogate pairs."""
     if not isinstance(value, dict):
         return Refusal(INVALID_REQUEST, "A message must be an object.")
     identity = value.get("id")
     if "id" in value and (isinstance(identity, bool) or not isinstance(identity, int | str)):
-        # The server would take it for a notification, which gets no answer.
+        # It would be taken for a notification, which gets no answer.
         return Refusal(INVALID_REQUEST, "The id of a request must be a string or an integer.")
     if isinstance(identity, str) and not _is_unicode(identity):
         return Refusal(INVALID_REQUEST, "The id holds half of a surrogate pair.", identity)
-    for sound in (text, _without_halves(text)):
-        if is_message(sound):
-            return sound
-    is_request = "method" in value or not {"result", "error"} & value.keys()
+    is_answer = "id" in value and not {"result", "error"}.isdisjoint(value)
+    if value.get("jsonrpc") == "2.0" and (is_answer or _is_call(value)):
+        message: dict[str, Any] = sound
+        return message
+    is_request = "method" in value or not is_answer
     return Refusal(
         INVALID_REQUEST, "The line is no message of JSON-RPC 2.0.", identity if is_request else None
     )
+
+
+def _is_call(value: dict[str, Any]) -> bool:
+    return isinstance(value.get("method"), str) and isinstance(value.get("params"), dict | None)
 
 
 def _is_unicode(text: str) -> bool:

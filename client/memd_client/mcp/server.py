@@ -1,27 +1,23 @@
-"""The memory tools as an MCP server. The only module that knows the MCP SDK.
+"""The memory tools as an MCP server, on standard input and output.
 
 Trouble is a tool's result, never an error of the protocol: an agent goes on without memory, and can tell its user why.
 """
 
-import io
+import asyncio
+import contextlib
+import json
 import os
 import sys
-import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, BinaryIO, cast
-
-import anyio
-import mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from pydantic import ValidationError
+from typing import Any, BinaryIO
 
 from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
+from memd_client.mcp.protocol import INTERNAL_ERROR, RequestError, ToolServer
 from memd_client.messages import AgentStatus, Health, StatusReport
 from memd_client.session_key import parse
 from memd_client.tool_arguments import no_such_tool
@@ -34,8 +30,8 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
 )
 _REASON_CHARS = 250
 
-_READS_ONLY = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+_READS_ONLY: Mapping[str, bool] = MappingProxyType(
+    {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 )
 _TITLES = {"memory_search": "Search memory", "memory_get": "Read memory", STATUS: "Status of memory"}
 _STATUS_SAYS = (
@@ -45,91 +41,125 @@ _STATUS_SAYS = (
 
 
 def run(*, socket: str | None, agent: str | None, session_key: str | None, max_chars: int | None) -> None:
-    """Serve the client at standard input and output until it hangs up."""
-    anyio.run(_serve, socket, agent, session_key, max_chars)
+    """Serve the client at standard input and output until it hangs up, and end the process."""
+    asyncio.run(_serve(socket, agent, session_key, max_chars))
 
 
 async def _serve(
     socket: str | None, agent: str | None, session_key: str | None, max_chars: int | None
 ) -> None:
-    client = AsyncClient(socket)
-    answers = Answers(client, agent=agent, session_key=session_key, max_chars=max_chars)
-    private = session_key is None or parse(session_key).is_owner_private
-    server = Server(
-        "memd",
-        version=__version__,
-        title="memd: long-term memory",
-        instructions=memory_section(writes=False, private=private),
-        on_list_tools=answers.list_tools,
-        on_call_tool=answers.call_tool,
+    answers = Answers(AsyncClient(socket), agent=agent, session_key=session_key, max_chars=max_chars)
+    server = ToolServer(
+        {"name": "memd", "title": "memd: long-term memory", "version": __version__},
+        memory_section(writes=False, private=session_key is None or parse(session_key).is_owner_private),
+        answers.tools(),
+        answers.call,
     )
-    output = _claimed_output()
-    lines = cast("anyio.AsyncFile[str]", _Lines(sys.stdin.buffer, output))  # it is only iterated
-    async with stdio_server(stdin=lines, stdout=anyio.wrap_file(output)) as (requests, replies):
-        await server.run(requests, replies, server.create_initialization_options())
+    output = _Output(_claimed_output())
+    writing = asyncio.create_task(output.run())
+    conversation = _Conversation(server, output)
+    await _read(sys.stdin.buffer, conversation)
+    output.end()
+    await writing
+    # What is still asked of the daemon is for nobody, and would be waited for.
+    os._exit(0)
 
 
-class _Output(io.TextIOWrapper):
-    """Standard output, a line at a time, for a client that may be gone: then there is nothing left to do.
-
-    The thread that reads requests cannot be told to stop, so the process ends here and now.
-    """
+class _Output:
+    """Standard output, a line at a time; it is written on a thread, so that a client that reads late is still heard."""
 
     def __init__(self, wire: BinaryIO) -> None:
-        super().__init__(wire, encoding="utf-8")
-        self._turn = threading.Lock()  # answers and refusals are written by two threads
+        self._wire = wire
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()  # None: it is all
 
-    def write(self, text: str) -> int:
+    def send(self, line: str) -> None:
+        """Have a line written after those before it."""
+        self._waiting.put_nowait(line)
+
+    def end(self) -> None:
+        """Have ``run`` return when all is written."""
+        self._waiting.put_nowait(None)
+
+    async def run(self) -> None:
+        """Write. Where the client is gone there is nothing left to do, and the process ends here and now."""
+        while (line := await self._waiting.get()) is not None:
+            await asyncio.to_thread(self._write, line.encode("utf-8", "replace"))
+
+    def _write(self, line: bytes) -> None:
         try:
-            with self._turn:
-                written = super().write(text)
-                super().flush()
+            self._wire.write(line + b"\n")
+            self._wire.flush()
         except OSError:
             os._exit(0)
-        return written
 
 
-def _claimed_output() -> _Output:
+def _claimed_output() -> BinaryIO:
     """Standard output for the protocol alone: whatever else is printed goes to standard error."""
     wire = os.dup(1)
     os.dup2(2, 1)
-    return _Output(open(wire, "wb"))  # noqa: PTH123  a descriptor; open to the end
+    return open(wire, "wb")  # noqa: PTH123  a descriptor; open to the end
 
 
-class _Lines:
-    """The messages on standard input. What is none is refused at once, so that nobody waits for its answer."""
+async def _read(wire: BinaryIO, conversation: "_Conversation") -> None:
+    """Have each message on a stream answered, until it ends. What is none is refused at once, so that nobody waits for its answer."""
+    while line := await asyncio.to_thread(wire.readline, LONGEST_LINE):
+        text = line.decode("utf-8", "replace")
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            await asyncio.to_thread(_skip_line, wire)
+            conversation.refuse(too_long(text))
+            continue
+        for message in messages(text):
+            if isinstance(message, Refusal):
+                conversation.refuse(message)
+            else:
+                conversation.hear(message)
 
-    def __init__(self, wire: BinaryIO, output: _Output) -> None:
-        self._wire = wire
+
+def _skip_line(wire: BinaryIO) -> None:
+    while (piece := wire.readline(LONGEST_LINE)) and not piece.endswith(b"\n"):
+        pass
+
+
+class _Conversation:
+    """Requests that are being answered, at the same time."""
+
+    def __init__(self, server: ToolServer, output: _Output) -> None:
+        self._server = server
         self._output = output
+        self._running: dict[int | str, asyncio.Task[None]] = {}
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while line := await anyio.to_thread.run_sync(self._wire.readline, LONGEST_LINE):
-            text = line.decode("utf-8", "replace")
-            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                await anyio.to_thread.run_sync(self._skip_line)
-                await self._refuse(too_long(text))
-                continue
-            for message in messages(text, _is_message):
-                if isinstance(message, Refusal):
-                    await self._refuse(message)
-                else:
-                    yield message
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Begin to answer a request, or give it up as a notification asks; nothing else is waited for."""
+        method, params = message.get("method"), message.get("params") or {}
+        if method is None:
+            return
+        if "id" in message:
+            identity = message["id"]
+            task = self._running[identity] = asyncio.create_task(self._answer(identity, method, params))
+            task.add_done_callback(lambda done: self._forget(identity, done))
+        elif method == "notifications/cancelled":
+            with contextlib.suppress(KeyError, TypeError):  # it is answered, or never was
+                self._running[params["requestId"]].cancel()
 
-    async def _refuse(self, refusal: Refusal) -> None:
-        await anyio.to_thread.run_sync(self._output.write, f"{refusal.encoded()}\n")
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer what cannot be served."""
+        self._output.send(refusal.encoded())
 
-    def _skip_line(self) -> None:
-        while (piece := self._wire.readline(LONGEST_LINE)) and not piece.endswith(b"\n"):
-            pass
+    async def _answer(self, identity: int | str, method: str, params: Mapping[str, Any]) -> None:
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": identity}
+        try:
+            reply["result"] = await self._server.answer(method, params)
+        except RequestError as error:
+            reply["error"] = error.encoded()
+        except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
+            reply["error"] = RequestError(
+                INTERNAL_ERROR, f"memd-mcp failed: {type(failure).__name__}"
+            ).encoded()
+        self._output.send(json.dumps(reply, ensure_ascii=False, separators=(",", ":")))
 
-
-def _is_message(text: str) -> bool:
-    try:
-        types.jsonrpc_message_adapter.validate_json(text, by_name=False)
-    except ValidationError:
-        return False
-    return True
+    def _forget(self, identity: int | str, done: "asyncio.Task[None]") -> None:
+        if self._running.get(identity) is done:
+            del self._running[identity]
 
 
 class Answers:
@@ -151,21 +181,21 @@ class Answers:
         self._max_chars = max_chars or MAX_CHARS
         self._tools = AsyncTools(lambda: client, agent=agent, session_key=session_key, max_chars=max_chars)
 
-    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
-        """The tools, all of which only read."""
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools, all of which only read, as ``tools/list`` has them."""
         tools = [_tool(one.name, one.description, one.schema) for one in TOOLS]
-        return types.ListToolsResult(tools=[*tools, _tool(STATUS, _STATUS_SAYS, SCHEMA)])
+        return [*tools, _tool(STATUS, _STATUS_SAYS, SCHEMA)]
 
-    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of a tool, as one text."""
-        if params.name == STATUS:
+        if name == STATUS:
             reply = await self._status()
-        elif params.name in _TITLES:
-            reply = await self._tools.call(params.name, params.arguments)
+        elif name in _TITLES:
+            reply = await self._tools.call(name, arguments)
         else:
-            reply = marked_reply(tool_replies.mend(params.name, no_such_tool(params.name, tuple(_TITLES))))
-        text = types.TextContent(type="text", text=tool_replies.encoded(reply))
-        return types.CallToolResult(content=[text], is_error="error" in reply)
+            reply = marked_reply(tool_replies.mend(name, no_such_tool(name, tuple(_TITLES))))
+        text = {"type": "text", "text": tool_replies.encoded(reply)}
+        return {"content": [text], "isError": "error" in reply}
 
     async def _status(self) -> dict[str, Any]:
         try:
@@ -175,14 +205,14 @@ class Answers:
         return marked_reply(status_reply(report, self._max_chars - REPLY_CHARS))
 
 
-def _tool(name: str, description: str, schema: Mapping[str, Any]) -> types.Tool:
-    return types.Tool(
-        name=name,
-        title=_TITLES[name],
-        description=description,
-        input_schema=dict(schema),
-        annotations=_READS_ONLY,
-    )
+def _tool(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": _TITLES[name],
+        "description": description,
+        "inputSchema": dict(schema),
+        "annotations": dict(_READS_ONLY),
+    }
 
 
 def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:

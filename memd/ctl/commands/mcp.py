@@ -1,7 +1,5 @@
 """memd-ctl mcp: add memd's tools to an MCP client, and take them out."""
 
-import importlib.util
-import sys
 from collections.abc import Callable
 
 import msgspec
@@ -80,9 +78,5 @@ def _without(client: McpClient) -> Callable[[str], str]:
 
 def _remarks(invocation: Invocation) -> tuple[str, ...]:
     """What is still missing before it works."""
-    remarks = []
-    if importlib.util.find_spec("mcp") is None:
-        remarks.append(f"memd-mcp needs the MCP SDK: {sys.executable} -m pip install 'memd-client[mcp]'")
-    if (remark := remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")) is not None:
-        remarks.append(remark)
-    return tuple(remarks)
+    remark = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
+    return () if remark is None else (remark,)
