@@ -8,6 +8,8 @@ from typing import Literal, NewType
 
 import msgspec
 
+from memd.text.time_phrases import TimeSpan
+
 Source = Literal["memory", "sessions"]
 Role = Literal["user", "assistant"]
 ChunkId = NewType("ChunkId", int)
@@ -103,6 +105,44 @@ class Chunk(msgspec.Struct, frozen=True):
     numbers: tuple[int, ...] | None = None
     turn: int | None = None  # of a session: the place among its turns, from 0, of the first one in the chunk
     parts: tuple[tuple[int, int], ...] = ()  # text[begin:end] of each, in order; none, where it is one
+    when: TimeSpan | None = None  # of when it is; None: nothing in the file says
+
+
+class LabelKind(IntEnum):
+    """What a note says of itself."""
+
+    TAG = 0
+    LINK = 1  # to another note
+    PROPERTY = 2  # of its front matter
+
+
+class Label(msgspec.Struct, frozen=True):
+    """One thing that a note says of itself."""
+
+    kind: LabelKind
+    name: str  # folded: of a tag without #, of a linked note, the key of a property
+    value: str  # of a property its value, folded; else the name as it is written
+
+
+class SearchFilter(msgspec.Struct, frozen=True):
+    """What chunks must be to take part in a search: all that is said here."""
+
+    # Of when: what is of any of these seconds, from 1970, as clocks on the wall count them. None: no bound.
+    since_s: int | None = None
+    until_s: int | None = None
+    # The same bounds in nanoseconds of Unix time, for files that only the disk dates.
+    since_ns: int | None = None
+    until_ns: int | None = None
+    tags: tuple[str, ...] = ()  # folded; "work" is also "work/mail"
+    properties: tuple[tuple[str, str], ...] = ()  # key and value, folded
+    paths: tuple[
+        str, ...
+    ] = ()  # globs, see memory_paths.exclude_of; one of them, and none that begins with "!"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything may take part."""
+        return self == SearchFilter()
 
 
 class BatchJob(msgspec.Struct, frozen=True):

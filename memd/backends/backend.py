@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -41,7 +41,7 @@ class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[Kind]  # what the asker may see
     max_results: int
     min_score: float
-    today: date | None = None  # on which it is asked; None: nobody knows
+    now: datetime | None = None  # what clocks on the wall show when it is asked; None: nobody knows
 
 
 class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):

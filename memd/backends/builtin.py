@@ -60,7 +60,7 @@ class Builtin:
                 kinds=question.kinds,
                 max_results=question.max_results,
                 min_score=question.min_score,
-                today=question.today,
+                now=question.now,
             )
         return self._answer(found, fresh=fresh)
 
@@ -73,7 +73,7 @@ class Builtin:
                 kinds=question.kinds,
                 max_results=question.max_results,
                 min_score=question.min_score,
-                today=question.today,
+                now=question.now,
             )
         return self._answer(found, fresh=fresh), trace
 

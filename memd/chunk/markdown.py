@@ -8,6 +8,7 @@ import msgspec
 
 from memd.chunk.context import Heading, context_of, dates_of, headings_above, title_of
 from memd.chunk.line_index import LineIndex, page_of
+from memd.chunk.note_properties import NoteDates
 from memd.chunk.split import ChunkSize, end_of, parts_of
 from memd.domain_types import Chunk, Document, TextHash, embedded_text
 
@@ -46,6 +47,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
     title, front = title_of(document)
     dates = dates_of(document)
     page = page_of(document, front, room, carried)
+    when = NoteDates(document, page)
     chunks: list[Chunk] = []
     headings: list[Heading] = []
     placed, context = 0, context_of(title, headings, dates)
@@ -53,7 +55,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
         if section != placed:
             headings = headings_above(document, page, section, headings, placed)
             placed, context = section, context_of(title, headings, dates)
-        made = _chunk(page, held, end, context)
+        made = _chunk(page, held, end, context, when)
         chunks += [] if made is None else [made]
     return chunks
 
@@ -116,7 +118,7 @@ def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int)
     return _Held(end)
 
 
-def _chunk(page: LineIndex, held: _Held, end: int, context: str) -> Chunk | None:
+def _chunk(page: LineIndex, held: _Held, end: int, context: str, when: NoteDates) -> Chunk | None:
     """The chunk of some units, without blank ones at its ends; None where all are blank."""
     first, last = page.ink.find(1, held.begin, end), page.ink.rfind(1, held.begin, end)
     text = "" if first < 0 else _joined(page, first, last)
@@ -133,7 +135,13 @@ def _chunk(page: LineIndex, held: _Held, end: int, context: str) -> Chunk | None
         return None
     digest = hashlib.sha256(embedded_text(context, text).encode("utf-8", "replace")).digest()
     return Chunk(
-        page.numbers[first], page.numbers[last], text, context, TextHash(digest), parts=parts_of(text)
+        page.numbers[first],
+        page.numbers[last],
+        text,
+        context,
+        TextHash(digest),
+        parts=parts_of(text),
+        when=when.of(first, last),
     )
 
 

@@ -11,7 +11,8 @@ from memd.chunk.context import context_of, day_names
 from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
-from memd.text.turn_header import CONTINUED, day_of, header, set_off
+from memd.text.time_phrases import TimeSpan
+from memd.text.turn_header import CONTINUED, day_of, header, local_time, set_off
 
 # A smaller chunk would be all header.
 _MIN_TOKENS = 32
@@ -212,4 +213,11 @@ def _chunk(talk: _Talk, parts: Sequence[_Part], first: int, place: str) -> Chunk
         numbers,
         first + parts[0].turn,
         parts_of(text),
+        _when(turns, talk.zone),
     )
+
+
+def _when(turns: Sequence[Turn], zone: tzinfo | None) -> TimeSpan | None:
+    """From the first of some turns to the last, where they have times."""
+    times = [at for turn in turns if (at := local_time(turn.at, zone)) is not None]
+    return TimeSpan(min(times), max(times)) if times else None

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from memd.chunk import markdown
+from memd.chunk.note_properties import labels_of
 from memd.domain_types import Chunk, FoundFile, TextHash
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
@@ -59,7 +60,8 @@ def _cut(found: FoundFile, reading: NoteReading, rules: IndexingRules) -> FileCh
             rules.chunking.overlap,
             rules.chunking.max_chars,
         )
-    return FileChange(_as_read(found, reading), reading.sha256, chunks, reading.tally)
+        labels = labels_of(reading.document)
+    return FileChange(_as_read(found, reading), reading.sha256, chunks, reading.tally, labels)
 
 
 def _as_read(found: FoundFile, reading: NoteReading) -> FoundFile:

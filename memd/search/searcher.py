@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
+from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -175,7 +175,7 @@ class Searcher:
         kinds: frozenset[Kind],
         max_results: int,
         min_score: float,
-        today: date | None = None,
+        now: datetime | None = None,
     ) -> Searched:
         """Find what answers a question.
 
@@ -187,12 +187,12 @@ class Searcher:
             kinds: What may be seen; nothing else takes part.
             max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
             min_score: 0..1, the least score of a hit.
-            today: The day on which it is asked; None: nobody knows.
+            now: What clocks on the wall show when it is asked; None: nobody knows.
 
         Raises:
             TransientError: the index cannot be read just now.
         """
-        asked = query.parse(text, today)
+        asked = query.parse(text, now)
 
         def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
@@ -218,10 +218,10 @@ class Searcher:
         kinds: frozenset[Kind],
         max_results: int,
         min_score: float,
-        today: date | None = None,
+        now: datetime | None = None,
     ) -> tuple[Searched, Trace]:
         """The same, and how each of the first candidates came to its place."""
-        asked = query.parse(text, today)
+        asked = query.parse(text, now)
 
         def explained(
             verdicts: Iterator[Verdict], sides: SideResults, calibration: Calibration | None

@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
-from memd.store import chunk_parts, keywords, sessions, vectors
+from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Label, Stamp, TextHash
+from memd.store import chunk_parts, keywords, labels, sessions, vectors
 from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged
 from memd.store.sessions import SessionChange
@@ -35,6 +35,7 @@ class FileChange(msgspec.Struct, frozen=True):
     hash: bytes  # sha256 of its bytes
     chunks: Sequence[Chunk]
     tally: Mapping[str, int] = {}  # what was counted while it was read
+    labels: Sequence[Label] = ()  # what it says of itself
 
 
 class ReplacedChunks(msgspec.Struct, frozen=True):
@@ -116,6 +117,7 @@ def replace(
     file_id, others = _put_file(connection, change.found, change.hash)
     sessions.forget(connection, file_id)
     sessions.put_tally(connection, file_id, change.tally)
+    labels.put(connection, file_id, change.labels)
     rows = connection.execute("SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,))
     return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
 
@@ -165,10 +167,17 @@ def _replace_chunks(
     for chunk in chunks:
         same = before[chunk.hash, chunk.text]
         if same:
-            place = (chunk.start_line, chunk.end_line, numbers_stored(chunk.numbers), chunk.turn)
+            place = (
+                chunk.start_line,
+                chunk.end_line,
+                numbers_stored(chunk.numbers),
+                chunk.turn,
+                *_seconds(chunk),
+            )
             connection.execute(
-                "UPDATE chunks SET start_line = ?, end_line = ?, numbers = ?, turn = ? WHERE id = ?"
-                " AND (start_line <> ? OR end_line <> ? OR numbers IS NOT ? OR turn IS NOT ?)",
+                "UPDATE chunks SET start_line = ?, end_line = ?, numbers = ?, turn = ?, first_s = ?, last_s = ?"
+                " WHERE id = ? AND (start_line <> ? OR end_line <> ? OR numbers IS NOT ? OR turn IS NOT ?"
+                " OR first_s IS NOT ? OR last_s IS NOT ?)",
                 (*place, same.popleft(), *place),
             )
         else:
@@ -215,8 +224,8 @@ def _insert(
     for chunk in chunks:
         state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
         connection.execute(
-            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts,"
+            " first_s, last_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file_id,
                 chunk.start_line,
@@ -228,6 +237,7 @@ def _insert(
                 numbers_stored(chunk.numbers),
                 chunk.turn,
                 scripts_stored(chunk.text),
+                *_seconds(chunk),
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())
@@ -237,6 +247,10 @@ def _insert(
             known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
     keywords.add(connection, terms)
     return vectors.add(connection, known_vectors)[0]
+
+
+def _seconds(chunk: Chunk) -> tuple[int | None, int | None]:
+    return (None, None) if chunk.when is None else chunk.when.as_seconds
 
 
 def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:

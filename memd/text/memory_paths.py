@@ -40,6 +40,12 @@ class ExcludeGlobs(msgspec.Struct, frozen=True):
     below: re.Pattern[str] | None = None  # against the path below the root
     absolute: re.Pattern[str] | None = None  # against the whole path
 
+    def matches(self, path: str) -> bool:
+        """Whether one of them matches a name in the index: a relative one, an absolute one."""
+        if self.absolute is not None and path.startswith("/") and self.absolute.match(path):
+            return True
+        return self.below is not None and self.below.match(path) is not None
+
 
 class Workspace(msgspec.Struct, frozen=True):
     """The workspace of an agent: MEMORY.md and USER.md in it, and memory/ below it."""

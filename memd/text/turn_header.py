@@ -53,6 +53,12 @@ def day_of(at: float | None, zone: tzinfo | None) -> date | None:
     return when.date() if when else None
 
 
+def local_time(at: float | None, zone: tzinfo | None) -> datetime | None:
+    """What clocks on the wall showed at a moment, to the second; None where day_of has no day."""
+    when = _when(at, zone)
+    return when.replace(tzinfo=None, microsecond=0, fold=0) if when else None
+
+
 def _when(at: float | None, zone: tzinfo | None) -> datetime | None:
     if at is None:
         return None

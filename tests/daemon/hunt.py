@@ -74,7 +74,7 @@ class Hunt:
                 return set()  # whoever was to make it was killed before
             rows = [
                 row
-                for table in ("chunks", "turns", "sessions", "files", "meta", "tallies")
+                for table in ("chunks", "turns", "sessions", "files", "meta", "tallies", "labels")
                 for row in connection.execute(f"SELECT * FROM {table}")
             ]
             connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, keywords, 'row')")

@@ -59,7 +59,7 @@ def held(file: Path) -> Mapping[str, list[tuple[Any, ...]]]:
         return {
             "chunks": list(
                 connection.execute(
-                    "SELECT path, turn, start_line, end_line, text, context, numbers FROM chunks"
+                    "SELECT path, turn, start_line, end_line, text, context, numbers, first_s, last_s FROM chunks"
                     " JOIN files ON files.id = file_id ORDER BY path, turn, chunks.start_line, text"
                 )
             ),

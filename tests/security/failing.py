@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
@@ -57,14 +57,14 @@ class Failing(HashingProvider):
         return await super().embed_query(text)
 
 
-def parse(text: str, today: date | None = None) -> query.Query:
+def parse(text: str, now: datetime | None = None) -> query.Query:
     """A question, unless it says that a request is to fail."""
     if text.startswith("handler"):
         try:
             _fail(text)
         except ValueError as failure:
             raise KeyError(text) from failure
-    return _parse(text, today)
+    return _parse(text, now)
 
 
 async def follow(_: Configuration) -> NoReturn:

@@ -265,15 +265,18 @@ async def test_a_question_is_asked_on_the_day_that_it_says(
         time.tzset()
         try:
             await bench.found(now=now)
-            today = datetime.now(LocalZone()).date()
+            before = datetime.now(LocalZone()).replace(tzinfo=None)
             await bench.found()
         finally:
             patch.undo()
             time.tzset()
-    assert bench.backend.asked[0].today == day
-    asked = bench.backend.asked[1].today
+    asked, then = bench.backend.asked[0].now, bench.backend.asked[1].now
     assert asked is not None
-    assert asked - today in {timedelta(0), timedelta(days=1)}
+    assert asked.date() == day
+    # What was written in the course of a day that is named lies before the question.
+    assert (asked.hour == 23) is (len(now) == 10 or ("23:30" in now and "-05:00" not in now))
+    assert then is not None
+    assert timedelta(0) <= then - before < timedelta(minutes=1)
 
 
 async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:

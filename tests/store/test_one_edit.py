@@ -17,7 +17,7 @@ from tests.store.conftest import chunk_of, found_file
 
 # Indexes of nothing but what has no vector, or none for good.
 OF_WHAT_WAITS = ("chunks_waiting", "chunks_set_aside", "parts_waiting")
-TABLES = r"(files|chunks|parts|cache|set_aside|sessions|turns|tallies)"
+TABLES = r"(files|chunks|parts|cache|set_aside|sessions|turns|tallies|labels)"
 
 
 def cut(name: str, lines: range) -> Chunk:

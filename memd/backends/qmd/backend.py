@@ -202,7 +202,7 @@ class QmdBackend:
         mode = self._mode
         asked = _Asked(
             question,
-            parse_question(question.text, question.today),
+            parse_question(question.text, question.now),
             {one.name: one for one in state.collections if one.kinds & question.kinds},
             time.monotonic() + self._settings.qmd.timeout_ms / 1000,
         )

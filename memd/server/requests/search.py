@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
-from datetime import date, datetime
+from datetime import datetime, time
 from typing import Literal
 
 import msgspec
@@ -80,21 +80,24 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
         kinds=allowed.granted.kinds,
         max_results=max_results,
         min_score=min_score,
-        today=_day(request.now),
+        now=_wall_time(request.now),
     )
 
 
-def _day(now: str | None) -> date:
-    """The day on which a question is asked, as this machine counts days.
+def _wall_time(now: str | None) -> datetime:
+    """What clocks on the wall show when a question is asked; of a day that is named, the end.
 
     Raises:
         BadRequest: it is no day or moment.
     """
+    zone = LocalZone()
     if now is None:
-        return datetime.now(LocalZone()).date()
+        return datetime.now(zone).replace(tzinfo=None)
     try:
         asked_at = datetime.fromisoformat(now)
-        return (asked_at if asked_at.tzinfo is None else asked_at.astimezone(LocalZone())).date()
+        if asked_at.tzinfo is not None:
+            return asked_at.astimezone(zone).replace(tzinfo=None)
+        return datetime.combine(asked_at, time.max) if len(now) <= len("2026-02-09") else asked_at
     except (ValueError, OverflowError):
         raise BadRequest(
             f"now is {now[:40]!r}; it must be a day or a moment, such as 2026-02-09 or 2026-02-09T18:30+01:00"

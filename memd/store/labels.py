@@ -1,0 +1,114 @@
+"""What notes say of themselves, and which chunks a search may look at by it, by when they are and by where."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.domain_types import Kind, Label, LabelKind, SearchFilter
+from memd.text.memory_paths import exclude_of
+
+Ids = NDArray[np.int64]
+
+
+def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> None:
+    """Make a file have exactly these labels."""
+    before = connection.execute("SELECT kind, name, value FROM labels WHERE file_id = ?", (file_id,))
+    stored = {(kind, name, value) for kind, name, value in before}
+    wanted = {(int(one.kind), one.name, one.value) for one in labels}
+    connection.executemany(
+        "DELETE FROM labels WHERE file_id = ? AND kind = ? AND name = ? AND value = ?",
+        [(file_id, *one) for one in stored - wanted],
+    )
+    connection.executemany(
+        "INSERT INTO labels (file_id, kind, name, value) VALUES (?, ?, ?, ?)",
+        [(file_id, *one) for one in wanted - stored],
+    )
+
+
+def counts(connection: apsw.Connection, kind: LabelKind, kinds: Collection[Kind]) -> list[tuple[str, int]]:
+    """Each tag, or the name of each linked note, with the number of notes that have it: the most frequent first.
+
+    Args:
+        connection: Of a reader.
+        kind: TAG or LINK.
+        kinds: Only files of these kinds count.
+    """
+    rows = connection.execute(
+        "SELECT min(labels.value), count(DISTINCT labels.file_id) AS n FROM labels JOIN files ON files.id = labels.file_id"
+        f" WHERE labels.kind = ? AND files.kind IN ({_listed(kinds)}) GROUP BY labels.name ORDER BY n DESC, labels.name",
+        (int(kind),),
+    )
+    return [(str(name), int(n)) for name, n in rows]
+
+
+def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
+    """The ids of the chunks that a filter lets through, ascending.
+
+    Args:
+        connection: Of a reader.
+        wanted: The filter.
+        kinds: Of files that may be seen at all.
+    """
+    condition, values = matching(connection, wanted, kinds)
+    rows = connection.execute(f"SELECT chunks.id {condition} ORDER BY chunks.id", values)
+    return np.fromiter((chunk_id for (chunk_id,) in rows), np.int64)
+
+
+def matching(
+    connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
+) -> tuple[str, tuple[Any, ...]]:
+    """The same as the end of a SELECT of chunks.id, from FROM on, with what it binds."""
+    conditions = [f"files.kind IN ({_listed(kinds)})"]
+    values: list[Any] = []
+    if wanted.paths:
+        conditions.append("files.id IN (SELECT value FROM json_each(?))")
+        values.append(f"[{','.join(map(str, _files(connection, wanted.paths)))}]")
+    for tag in wanted.tags:
+        # What lies below a/b begins with a/b/ and sorts before a/b0, which comes next after the slash.
+        conditions.append(
+            "EXISTS (SELECT 1 FROM labels WHERE labels.file_id = files.id AND labels.kind = ?"
+            " AND (labels.name = ? OR labels.name >= ? AND labels.name < ?))"
+        )
+        values += [int(LabelKind.TAG), tag, f"{tag}/", f"{tag}0"]
+    for key, value in wanted.properties:
+        conditions.append(
+            "EXISTS (SELECT 1 FROM labels WHERE labels.file_id = files.id AND labels.kind = ?"
+            " AND labels.name = ? AND labels.value = ?)"
+        )
+        values += [int(LabelKind.PROPERTY), key, value]
+    for bound, bound_ns, column, compared in (
+        (wanted.since_s, wanted.since_ns, "last_s", ">="),
+        (wanted.until_s, wanted.until_ns, "first_s", "<="),
+    ):
+        if bound is not None:
+            # A file whose stamp is below 0 was written a moment before it was read: the change of its inode dates it.
+            conditions.append(
+                f"CASE WHEN chunks.{column} IS NOT NULL THEN chunks.{column} {compared} ?"
+                f" ELSE iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns) {compared} ? END"
+            )
+            values += [bound, bound_ns]
+    return (
+        f"FROM files CROSS JOIN chunks ON chunks.file_id = files.id WHERE {' AND '.join(conditions)}",
+        tuple(values),
+    )
+
+
+def _files(connection: apsw.Connection, globs: Sequence[str]) -> list[int]:
+    """The ids of the files whose path one of some globs matches, and none of those that begin with "!"."""
+    wanted = [glob for glob in globs if not glob.startswith("!")]
+    among, without = (
+        exclude_of(wanted or ["**"]),
+        exclude_of(glob[1:] for glob in globs if glob.startswith("!")),
+    )
+    return [
+        file_id
+        for file_id, path in connection.execute("SELECT id, path FROM files")
+        if among.matches(path) and not without.matches(path)
+    ]
+
+
+def _listed(kinds: Collection[Kind]) -> str:
+    return ", ".join(str(int(kind)) for kind in sorted(kinds))

@@ -1,0 +1,205 @@
+from datetime import datetime
+
+import pytest
+
+from memd.chunk.markdown import chunk
+from memd.chunk.note_properties import front_matter, labels_of, named_time
+from memd.domain_types import Document, Kind, Label, LabelKind
+from memd.text.time_phrases import TimeSpan
+from tests.bounds import shipped
+
+
+def note(text: str, path: str = "memory/topic.md") -> Document:
+    return Document(path, Kind.NOTE, tuple(text.split("\n")))
+
+
+def found(text: str, kind: LabelKind) -> list[str]:
+    """The names that are written in a note."""
+    return [label.value for label in labels_of(note(text)) if label.kind is kind]
+
+
+def days(span: TimeSpan | None) -> str | None:
+    return None if span is None else "..".join(sorted({f"{span.first:%Y-%m-%d}", f"{span.last:%Y-%m-%d}"}))
+
+
+def when(text: str, path: str = "memory/topic.md", longest: int = 700) -> list[str | None]:
+    """Of when each chunk of a note is."""
+    return [days(one.when) for one in chunk(note(text, path), 400, 0, longest)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("---\ntags: [Work, home]\n---\ntext", ["Work", "home"]),
+        ("---\ntags:\n  - work\n  - '#home'\n---", ["work", "home"]),
+        ("---\ntags: work, home\n---", ["work", "home"]),
+        ("---\nTags: work home\n---", ["work", "home"]),
+        ("---\ntag: 工作\n---\n#工作 #家/花园", ["工作", "家/花园"]),
+        ("A #tag here, #two-words and #nested/deep/ too.", ["tag", "two-words", "nested/deep"]),
+        ("#first\n- #second", ["first", "second"]),
+        ("#Tag and #tag and #TAG", ["Tag"]),
+        ("no#tag http://a.example/#part (#not) #1984 # title #", []),
+        ("#1984a and `#code` and\n```\n#fenced\n```\n#after", ["1984a", "after"]),
+        ("~~~\n```\n#in\n~~~\n#out", ["out"]),
+        ("---\n# a comment\n#close\nkey: v\n---\n", []),
+        ("---\ntags: []\n---\n---\ntags: [late]\n---", []),
+        ("---\ntags: {a: b}\n---", []),
+        ("", []),
+    ],
+)
+def test_tags_are_those_that_obsidian_shows(text: str, tags: list[str]) -> None:
+    """Of the front matter and of the text; each once, as it is written first."""
+    assert found(text, LabelKind.TAG) == tags
+
+
+def test_links_are_the_names_of_notes() -> None:
+    """Without the words that are shown and the heading that is meant."""
+    text = "[[Kiln]] and ![[plan.png]] [[Kiln|the kiln]] [[家/花园#秋天]] `[[code]]` [[]] [[a\nb]]"
+    assert found(text, LabelKind.LINK) == ["Kiln", "plan.png", "家/花园"]
+    assert found("---\nup: '[[Index]]'\n---\n", LabelKind.LINK) == ["Index"]
+
+
+def test_properties_are_what_stands_in_the_front_matter() -> None:
+    """As texts: no date, no number and no truth value is made of them."""
+    text = "---\nStatus: Done\nyes: no\nversion: 1.10\nday: 2026-02-09\nlist: [A, b]\nempty:\nnested: {a: b}\n---\nstatus: text"
+    assert [(one.name, one.value) for one in labels_of(note(text)) if one.kind is LabelKind.PROPERTY] == [
+        ("status", "done"),
+        ("yes", "no"),
+        ("version", "1.10"),
+        ("day", "2026-02-09"),
+        ("list", "a"),
+        ("list", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\na: [1\n---\n",
+        "---\n\ttab: x\n---\n",
+        "---\na: b: c\n---\n",
+        "---\n- only\n- a list\n---\n",
+        "---\njust words\n---\n",
+        "---\na: !!python/object/apply:os.system [ls]\n---\n",
+        "---\na: *nowhere\n---\n",
+        "---\n? {a: b}\n: c\n---\n",
+        "---\n" + "a: &a [" + "[" * 2000 + "\n---\n",
+        "---\nnever: closed\n",
+        " ---\na: b\n---\n",
+        "text\n---\na: b\n---\n",
+    ],
+)
+def test_broken_front_matter_is_text(text: str) -> None:
+    """It is searched like any other text, and says nothing of the note."""
+    document = note(text + "words")
+    assert [one for one in labels_of(document) if one.kind is LabelKind.PROPERTY and one.name != "a"] == []
+    assert "words" in "".join(one.text for one in chunk(document, 400, 0))
+
+
+def test_aliases_do_not_multiply() -> None:
+    """Front matter of a thousand million values in 300 characters."""
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    assert len(labels_of(note(f"---\n{bomb}---\n"))) <= 10
+
+
+def test_a_note_has_so_many_labels() -> None:
+    """The first of very many."""
+    most = shipped("memd.chunk.note_properties._MOST_LABELS")
+    text = " ".join(f"#t{n}" for n in range(most + 1))
+    assert found(text, LabelKind.TAG) == [f"t{n}" for n in range(most)]
+    long = shipped("memd.chunk.note_properties._MOST_VALUE_CHARS")
+    assert found(f"#{'a' * long} #{'b' * (long + 1)}", LabelKind.TAG) == ["a" * long]
+
+
+def test_front_matter_has_so_many_lines_and_characters() -> None:
+    """What is longer is text."""
+    lines, chars = (
+        shipped("memd.chunk.note_properties._MOST_LINES"),
+        shipped("memd.chunk.note_properties._MOST_CHARS"),
+    )
+    assert front_matter(note("---\n" + "a: b\n" * (lines - 2) + "---")).lines == lines
+    assert front_matter(note("---\n" + "a: b\n" * (lines - 1) + "---")).lines == 0
+    assert front_matter(note("---\na: " + "b" * (chars - 3) + "\n---")).values
+    assert not front_matter(note("---\na: " + "b" * (chars - 2) + "\n---")).values
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("memory/2026-02-09.md", "2026-02-09"),
+        ("memory/2026-02-09-standup.md", "2026-02-09"),
+        ("memory/2026-02-09 standup.md", "2026-02-09"),
+        ("memory/20260209.md", "2026-02-09"),
+        ("memory/2026_02_09.md", "2026-02-09"),
+        ("memory/2026.02.09.md", "2026-02-09"),
+        ("memory/standup-2026-02-09.md", "2026-02-09"),
+        ("memory/2026/02/09.md", "2026-02-09"),
+        ("memory/2026-02/09.md", "2026-02-09"),
+        ("memory/2026-W07.md", "2026-02-09..2026-02-15"),
+        ("memory/2026-02.md", "2026-02-01..2026-02-28"),
+        ("memory/review-2026-02.md", "2026-02-01..2026-02-28"),
+        ("memory/2026-02/plan.md", None),
+        ("memory/orders-2026.md", None),
+        ("memory/2026-02-30.md", None),
+        ("memory/call-0620260209.md", None),
+        ("memory/plan-2026-02-09-of-the-house.md", None),
+        ("MEMORY.md", None),
+    ],
+)
+def test_a_name_says_of_when_a_note_is(path: str, expected: str | None) -> None:
+    """At its beginning or its end; the directories count for a note that is named by its day alone."""
+    assert days(named_time(path)) == expected
+
+
+def test_the_name_goes_before_the_front_matter_and_that_before_headings() -> None:
+    """A day says all; and a date on which a note was made says something where nothing else does."""
+    text = "---\ndate: 2025-05-05\n---\n# 2024-04-04\nwords"
+    assert when(text, "memory/2026-02-09.md") == ["2026-02-09"] * 2
+    assert when(text) == ["2025-05-05"] * 2
+    assert when(text.replace("date", "created")) == ["2025-05-05", "2024-04-04"]
+    assert when("---\ncreated: 2025-05-05T10:00:00\n---\nwords") == ["2025-05-05"]
+    assert when("---\nupdated: yesterday\n---\nwords") == [None]
+    assert when("words of 2026-02-09") == [None]
+
+
+def test_a_heading_dates_what_stands_under_it() -> None:
+    """Until one of its rank, or a higher one; a chunk of several is of all of them."""
+    text = "# Log\nzero\n## 2026-02-09\none\n### Details\ntwo\n## 2026-02-10\nthree\n# Else\nfour"
+    assert when(text) == [None, "2026-02-09", "2026-02-10", None]
+    packed = "# Log\n### 2026-02-09\none\n### 2026-02-11\ntwo"
+    assert when(packed) == ["2026-02-09..2026-02-11"]
+    assert when("words\n\n# 2026-02-09\none") == [None, "2026-02-09"]
+
+
+def test_each_chunk_of_a_long_section_is_of_its_day() -> None:
+    """The heading stands above all of them."""
+    text = (
+        "## 2026-02-09\n" + "\n".join(f"line {n} of many words" for n in range(40)) + "\n## 2026-02-10\nend"
+    )
+    said = when(text, longest=200)
+    assert len(said) > 4
+    assert said[:-1] == ["2026-02-09"] * (len(said) - 1)
+    assert said[-1] == "2026-02-10"
+
+
+def test_within_a_month_headings_name_its_days() -> None:
+    """Without a year; a date outside of the month is another one's."""
+    text = "# May\n## 12 May\none\n## 5月13日\ntwo\n## 2 June\nthree\n## 2024-05-12\nfour"
+    month = "2025-05-01..2025-05-31"
+    said = ["2025-05-12", "2025-05-13", month, month]
+    assert when(text, "memory/2025-05.md") == said
+
+
+def test_what_an_index_keeps_of_a_label_is_folded() -> None:
+    """Case and width do not count."""
+    assert labels_of(note("#ＷＯＲＫ")) == (Label(LabelKind.TAG, "work", "ＷＯＲＫ"),)
+
+
+def test_a_time_is_in_seconds_of_the_wall() -> None:
+    """Whatever the zone of the machine."""
+    (one,) = chunk(note("words", "memory/1970-01-02.md"), 400, 0)
+    assert one.when is not None
+    assert one.when.as_seconds == (86_400, 2 * 86_400 - 1)
+    assert one.when.first == datetime(1970, 1, 2)  # noqa: DTZ001
