@@ -13,6 +13,7 @@ _AUTHORIZATION = re.compile(
 )
 _SIGNED = frozenset({"digest", "signature", "aws4-hmac-sha256", "oauth", "hawk"})
 _REST = re.compile(r"(?:[^\n'`\\]{1,64}+|\\(?!\\{0,6}[\"'nr])){1,64}")
+_MOST_JUDGED = 512  # signs of a value that no scheme tells
 _CREDENTIAL = re.compile(r"[\w.~+/=|:!@#%^*-]{4,16384}+", re.ASCII)
 _REFERENCE = re.compile(r"[$<{%*]|(?:your|my|xxx|\.\.\.|token\b|<)", re.IGNORECASE)
 
@@ -28,13 +29,16 @@ def _authorization(text: str, at: int) -> Span | None:
     if scheme in _SIGNED:
         rest = _REST.match(text, start)
         return None if rest is None or "=" not in rest[0] else (start, start + len(rest[0].rstrip(' \t,;"')))
-    found = _CREDENTIAL.match(text, start)
+    # A value that goes on without end would be read anew at each header in it.
+    found = _CREDENTIAL.match(text, start, len(text) if scheme else start + _MOST_JUDGED)
+    if found is not None and found.end() == start + _MOST_JUDGED and secret_values.looks_random(found[0]):
+        found = _CREDENTIAL.match(text, start)
     if found is None:
         return None
     value = found[0].rstrip(".,;:!*")
     if value.startswith("[REDACTED") or not value:
         return None
-    is_one = _is_credential(value) if scheme else secret_values.looks_random(value)
+    is_one = _is_credential(value) if scheme else secret_values.looks_random(value[:_MOST_JUDGED])
     return (start, start + len(value)) if is_one else None
 
 

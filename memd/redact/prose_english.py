@@ -264,13 +264,16 @@ _WORKS = re.compile(
 )
 
 
+_DIGIT = re.compile(r"[0-9]")
+
+
 def _works(text: str, at: int) -> Span | None:
     """A word that is said to work, and then to be a password."""
-    name = _WORD.match(text, at)
-    if name is None or text[at - 1 : at] != " " or not _OF_NOBODY.match(text, name.end()):
-        return None
     left = max(0, at - 160)
-    match = _WORKS.search(text[left:at])
+    name = _WORD.match(text, at) if text[at - 1 : at] == " " else None
+    if name is None or not _OF_NOBODY.match(text, name.end()):
+        return None
+    match = _WORKS.search(text[left:at]) if _DIGIT.search(text, left, at) else None
     if match is None:
         return None
     group = "secret" if match["secret"] else "was"
@@ -283,19 +286,25 @@ _ASKED = re.compile(
     (?:[*_]{0,2}[\w.-]{1,24}(?:[ ]\([^()\n]{1,20}\))?[*_]{0,2}[:：][*_]{0,2}[ ])?["'`“]?(?P<secret>[!-~]{5,64}?)["'`”]?[.!]?[ \t]{0,4}(?=\n|\Z)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_NO_KEY = re.compile(r"[A-Za-z,.']{1,19}[ ][A-Za-z]|[ \t]{0,40}(?:\n|\Z)|[^\x00-\x7f]{25}")
 _ASKED_KEY = re.compile(
     r"""(?:token|key|secret)(?:[ ][\w'’.-]{1,20}){0,8}[?.!:]?[ \t]{0,4}\n[ \t>]{0,8}(?:[*_]{0,2}[\w.-]{1,24}[*_]{0,2}[:：][*_]{0,2}[ ])?["'`“]?(?P<secret>[\w.+/=~-]{20,512})["'`”]?[ \t]{0,4}(?=\n|\Z)""",
     re.IGNORECASE | re.VERBOSE,
 )
 
 
+_MOST_ASKED = 200  # signs of a question behind the word for what it asks for
+
+
 def _asked(text: str, at: int) -> Span | None:
-    match = _ASKED.match(text, at)
+    match = _ASKED.match(text, at) if text.find("?", at, at + _MOST_ASKED) >= 0 else None
     return None if match is None else _strong(text, *match.span("secret"))
 
 
 def _asked_for_key(text: str, at: int) -> Span | None:
-    match = _ASKED_KEY.match(text, at)
+    # Where the next line begins with a word, most of the time, nothing need be read.
+    end = text.find("\n", at, at + _MOST_ASKED)
+    match = None if end < 0 or _NO_KEY.match(text, end + 1) else _ASKED_KEY.match(text, at)
     return match.span("secret") if match is not None and secret_values.looks_random(match["secret"]) else None
 
 
@@ -323,18 +332,16 @@ def answer(asked: str, text: str) -> Span | None:
 
 
 # Passwords of programs: four times four letters that make no words.
-_FOUR_BY_FOUR = re.compile(
-    r"pass(?:word|wort|wd|code)?[^\n]{0,60}?(?<![A-Za-z-])(?P<secret>[a-z]{4}(?:[ -][a-z]{4}){3})(?![A-Za-z-])",
-    re.IGNORECASE,
-)
+_FOUR_BY_FOUR = re.compile(r"(?<![A-Za-z-])[a-z]{4}(?:[ -][a-z]{4}){3}(?![A-Za-z-])")
 
 
 def _of_program(text: str, at: int) -> Span | None:
-    match = _FOUR_BY_FOUR.match(text, at)
-    if match is None or match["secret"] != match["secret"].lower():
+    end = text.find("\n", at, at + 88)
+    match = _FOUR_BY_FOUR.search(text, at, at + 88 if end < 0 else end)
+    if match is None:
         return None
-    is_one = secret_values.is_jumble(match["secret"].replace(" ", "").replace("-", ""))
-    return match.span("secret") if is_one else None
+    is_one = secret_values.is_jumble(match[0].replace(" ", "").replace("-", ""))
+    return match.span() if is_one else None
 
 
 _TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
@@ -355,7 +362,7 @@ _GROUPS = re.compile(
 
 
 def _groups(text: str, at: int) -> Span | None:
-    match = _GROUPS.match(text, at)
+    match = _GROUPS.match(text, at) if text.find("-", at, at + 70) >= 0 else None
     return match.span("secret") if match is not None and match["secret"] == match["secret"].upper() else None
 
 

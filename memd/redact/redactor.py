@@ -263,17 +263,15 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
     for anchor, rules, places in _placed(text):
-        if rules[0][0] < len(private_keys.RULES):
-            yield from _around(places, rules, text)
+        is_block = rules[0][0] < len(private_keys.RULES)
+        inside = places if is_block else _within(places, near)
+        apart = _APART_FROM_PROSE.get(anchor)
+        if apart is None:
+            yield from _around(inside, rules, text)
         else:
-            inside = _within(places, near)
-            apart = _APART_FROM_PROSE.get(anchor)
-            if apart is None:
-                yield from _around(inside, rules, text)
-            else:
-                yield from _around(inside, apart.anywhere, text)
-                telling = [at for at in inside if GOES_ON.match(text, at) is None]
-                yield from _around(telling, apart.not_in_prose, text)
+            yield from _around(inside, apart.anywhere, text)
+            places = [at for at in places if GOES_ON.match(text, at) is None]
+            yield from _around(_within(places, near), apart.not_in_prose, text)
         if anchor in tables.ANCHORS:
             named += places
     if named:

@@ -54,7 +54,7 @@ def rules_key(settings: Redact) -> str:
 GOES_ON = re.compile(
     r"(?<![^ \n])[a-z]{1,40}+(?:[ ](?!(?:is|are|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated"
     r"|switched|for|to|of|or|on|at|in|from|string|str|value|content|default|code|number|below|here|follows)\b)[a-z]{1,20}+"
-    r"(?=[ \n]|[,.;?!)](?:\s|\Z)|\Z)|[).;!](?=\s|\Z))"
+    r"(?=[ \n]|[,.;?!)](?:\s|\Z)|\Z)|[.!](?=\s|\Z))"
 )
 """A word with what follows it, where a sentence goes on or ends without saying anything of it: most words do so."""
 
