@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -94,6 +94,18 @@ _APART_FROM_PROSE = {
     for anchor, rules in _ANYWHERE.items()
     if any(rule.skips_prose for _, rule in rules)
 }
+
+
+def _by_part(anchors: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Anchors by those that are part of them: where "pass" does not stand, neither does "mot de passe"."""
+    found: dict[str, tuple[str, ...]] = {}
+    for anchor in sorted(anchors, key=len):
+        part = next((part for part in found if part in anchor), anchor)
+        found[part] = (*found.get(part, ()), anchor)
+    return found
+
+
+_BY_PART = _by_part(_ANYWHERE)
 # All of them at once: none is a part of another, and most texts have none of their letters.
 _A_FOREIGN = re.compile("|".join(map(re.escape, _FOREIGN)))
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
@@ -266,14 +278,15 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         is_block = rules[0][0] < len(private_keys.RULES)
         inside = places if is_block else _within(places, near)
         apart = _APART_FROM_PROSE.get(anchor)
+        telling = places
         if apart is None:
             yield from _around(inside, rules, text)
         else:
             yield from _around(inside, apart.anywhere, text)
-            places = [at for at in places if GOES_ON.match(text, at) is None]
-            yield from _around(_within(places, near), apart.not_in_prose, text)
+            telling = [at for at in places if GOES_ON.match(text, at) is None]
+            yield from _around(_within(telling, near), apart.not_in_prose, text)
         if anchor in tables.ANCHORS:
-            named += places
+            named += telling
     if named:
         for start, end in tables.spans(text, sorted(named)):
             yield SecretSpan(start, end, tables.KIND, len(RULES))
@@ -285,8 +298,10 @@ def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
     # What marks say is no anchor.
     if "[redacted:" in lowered:
         lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
-    for anchor in [anchor for anchor in _ANYWHERE if anchor in lowered]:
-        yield anchor, _ANYWHERE[anchor], _places(anchor, lowered)
+    for part in [part for part in _BY_PART if part in lowered]:
+        for anchor in _BY_PART[part]:
+            if places := _places(anchor, lowered):
+                yield anchor, _ANYWHERE[anchor], places
     if not text.isascii():
         foreign: dict[str, list[int]] = {}
         for match in _A_FOREIGN.finditer(lowered):
