@@ -31,8 +31,7 @@ from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.runtime.backoff import delay_s
-from memd.runtime.timing import Clock
+from memd.runtime.timing import Clock, delay_s
 
 log = structlog.get_logger()
 

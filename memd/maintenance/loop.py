@@ -9,8 +9,8 @@ import msgspec
 import structlog
 
 from memd.errors import FatalError, TransientError
-from memd.runtime.backoff import Backoff
 from memd.runtime.safe_traceback import safe_message
+from memd.runtime.timing import Backoff
 from memd.store.errors import StoreDamaged
 from memd.store.integrity import IndexDamage
 

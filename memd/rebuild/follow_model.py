@@ -13,8 +13,8 @@ from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.asyncio_utils import first_of
-from memd.runtime.backoff import LONGEST_WAIT_S
 from memd.runtime.safe_traceback import safe_message
+from memd.runtime.timing import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors

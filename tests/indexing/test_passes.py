@@ -25,11 +25,10 @@ from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_sl
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
-from memd.runtime.backoff import LONGEST_WAIT_S, delay_s
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, spent
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import Debouncer
+from memd.runtime.timing import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan

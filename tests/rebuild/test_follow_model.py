@@ -14,7 +14,7 @@ from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.runtime.backoff import LONGEST_WAIT_S
+from memd.runtime.timing import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from tests.clock import hastily

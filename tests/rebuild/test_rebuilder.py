@@ -17,7 +17,7 @@ from memd.domain_types import TextHash
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
-from memd.runtime import backoff
+from memd.runtime import timing
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
@@ -182,7 +182,7 @@ async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hur
         pauses.append(failures)
         return 3600.0
 
-    monkeypatch.setattr(backoff, "delay_s", pause_s)
+    monkeypatch.setattr(timing, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
         bench.rebuilder.want("a person wishes it")
@@ -199,7 +199,7 @@ async def test_only_a_full_disk_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
     """What failed for another reason, or where there is room enough by now, is tried again after one pause."""
-    monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures = 3
@@ -210,7 +210,7 @@ async def test_only_a_full_disk_is_waited_for(
 async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pauses that takes: each attempt would fill it again."""
     free = 0
-    monkeypatch.setattr(backoff, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.domain_types import TextHash
-from memd.runtime import backoff
+from memd.runtime import timing
 from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.bounds import shipped
@@ -110,7 +110,7 @@ async def test_a_save_is_tried_again_after_pauses_that_grow(
             store.is_locked = False
         return 0.0
 
-    monkeypatch.setattr(backoff, "delay_s", pause_s)
+    monkeypatch.setattr(timing, "delay_s", pause_s)
     running = asyncio.create_task(store.run())
     for trouble in (1, 2):
         store.is_locked = True

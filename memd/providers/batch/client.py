@@ -19,8 +19,7 @@ from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.openai import OpenAI, Voyage
 from memd.providers.remote.retrying_client import INDEXING, RetryPolicy
-from memd.runtime.backoff import Backoff
-from memd.runtime.timing import Clock
+from memd.runtime.timing import Backoff, Clock
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.runtime.backoff import Backoff
+from memd.runtime.timing import Backoff
 
 log = structlog.get_logger()
 
