@@ -12,6 +12,7 @@ AsyncClient is the same for programs with an event loop; it is imported when it 
 from typing import TYPE_CHECKING
 
 from memd_client.blocking import Client
+from memd_client.conversation import __version__
 from memd_client.errors import (
     ConnectionLost,
     DaemonNotRunning,
@@ -35,7 +36,6 @@ from memd_client.messages import (
     SyncReport,
     Vectors,
 )
-from memd_client.version import __version__
 
 __all__ = [
     "AgentStatus",

@@ -10,7 +10,9 @@ import msgspec
 from memd_client import codec
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request, Sync, WireMessage
-from memd_client.version import __version__
+
+__version__ = "0.1.0"
+"""The version of this distribution; to read it from the installed metadata takes longer than the import."""
 
 IN_FLIGHT = 64  # requests without an answer, on one connection; the daemon stops reading there
 CLOSED = "This client is closed."

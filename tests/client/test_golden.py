@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from memd_client import codec, messages
+from memd_client.conversation import __version__
 from memd_client.messages import Hello, Reply, Request, WireMessage
-from memd_client.version import __version__
 from tests.client.golden.samples import CODES, samples
 from tests.client.golden.write import DIRECTORY, ID, lines
 

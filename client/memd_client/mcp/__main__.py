@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from memd_client import tool_replies
+from memd_client.conversation import __version__
 from memd_client.tools import MAX_CHARS
-from memd_client.version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
+from memd_client.conversation import __version__
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
@@ -22,7 +23,6 @@ from memd_client.messages import AgentStatus, Health, StatusReport
 from memd_client.session_key import parse
 from memd_client.tool_arguments import no_such_tool
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
-from memd_client.version import __version__
 
 STATUS = "memory_status"
 SCHEMA: Mapping[str, Any] = MappingProxyType(

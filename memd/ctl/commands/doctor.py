@@ -19,8 +19,8 @@ from memd.ctl.output.terminal import Outcome
 from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
+from memd_client.conversation import __version__ as client_version
 from memd_client.messages import StatusReport
-from memd_client.version import __version__ as client_version
 
 _TIMEOUT_S = 5.0  # for a disk or a daemon that does not answer
 _MODEL_S = 10.0  # loading code from a slow disk is no fault

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from memd_client import codec
+from memd_client.conversation import __version__
 from memd_client.messages import Hello
-from memd_client.version import __version__
 from tests.client.golden.samples import samples
 
 DIRECTORY = Path(__file__).parent

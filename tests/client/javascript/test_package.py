@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from memd_client import errors
-from memd_client.version import __version__
+from memd_client.conversation import __version__
 from tests.client.golden.write import DIRECTORY as GOLDEN
 from tests.client.javascript.write import PACKAGE, PAGE, script, types
 from tests.clients.install import CACHE, installed
