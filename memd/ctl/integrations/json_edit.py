@@ -1,4 +1,8 @@
-"""Changes to the text of a JSON file that leave the rest of it as it stands, byte by byte. Pure."""
+"""Changes to the text of a JSON file that leave the rest of it as it stands, byte by byte. Pure.
+
+Some programs allow comments and trailing commas (JSONC). Both are blanked out before the text is looked at, so that each place of
+the blanked text is the same place of the text.
+"""
 
 import json
 import re
@@ -12,11 +16,22 @@ Path = Sequence[str | int]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"[ \t]*")
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_STRING_OR_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
 class NotEditable(ValueError):
-    """The text is not JSON as RFC 8259 has it, or it holds something else where the change belongs."""
+    """The text is not in the syntax of its file, or it holds something else where the change belongs."""
+
+
+class _Blanked(msgspec.Struct, frozen=True):
+    """A text, and the same with spaces for what is no JSON."""
+
+    text: str
+    commas: str  # without comments
+    bare: str  # without trailing commas, too
+    comments: tuple[str, ...]
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -28,13 +43,21 @@ class _Item(msgspec.Struct, frozen=True):
     end: int
 
 
-def document(text: str) -> Any:
+def document(text: str, *, comments: bool = False) -> Any:
     """What the text says; nothing at all is an empty object.
 
+    Args:
+        text: The text.
+        comments: Whether comments and trailing commas are allowed.
+
     Raises:
-        NotEditable: it is not JSON. Comments and trailing commas are none of it.
+        NotEditable: it is not JSON.
     """
-    bare = text.removeprefix("\ufeff")
+    return _said_by(_blanked(text, comments=comments), comments=comments)
+
+
+def _said_by(source: _Blanked, *, comments: bool) -> Any:
+    bare = source.bare.removeprefix("\ufeff")
     if not bare.strip():
         return {}
     try:
@@ -42,7 +65,25 @@ def document(text: str) -> Any:
     except RecursionError as error:
         raise NotEditable("it is nested too deeply") from error
     except ValueError as error:
-        raise NotEditable(f"it is not plain JSON ({error}); comments could not be kept") from error
+        kind = "JSON" if comments else "plain JSON"
+        more = "" if comments else "; comments could not be kept"
+        raise NotEditable(f"it is not {kind} ({error}){more}") from error
+
+
+def _blanked(text: str, *, comments: bool) -> _Blanked:
+    if not comments:
+        return _Blanked(text, text, text, ())
+    found: list[str] = []
+
+    def blank(match: re.Match[str]) -> str:
+        if match[0].startswith('"'):
+            return match[0]
+        found.append(match[0])
+        return " " * len(match[0])  # its line ends, too: a comment of several lines is one place
+
+    commas = _STRING_OR_COMMENT.sub(blank, text)
+    kept, found = tuple(found), []
+    return _Blanked(text, commas, _STRING_OR_LAST_COMMA.sub(blank, commas), kept)
 
 
 def find(value: Any, path: Path) -> Any:
@@ -55,7 +96,7 @@ def find(value: Any, path: Path) -> Any:
     return value
 
 
-def with_value(text: str, path: Path, value: Any) -> str:
+def with_value(text: str, path: Path, value: Any, *, comments: bool = False) -> str:
     """The text with a value at a path; what is missing on the way is added.
 
     A place in a list that is one past its end is added to it.
@@ -63,34 +104,76 @@ def with_value(text: str, path: Path, value: Any) -> str:
     Raises:
         NotEditable: the text is not JSON, or something on the way is no object, or no list.
     """
-    wanted = document(text)
+    source = _blanked(text, comments=comments)
+    wanted = _said_by(source, comments=comments)
     _set(wanted, path, value)
-    if not text.removeprefix("\ufeff").strip() or text.strip() == "{}":
-        return f"{json.dumps(wanted, indent=2, ensure_ascii=False)}\n"
-    return _checked(_put(text, path, value), wanted)
+    if not source.bare.removeprefix("\ufeff").strip() or text.strip() == "{}":
+        before = f"{text.rstrip()}\n" if source.comments else ""
+        return f"{before}{json.dumps(wanted, indent=2, ensure_ascii=False)}\n"
+    return _checked(_put(source, path, value), wanted, source)
 
 
-def without_value(text: str, path: Path) -> str:
+def without_value(text: str, path: Path, *, comments: bool = False) -> str:
     """The text without what is at a path; the same text where nothing is.
 
     Raises:
         NotEditable: the text is not JSON.
     """
-    wanted = document(text)
+    source = _blanked(text, comments=comments)
+    wanted = _said_by(source, comments=comments)
     parent = find(wanted, path[:-1])
     if find(wanted, path) is None and not (isinstance(parent, dict) and path[-1] in parent):
         return text
     del parent[path[-1]]
-    at = _reach(text, path[:-1])[0]
-    items = _items(text, at)
+    bare = source.bare
+    at = _reach(bare, path[:-1])[0]
+    items = _items(bare, at)
     gone = next(number for number, item in enumerate(items) if item.key == path[-1])
     if len(items) == 1:  # nothing stays between the brackets
-        begin, end = at + 1, _skip(text, items[0].end)
+        begin, end = at + 1, _skip(bare, items[0].end)
     elif gone:  # with the comma before it
         begin, end = items[gone - 1].end, items[gone].end
     else:
         begin, end = items[0].begin, items[1].begin
-    return _checked(text[:begin] + text[end:], wanted)
+    comma = source.commas.find(",", items[-1].end, _skip(bare, items[-1].end))
+    if text[begin:end] == bare[begin:end] and (comma < 0 or gone < len(items) - 1):
+        return _checked(text[:begin] + text[end:], wanted, source)
+    return _checked(_without_lines(source, items, gone, comma), wanted, source)
+
+
+def _without_lines(source: _Blanked, items: list[_Item], gone: int, last_comma: int) -> str:
+    """The text without one item, where comments around it stay.
+
+    Args:
+        source: The text.
+        items: Those of the object or list.
+        gone: Which one of them.
+        last_comma: The place of a comma behind the last item, or -1.
+    """
+    text, item = source.text, items[gone]
+    is_last = gone == len(items) - 1
+    comma = last_comma if is_last else source.commas.index(",", item.end)
+    end = item.end if comma < 0 else comma + 1
+    if not source.text[item.end : end].strip(", \t"):
+        pieces = [(item.begin, end)]
+    else:  # a comment stands between it and its comma
+        pieces = [(item.begin, item.end), (comma, end)]
+    line = text.rfind("\n", 0, item.begin)
+    if line >= 0 and not text[line : item.begin].strip() and not _line(text, end).strip():
+        begin = line - 1 if text[line - 1 : line] == "\r" else line
+        pieces[0] = (begin, pieces[0][1])
+        pieces[-1] = (pieces[-1][0], end + len(_line(text, end)))
+    if is_last and gone and comma < 0:
+        before = source.commas.index(",", items[gone - 1].end)
+        pieces.insert(0, (before, before + 1))
+    for begin, finish in reversed(pieces):
+        text = text[:begin] + text[finish:]
+    return text
+
+
+def _line(text: str, at: int) -> str:
+    """What follows on a line, without its end."""
+    return re.split(r"\r?\n", text[at:], maxsplit=1)[0]
 
 
 def _set(value: Any, path: Path, new: Any) -> None:
@@ -112,28 +195,40 @@ def _set(value: Any, path: Path, new: Any) -> None:
         value = fresh
 
 
-def _put(text: str, path: Path, value: Any) -> str:
-    at, left = _reach(text, path)
+def _put(source: _Blanked, path: Path, value: Any) -> str:
+    text, bare = source.text, source.bare
+    at, left = _reach(bare, path)
     if not left:
-        old, end = _DECODER.raw_decode(text, at)
+        old, end = _DECODER.raw_decode(bare, at)
         return text if old == value else text[:at] + _written(text, value, _margin(text, at)) + text[end:]
     for key in reversed(left[1:]):
         value = {key: value} if isinstance(key, str) else [value]
-    items = _items(text, at)
+    items = _items(bare, at)
     name = f"{json.dumps(left[0], ensure_ascii=False)}: " if isinstance(left[0], str) else ""
+    line_end = _line_end(text)
     if not items and "\n" in text.rstrip():
         inner = _margin(text, at) + _unit(text)
-        line_end = _line_end(text)
+        closing = _skip(bare, at + 1)
+        kept = text[at + 1 : closing].rstrip() if text[at + 1 : closing].strip() else ""  # a comment
         new = f"{line_end}{inner}{name}{_written(text, value, inner)}{line_end}{_margin(text, at)}"
-        return text[: at + 1] + new + text[_skip(text, at + 1) :]
+        return text[: at + 1] + kept + new + text[closing:]
     if not items:
-        return f"{text[: at + 1]}{name}{_written(text, value, '')}{text[_skip(text, at + 1) :]}"
+        return f"{text[: at + 1]}{name}{_written(text, value, '')}{text[_skip(bare, at + 1) :]}"
     last = items[-1]
-    between = text[_comma(text, items[-2].end) : last.begin] if len(items) > 1 else text[at + 1 : last.begin]
+    between = bare[_comma(bare, items[-2].end) : last.begin] if len(items) > 1 else bare[at + 1 : last.begin]
     if "\n" not in between:  # all on one line
         flat = json.dumps(value, ensure_ascii=False)
         return f"{text[: last.end]},{between or ''}{name}{flat}{text[last.end :]}"
-    return f"{text[: last.end]},{between}{name}{_written(text, value, _margin(text, last.begin))}{text[last.end :]}"
+    if text == source.commas == bare:
+        return f"{text[: last.end]},{between}{name}{_written(text, value, _margin(text, last.begin))}{text[last.end :]}"
+    margin = _margin(text, last.begin)
+    closing = _skip(bare, last.end)
+    comma = source.commas.find(",", last.end, closing)
+    begin = last.end if comma < 0 else comma + 1
+    rest = _line(bare, begin)  # what is blank of it in bare is a comment about the last item
+    begin = begin if rest.strip() else begin + len(rest)
+    new = f"{line_end}{margin}{name}{_written(text, value, margin)}{'' if comma < 0 else ','}"
+    return f"{text[: last.end]}{',' if comma < 0 else ''}{text[last.end : begin]}{new}{text[begin:]}"
 
 
 def _reach(text: str, path: Path) -> tuple[int, Path]:
@@ -200,7 +295,10 @@ def _comma(text: str, at: int) -> int:
     return _skip(text, at) + 1
 
 
-def _checked(text: str, wanted: Any) -> str:
-    if document(text) != wanted:
+def _checked(text: str, wanted: Any, source: _Blanked) -> str:
+    """The text, if it says what is wanted, and every comment is still in it."""
+    is_plain = source.text == source.commas == source.bare
+    found = _blanked(text, comments=not is_plain)
+    if _said_by(found, comments=not is_plain) != wanted or found.comments != source.comments:
         raise NotEditable("it is written in a way that cannot be changed without you")
     return text

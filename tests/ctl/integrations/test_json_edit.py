@@ -1,6 +1,7 @@
 """Changes to JSON that leave the rest as it stands."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -146,3 +147,97 @@ def test_any_json_has_the_value_or_is_refused(value: Any, way: list[str], new: A
     for key in way[:-1]:
         inner = inner[key]
     assert way[-1] not in inner
+
+
+# --- with comments
+
+
+COMMENTED = """// mine
+{
+  "theme": "dark", // the good one
+  "mcpServers": {
+    "other": {}, // of Bob
+  },
+  /* the
+     end */
+}
+"""
+
+
+def test_comments_and_trailing_commas_stay() -> None:
+    """Where they are; the new member comes behind what is said of the one before it."""
+    changed = with_value(COMMENTED, WAY, {"command": "x"}, comments=True)
+    assert changed == COMMENTED.replace(
+        '"other": {}, // of Bob\n',
+        '"other": {}, // of Bob\n    "memd": {\n      "command": "x"\n    },\n',
+    )
+    assert document(changed, comments=True)["mcpServers"]["memd"] == {"command": "x"}
+    assert with_value(changed, WAY, {"command": "x"}, comments=True) == changed
+    assert without_value(changed, WAY, comments=True) == COMMENTED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "a": 1 // why\n  // end\n}\n',
+        '{\n  "a": 1, // why\n  /* m\n   two */ "b": 2 /* q\n z */\n  // end\n}\n',
+        "{\n  // nothing yet\n}\n",
+        '{ "a": 1, /* x */ }',
+        '{"a": "// no", "b": "/* no */", }\n',
+        '{\r\n\t"a": 1, // x\r\n}\r\n',
+        '{\n "mcpServers": {\n // c\n }\n}',
+        '{\n  "mcpServers": {"z": 1 /* k */}, // t\n  "y": [1, 2, ], \n}',
+        '{\n  "mcpServers": {\n    "memd": {}, // old\n    "z": 1\n  }\n}',
+        '{"mcpServers": {"memd": {} /* old */, "z": 1}}',
+        "// only a comment\n",
+        '{"a": "\\"// no\\"", /* "x": 1, */ }',
+    ],
+)
+def test_wherever_comments_stand(text: str) -> None:
+    """It says what it said, and the value; out of it again nothing else is gone."""
+    before = document(text, comments=True)
+    changed = with_value(text, WAY, VALUE, comments=True)
+    after = document(changed, comments=True)
+    assert after == {**before, "mcpServers": {**before.get("mcpServers", {}), "memd": VALUE}}
+    out = without_value(changed, WAY, comments=True)
+    left = document(out, comments=True)
+    assert left == {**after, "mcpServers": {k: v for k, v in after["mcpServers"].items() if k != "memd"}}
+    for comment in re.findall(r"(?<!\")//[^\r\n\"]*|(?<!\")/\*.*?\*/", text, re.DOTALL):
+        assert comment in changed
+        assert comment in out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"memd": {"command": /* mine */ {"x": 1 /* y */}}}}',
+        '{"a": 1 /* no end',
+        "{a: 1}",
+        "{'a': 1}",
+    ],
+)
+def test_where_a_comment_would_go_it_is_refused(text: str) -> None:
+    """Or where it is no JSON at all, as JSON5."""
+    with pytest.raises(NotEditable):
+        with_value(text, (*WAY, "command"), "x", comments=True)
+
+
+_PIECES = st.sampled_from(["// c\n", "/* d */", "\n", "  ", "/* e\n f */", "\r\n"])
+
+
+@given(data=st.data(), value=st.dictionaries(st.sampled_from("ab"), JSON, min_size=1, max_size=3))
+def test_comments_anywhere_between_are_kept(data: st.DataObject, value: dict[str, Any]) -> None:
+    """Each of them, when a value is added and when it is taken out."""
+    pieces: list[str] = []
+    for token in re.findall(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]', json.dumps(value)):
+        pieces += [data.draw(_PIECES), token] if data.draw(st.booleans()) else [token]
+    text = "".join(pieces)
+    try:
+        changed = with_value(text, ("c", "memd"), 1, comments=True)
+        out = without_value(changed, ("c", "memd"), comments=True)
+    except NotEditable:
+        return
+    assert document(changed, comments=True) == {**value, "c": {"memd": 1}}
+    assert document(out, comments=True) == {**value, "c": {}}
+    for kind in ("// c", "/* d */", "/* e"):
+        assert text.count(kind) == changed.count(kind) == out.count(kind)
