@@ -34,7 +34,11 @@ COMMANDS: Mapping[str, str] = {
 
 _WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "help"})
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
-MCP_CLIENTS = ("claude", "codex", "cursor", "gemini", "openclaw", "opencode", "qwen")
+MCP_CLIENTS = (
+    *("amp", "claude", "claude-desktop", "cline", "codex", "copilot", "cursor", "gemini", "goose"),
+    *("openclaw", "opencode", "qwen", "vscode", "windsurf", "zed"),
+)
+HOOK_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen")
 _MAX_RESULTS = 50
 _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
 
@@ -274,10 +278,15 @@ def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParse
 
 def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     summaries = {"install": "add memd to a client's configuration", "uninstall": "take it out again"}
+    summaries["status"] = "say of each client that is installed whether it has memd"
     actions = _subparsers(parser, common, "action", summaries)
-    for action in actions.values():
-        action.add_argument("--client", choices=MCP_CLIENTS, required=True, help="the program that starts it")
+    for name in ("install", "uninstall"):
+        help_text = "the program that starts it"
+        actions[name].add_argument("--client", choices=MCP_CLIENTS, required=True, help=help_text)
     _add_session_key(actions["install"])
+    actions["install"].add_argument(
+        "--trust", action="store_true", help="have the client call the tools, which only read, without asking"
+    )
     actions["install"].add_argument(
         "--print", action="store_true", help="print the entry, and change nothing"
     )
@@ -294,7 +303,7 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     }
     events = _subparsers(parser, common, "event", summaries)
     for name in ("install", "uninstall"):
-        events[name].add_argument("--client", choices=("claude",), required=True, help="the program")
+        events[name].add_argument("--client", choices=HOOK_CLIENTS, required=True, help="the program")
     events["install"].add_argument(
         "--print", action="store_true", help="print the settings, and change nothing"
     )

@@ -39,9 +39,9 @@ class _Identity(TypedDict):
 def run_hook(invocation: Invocation) -> Outcome:
     """Answer an event of an agent's program; install and uninstall work like any other command."""
     if invocation.options.event in {"install", "uninstall"}:
-        from memd.ctl.integrations import clients  # noqa: PLC0415  a hook does not need it
+        from memd.ctl.integrations import hooks  # noqa: PLC0415  a hook does not need it
 
-        return clients.change_hooks(invocation)
+        return hooks.change_hooks(invocation)
     answer = None
     with suppress(Exception):  # a hook must not fail the agent: see above
         answer = _answer(invocation, time.monotonic() + _TIMEOUT_S)

@@ -1,17 +1,34 @@
-"""memd-ctl mcp: add memd's tools to an MCP client, and take them out."""
+"""memd-ctl mcp: add memd's tools to an MCP client, take them out, and say which clients have them."""
 
-from collections.abc import Callable
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from memd.ctl.atomic_write import change_file
 from memd.ctl.daemon_process import remark_if_not_running
-from memd.ctl.integrations import json_edit, toml_edit
-from memd.ctl.integrations.clients import McpClient, client_of, entry, entry_snippet, own_command, own_flags
+from memd.ctl.failures import UsageError
+from memd.ctl.integrations import clients
+from memd.ctl.integrations.clients import CLIENTS, SERVER, McpClient
+from memd.ctl.integrations.entry_edit import entry_alone, entry_in, with_entry, without_entry
 from memd.ctl.integrations.json_edit import NotEditable
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
+
+_LISTING_S = 20.0  # for a client to list its servers; it starts them for that
+_AT_ONCE = 3
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+State = Literal["connected", "set up", "fails", "no entry", "unreadable"]
 
 
 class McpResult(msgspec.Struct, frozen=True):
@@ -23,60 +40,151 @@ class McpResult(msgspec.Struct, frozen=True):
     command: list[str]
 
 
+class McpClientState(msgspec.Struct, frozen=True):
+    """Whether a client has memd's tools, as --json prints it."""
+
+    client: str
+    title: str
+    file: str
+    state: State  # connected: the client's own listing says so; set up: it has the entry
+    command: list[str]  # of the entry
+    why: str  # what there is to say about it
+
+
 def run_mcp(invocation: Invocation) -> Outcome:
-    """Add the server to the client's configuration, take it out, or print what would be added."""
+    """Add the server to the client's configuration, take it out, print what would be added, or look at every client."""
     options = invocation.options
-    client = client_of(options.client, invocation.environ, invocation.places.home)
-    name = visible(shown(client.file, invocation.places.home))
+    if options.action == "status":
+        return _status(invocation)
+    client = CLIENTS[options.client]
+    home = invocation.places.home
+    file = clients.file_of(client, invocation.environ, home)
+    name = visible(shown(file, home))
     if options.action == "uninstall":
         changed = change_file(
-            client.file, _without(client), name=name, by_hand=f"Take out {'.'.join(client.way)} yourself."
+            file,
+            lambda text: without_entry(client.syntax, text, client.way),
+            name=name,
+            by_hand=f"Take out {'.'.join(client.way)} yourself.",
         )
         text = f"{client.title} starts memd no more; {name} has no entry for it."
-        return Outcome(McpResult(options.client, str(client.file), changed, []), text)
-    command = [*own_command("memd-mcp", "memd_client.mcp"), *own_flags(invocation)]
-    lines = entry_snippet(client, entry(client, command))
+        return Outcome(McpResult(options.client, str(file), changed, []), text)
+    if options.trust and client.trusted is None:
+        raise UsageError(f"--trust says nothing to {client.title}.", "It has its own way to approve tools.")
+    command = _command(invocation)
+    values = clients.values_of(client, command, trust=options.trust)
+    lines = entry_alone(client.syntax, client.way, values)
     if options.print:
-        result = McpResult(options.client, str(client.file), changed=False, command=command)
-        return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(invocation)))
-    by_hand = f"Add this to it yourself:\n{lines}"
-    changed = change_file(client.file, _with(client, command), name=name, by_hand=by_hand)
+        result = McpResult(options.client, str(file), changed=False, command=command)
+        return Outcome(result, lines, (f"This belongs into {name}.", *_remarks(invocation, client)))
+
+    def edit(text: str) -> str:
+        old = entry_in(client.syntax, text, client.way)
+        new = values if old is None else clients.kept_values(client, command, old, trust=options.trust)
+        return with_entry(client.syntax, text, client.way, new)
+
+    changed = change_file(file, edit, name=name, by_hand=f"Add this to it yourself:\n{lines}")
     text = (
         f"{client.title} starts memd from now on; {name} says so. Sessions that are open have to be started again."
         if changed
         else f"{client.title} starts memd already; {name} was right."
     )
-    return Outcome(McpResult(options.client, str(client.file), changed, command), text, _remarks(invocation))
+    return Outcome(McpResult(options.client, str(file), changed, command), text, _remarks(invocation, client))
 
 
-def _with(client: McpClient, command: list[str]) -> Callable[[str], str]:
-    def edit(text: str) -> str:
-        values = entry(client, command)
-        if client.format == "toml":
-            return toml_edit.with_values(text, (client.way[0], client.way[1]), values)
-        old = json_edit.find(json_edit.document(text), client.way)
-        if old is not None and not isinstance(old, dict):
-            raise NotEditable(f"{'.'.join(client.way)} is no object there")
-        if old is None:
-            return json_edit.with_value(text, client.way, values)
-        # What a person has added to the entry is theirs: a timeout, what is approved.
-        for key, value in values.items():
-            text = json_edit.with_value(text, (*client.way, key), value)
-        return text
-
-    return edit
+def _command(invocation: Invocation) -> list[str]:
+    return [*clients.own_command("memd-mcp", "memd_client.mcp"), *clients.own_flags(invocation)]
 
 
-def _without(client: McpClient) -> Callable[[str], str]:
-    def edit(text: str) -> str:
-        if client.format == "toml":
-            return toml_edit.without_table(text, (client.way[0], client.way[1]))
-        return json_edit.without_value(text, client.way) if text.strip() else text
-
-    return edit
-
-
-def _remarks(invocation: Invocation) -> tuple[str, ...]:
+def _remarks(invocation: Invocation, client: McpClient) -> tuple[str, ...]:
     """What is still missing before it works."""
-    remark = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
-    return () if remark is None else (remark,)
+    running = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
+    remarks = (running, f"{client.title}: {client.needs}" if client.needs else None)
+    return tuple(remark for remark in remarks if remark is not None)
+
+
+def _status(invocation: Invocation) -> Outcome:
+    """Every client that is installed; a few list their servers at the same time."""
+    limit_s = _LISTING_S if invocation.options.timeout is None else invocation.options.timeout
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        states = [
+            one for one in pool.map(lambda one: _state(invocation, one, limit_s), CLIENTS.values()) if one
+        ]
+    home = invocation.places.home
+    widths = [
+        max((len(text) for text in column), default=0) for column in zip(*map(_columns, states), strict=True)
+    ]
+    lines = [
+        "  ".join(
+            [
+                *(text.ljust(width) for text, width in zip(_columns(one), widths, strict=True)),
+                visible(shown(Path(one.file), home)) + (f": {one.why}" if one.why else ""),
+            ]
+        )
+        for one in states
+    ]
+    text = "\n".join(lines) if lines else "No program is installed that memd-ctl mcp install knows."
+    return Outcome({"clients": states}, text)
+
+
+def _columns(one: McpClientState) -> tuple[str, str]:
+    return one.title, one.state
+
+
+def _state(invocation: Invocation, client: McpClient, limit_s: float) -> McpClientState | None:
+    """Whether a client has the tools; None: it is not installed."""
+    environ, home = invocation.environ, invocation.places.home
+    file = clients.file_of(client, environ, home)
+    program = shutil.which(client.program, path=environ.get("PATH")) if client.program else None
+    if program is None and not file.exists() and (file.parent == home or not file.parent.is_dir()):
+        return None
+
+    def state(is_so: State, why: str = "", command: list[str] | None = None) -> McpClientState:
+        return McpClientState(client.name, client.title, str(file), is_so, command or [], why)
+
+    try:
+        entry = entry_in(client.syntax, file.read_text(encoding="utf-8"), client.way)
+    except FileNotFoundError:
+        entry = None
+    except (OSError, NotEditable, UnicodeDecodeError) as error:
+        why = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+        return state("unreadable", why)
+    if entry is None:
+        return state("no entry", f"memd-ctl mcp install --client {client.name}")
+    command = clients.command_of(client, entry)
+    if not command or shutil.which(command[0], path=environ.get("PATH")) is None:
+        return state(
+            "fails", f"{visible(command[0])} is not there" if command else "its entry has no command", command
+        )
+    if program is None or not client.listing:
+        return state("set up", "it has no list to ask", command)
+    said = _listing([program, *client.listing], environ, limit_s)
+    if said is None:
+        return state("set up", f"its own list took longer than {limit_s:g} s", command)
+    if re.search(rf"\b{SERVER}\b{client.connected}", said) is None:
+        line = next((line.strip() for line in said.splitlines() if re.search(rf"\b{SERVER}\b", line)), "")
+        return state(
+            "fails", f"its own list says {visible(line)!r}" if line else "its own list has no memd", command
+        )
+    return state("connected" if client.is_tried else "set up", "", command)
+
+
+def _listing(command: list[str], environ: Mapping[str, str], limit_s: float) -> str | None:
+    """What a client says of its servers; None: it did not end in time."""
+    with subprocess.Popen(  # noqa: S603  the program is what the user installed
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(environ),
+        start_new_session=True,
+    ) as process:
+        try:
+            out, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # Servers that it started and left behind end with it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return _TERMINAL.sub("", out.decode("utf-8", "replace"))

@@ -1,103 +1,279 @@
-"""The programs of agents: where each keeps its settings, the entry that starts memd's MCP server, and the hooks of Claude Code."""
+"""The MCP clients that are known: where each keeps its settings, the entry that starts memd's server, and what else it needs."""
 
-import json
 import os
-import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from pathlib import Path, PurePath
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
-import tomlkit
 
-from memd.ctl.atomic_write import change_file
-from memd.ctl.daemon_process import remark_if_not_running
-from memd.ctl.integrations import json_edit
-from memd.ctl.integrations.json_edit import NotEditable
+from memd.ctl.integrations.entry_edit import Syntax
 from memd.ctl.invocation import Invocation
-from memd.ctl.output.humanize import shown, visible
-from memd.ctl.output.terminal import Outcome
 from memd.sources.agent_homes import HomePlaces, openclaw_homes
 
 SERVER = "memd"
 """The name that the server has with its clients."""
 
+_OPENCLAW = "%OPENCLAW"  # its home, which depends on more than one variable
 
-class McpClient(msgspec.Struct, frozen=True):
+
+class McpClient(msgspec.Struct, frozen=True, kw_only=True):
     """A program that starts MCP servers."""
 
+    name: str  # on the command line
     title: str
-    file: Path
-    way: tuple[str, ...]  # to the entry, in the file
-    format: Literal["json", "toml"] = "json"
-    transport: Literal["stdio", "local"] | None = None  # how an entry names that of a program, if it does
-    joined: bool = False  # whether the arguments stand in one list with the command
+    files: tuple[str, ...]  # of its user; the first counts that has no variable, or one that is set
+    on_mac: tuple[str, ...] | None = None  # likewise, where macOS has other places
+    or_else: tuple[str, ...] = ()  # other names of that file, for one that is there
+    syntax: Syntax = "json"
+    key: tuple[str, ...] = ("mcpServers",)  # of its servers
+    constant: Mapping[str, Any] = {}  # what an entry has beside the command
+    command: str = "command"  # the key of the command
+    args: str | None = "args"  # of its arguments; None: they stand in one list with the command
+    below: str | None = None  # the key of an object in the entry that has all that
+    trusted: Mapping[str, Any] | None = None  # what an entry has whose tools are called without a question
+    needs: str = ""  # what else has to be done, and until when the tools are not there
+    program: str | None = None  # its command
+    listing: tuple[str, ...] = ()  # the arguments with which it lists its servers
+    is_tried: bool = True  # whether the listing starts them; else it only says that they are set up
+    connected: str = ""  # what the listing says of a server that works, behind its name; a regular expression
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """The keys that lead to memd's entry."""
+        return (*self.key, SERVER)
 
 
-def client_of(name: str, environ: Mapping[str, str], home: Path) -> McpClient:
-    """A client that can be named on the command line, with the file of its user scope.
+_TOOLS = ("memory_search", "memory_get", "memory_status")
+
+CLIENTS: Mapping[str, McpClient] = {
+    client.name: client
+    for client in (
+        McpClient(
+            name="amp",
+            title="Amp",
+            files=("$AMP_SETTINGS_FILE", "~/.config/amp/settings.json"),
+            or_else=("settings.jsonc",),
+            syntax="jsonc",
+            key=("amp.mcpServers",),
+            program="amp",
+            listing=("mcp", "list"),
+            is_tried=False,
+            connected=r"\s",
+        ),
+        McpClient(
+            name="claude",
+            title="Claude Code",
+            files=("$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json"),
+            constant={"type": "stdio"},
+            program="claude",
+            listing=("mcp", "list"),
+            connected=r":.*\bConnected",
+        ),
+        McpClient(
+            name="claude-desktop",
+            title="Claude Desktop",
+            files=(
+                "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
+                "~/.config/Claude/claude_desktop_config.json",
+            ),
+            on_mac=("~/Library/Application Support/Claude/claude_desktop_config.json",),
+        ),
+        McpClient(
+            name="cline",
+            title="Cline",
+            files=(
+                "$CLINE_MCP_SETTINGS_PATH",
+                "$CLINE_DATA_DIR/settings/cline_mcp_settings.json",
+                "$CLINE_DIR/data/settings/cline_mcp_settings.json",
+                "~/.cline/data/settings/cline_mcp_settings.json",
+            ),
+            constant={"type": "stdio"},
+            below="transport",
+            trusted={"autoApprove": list(_TOOLS)},
+            program="cline",
+        ),
+        McpClient(
+            name="codex",
+            title="Codex",
+            files=("$CODEX_HOME/config.toml", "~/.codex/config.toml"),
+            syntax="toml",
+            key=("mcp_servers",),
+            program="codex",
+            listing=("mcp", "list"),
+            is_tried=False,
+            connected=r"\s.*\benabled",
+        ),
+        McpClient(
+            name="copilot",
+            title="Copilot CLI",
+            files=("$COPILOT_HOME/mcp-config.json", "~/.copilot/mcp-config.json"),
+            syntax="jsonc",
+            constant={"type": "local", "tools": ["*"]},
+            program="copilot",
+            listing=("mcp", "list"),
+            is_tried=False,
+            connected=r" \(local\)(?!.*disabled)",
+        ),
+        McpClient(
+            name="cursor",
+            title="Cursor",
+            files=("~/.cursor/mcp.json",),
+            program="cursor-agent",
+            listing=("mcp", "list"),
+            connected=r":.*\b(?:ready|connected)",
+        ),
+        McpClient(
+            name="gemini",
+            title="Gemini CLI",
+            files=("$GEMINI_CLI_HOME/.gemini/settings.json", "~/.gemini/settings.json"),
+            syntax="jsonc",
+            trusted={"trust": True},
+            needs="It has the tools only in folders that it trusts (it asks, or /permissions), and outside of a talk, with -p,"
+            " only after --trust.",
+            program="gemini",
+            listing=("mcp", "list"),
+            connected=r":.*\bConnected",
+        ),
+        McpClient(
+            name="goose",
+            title="goose",
+            files=("$XDG_CONFIG_HOME/goose/config.yaml", "~/.config/goose/config.yaml"),
+            syntax="yaml",
+            key=("extensions",),
+            constant={"name": SERVER, "type": "stdio", "enabled": True, "envs": {}, "timeout": 60},
+            command="cmd",
+            program="goose",
+        ),
+        McpClient(
+            name="openclaw",
+            title="OpenClaw",
+            files=("$OPENCLAW_CONFIG_PATH", f"{_OPENCLAW}/openclaw.json"),
+            syntax="jsonc",
+            key=("mcp", "servers"),
+            needs="It names only its own memory_search to the model, which finds memd's tools by a search for tools; its own is"
+            ' gone with plugins.slots.memory = "none".',
+            program="openclaw",
+            listing=("mcp", "probe"),
+            connected=r".*\b[1-9]\d* tools?\b",
+        ),
+        McpClient(
+            name="opencode",
+            title="opencode",
+            files=("$XDG_CONFIG_HOME/opencode/opencode.json", "~/.config/opencode/opencode.json"),
+            or_else=("opencode.jsonc",),
+            syntax="jsonc",
+            key=("mcp",),
+            constant={"type": "local"},
+            args=None,
+            program="opencode",
+            listing=("mcp", "list"),
+            connected=r"\s+connected",
+        ),
+        McpClient(
+            name="qwen",
+            title="Qwen Code",
+            files=("$QWEN_HOME/settings.json", "~/.qwen/settings.json"),
+            syntax="jsonc",
+            trusted={"trust": True},
+            program="qwen",
+            listing=("mcp", "list"),
+            connected=r":.*\bConnected",
+        ),
+        McpClient(
+            name="vscode",
+            title="VS Code",
+            files=("$XDG_CONFIG_HOME/Code/User/mcp.json", "~/.config/Code/User/mcp.json"),
+            on_mac=("~/Library/Application Support/Code/User/mcp.json",),
+            syntax="jsonc",
+            key=("servers",),
+            constant={"type": "stdio"},
+            program="code",
+        ),
+        McpClient(
+            name="windsurf",
+            title="Windsurf",
+            files=("~/.codeium/windsurf/mcp_config.json",),
+            program="windsurf",
+        ),
+        McpClient(
+            name="zed",
+            title="Zed",
+            files=("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
+            on_mac=("~/.config/zed/settings.json",),
+            syntax="jsonc",
+            key=("context_servers",),
+            program="zed",
+        ),
+    )
+}
+"""Every client, by its name."""
+
+
+def file_of(client: McpClient, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """The file with the client's servers, whether it is there or not.
 
     Args:
-        name: The client.
-        environ: The environment of the process: each client has a variable that moves its files.
+        client: The client.
+        environ: The environment: most clients have a variable that moves their files.
         home: The home directory of the user.
+        platform: As sys.platform has it.
     """
-    match name:
-        case "claude":
-            directory = _path_from(environ, "CLAUDE_CONFIG_DIR", home) or home
-            return McpClient(
-                "Claude Code", directory / ".claude.json", ("mcpServers", SERVER), transport="stdio"
-            )
-        case "codex":
-            directory = _path_from(environ, "CODEX_HOME", home) or home / ".codex"
-            return McpClient("Codex", directory / "config.toml", ("mcp_servers", SERVER), "toml")
-        case "cursor":
-            return McpClient("Cursor", home / ".cursor" / "mcp.json", ("mcpServers", SERVER))
-        case "gemini":
-            directory = (_path_from(environ, "GEMINI_CLI_HOME", home) or home) / ".gemini"
-            return McpClient("Gemini CLI", directory / "settings.json", ("mcpServers", SERVER))
-        case "openclaw":
-            file = (
-                _path_from(environ, "OPENCLAW_CONFIG_PATH", home)
-                or _openclaw(environ, home) / "openclaw.json"
-            )
-            return McpClient("OpenClaw", file, ("mcp", "servers", SERVER))
-        case "opencode":
-            directory = (_path_from(environ, "XDG_CONFIG_HOME", home) or home / ".config") / "opencode"
-            return McpClient(
-                "opencode", directory / "opencode.json", ("mcp", SERVER), transport="local", joined=True
-            )
-        case "qwen":
-            directory = _path_from(environ, "QWEN_HOME", home) or home / ".qwen"
-            return McpClient("Qwen Code", directory / "settings.json", ("mcpServers", SERVER))
-        case _:
-            raise ValueError(name)
+    is_mac = platform == "darwin" and client.on_mac is not None
+    file = place_of((client.on_mac or ()) if is_mac else client.files, environ, home)
+    others = [file.with_name(name) for name in client.or_else]
+    return next((other for other in others if other.is_file() and not file.is_file()), file)
 
 
-def claude_settings(environ: Mapping[str, str], home: Path) -> Path:
-    """Where Claude Code keeps the hooks of its user."""
-    directory = _path_from(environ, "CLAUDE_CONFIG_DIR", home) or home / ".claude"
-    return directory / "settings.json"
+def place_of(places: Sequence[str], environ: Mapping[str, str], home: Path) -> Path:
+    """The first of some places that has no variable, or one that is set."""
+    for place in places:
+        first, _, rest = place.partition("/")
+        if first.startswith("$"):
+            named = environ.get(first[1:])
+            if not named:
+                continue
+            start = home / named[2:].lstrip("/") if named.startswith("~/") else Path(named)
+        else:
+            start = home if first == "~" else _openclaw(environ, home)
+        return start / rest if rest else start
+    raise ValueError(places)
 
 
-def entry(client: McpClient, command: list[str]) -> dict[str, Any]:
-    """The entry that has the client start a command."""
-    fields: dict[str, Any] = (
-        {"command": command} if client.joined else {"command": command[0], "args": command[1:]}
-    )
-    return fields if client.transport is None else {"type": client.transport, **fields}
+def values_of(client: McpClient, command: list[str], *, trust: bool = False) -> dict[str, Any]:
+    """What an entry of the client has that starts a command."""
+    return {**_started_by(client, command), **(client.trusted or {} if trust else {})}
 
 
-def entry_snippet(client: McpClient, values: Mapping[str, Any]) -> str:
-    """The entry as a file would have it that holds nothing else."""
-    whole: Any = dict(values)
-    for key in reversed(client.way):
-        whole = {key: whole}
-    if client.format == "toml":
-        return tomlkit.dumps(whole)
-    return f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n"
+def kept_values(
+    client: McpClient, command: list[str], old: Mapping[str, Any], *, trust: bool
+) -> dict[str, Any]:
+    """What is to be set in an entry that is there: what else a person has changed in it is theirs."""
+    fresh = values_of(client, command, trust=trust)
+    ours = {client.below or client.command, client.args, *(client.trusted or {} if trust else {})}
+    return {key: value for key, value in fresh.items() if key in ours or key not in old}
+
+
+def command_of(client: McpClient, entry: Mapping[str, Any]) -> list[str]:
+    """The command that an entry starts; empty where it has none."""
+    found = entry.get(client.below) if client.below else entry
+    fields = found if isinstance(found, dict) else entry  # Cline has older entries without the object
+    command, args = fields.get(client.command), fields.get(client.args or "")
+    words = [
+        *(command if isinstance(command, list) else [command]),
+        *(args if isinstance(args, list) else []),
+    ]
+    return words if all(isinstance(word, str) for word in words) else []
+
+
+def _started_by(client: McpClient, command: list[str]) -> dict[str, Any]:
+    fields = {**client.constant}
+    if client.args is None:
+        fields[client.command] = command
+    else:
+        fields |= {client.command: command[0], client.args: command[1:]}
+    return {client.below: fields} if client.below else fields
 
 
 def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
@@ -105,13 +281,6 @@ def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
     first, *others = openclaw_homes(HomePlaces(environ, home))
     is_meant = environ.get("OPENCLAW_PROFILE", "") not in {"", "default"} or not others
     return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
-
-
-def _path_from(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
-    value = environ.get(variable)
-    if not value:
-        return None
-    return home / value[2:].lstrip("/") if value.startswith("~/") else Path(value)
 
 
 def own_command(script: str, module: str) -> list[str]:
@@ -130,160 +299,3 @@ def own_flags(invocation: Invocation) -> list[str]:
         ("--session-key", options.session_key),
     )
     return [word for flag, value in named if value is not None for word in (flag, value)]
-
-
-EVENTS: Mapping[str, str] = {
-    "SessionStart": "session-start",
-    "UserPromptSubmit": "user-prompt",
-    "PreCompact": "pre-compact",
-    "SessionEnd": "session-end",
-}
-"""What Claude Code calls an event, and what memd-ctl hook does."""
-
-_TIMEOUT_S = 5  # far more than a hook takes
-_OPERATORS = frozenset("();<>|&`$")  # what a shell does not hand on as it is
-
-
-def with_hooks(text: str, commands: Mapping[str, str]) -> str:
-    """The settings with a command for each event; others that are there stay, and memd's own are replaced.
-
-    Args:
-        text: The settings.
-        commands: What the shell runs, by what Claude Code calls the event.
-
-    Raises:
-        NotEditable: the text is not JSON, or its hooks are not in the form that Claude Code reads.
-    """
-    for event, command in commands.items():
-        groups = _groups(json_edit.document(text), event)
-        ours = next(_own_hooks(groups), None)
-        if ours is None:
-            hook = {"type": "command", "command": command, "timeout": _TIMEOUT_S}
-            text = json_edit.with_value(text, ("hooks", event, len(groups)), {"hooks": [hook]})
-        else:
-            group, place = ours
-            text = json_edit.with_value(text, ("hooks", event, group, "hooks", place, "command"), command)
-    return text
-
-
-def without_hooks(text: str) -> str:
-    """The settings without memd's hooks, and without what only held them.
-
-    Raises:
-        NotEditable: as with_hooks.
-    """
-    if not text.strip():
-        return text
-    for event in EVENTS:
-        while ours := next(_own_hooks(_groups(json_edit.document(text), event)), None):
-            group, place = ours
-            text = json_edit.without_value(text, ("hooks", event, group, "hooks", place))
-            if not json_edit.find(json_edit.document(text), ("hooks", event, group, "hooks")):
-                text = json_edit.without_value(text, ("hooks", event, group))
-            if not json_edit.find(json_edit.document(text), ("hooks", event)):
-                text = json_edit.without_value(text, ("hooks", event))
-                if not json_edit.find(json_edit.document(text), ("hooks",)):
-                    text = json_edit.without_value(text, ("hooks",))
-    return text
-
-
-def _groups(settings: Any, event: str) -> list[Any]:
-    if not isinstance(settings, dict):
-        raise NotEditable("it holds no object")
-    groups = json_edit.find(settings, ("hooks", event))
-    if groups is None:
-        return []
-    if not isinstance(groups, list):
-        raise NotEditable(f"hooks.{event} must be a list there")
-    return groups
-
-
-def _own_hooks(groups: list[Any]) -> Iterator[tuple[int, int]]:
-    """The places of memd's hooks: of the group, and within it."""
-    for number, group in enumerate(groups):
-        hooks = group.get("hooks") if isinstance(group, dict) else None
-        for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
-            command = hook.get("command") if isinstance(hook, dict) else None
-            if isinstance(command, str) and _is_own_hook(command):
-                yield number, place
-
-
-def _is_own_hook(command: str) -> bool:
-    """Whether a command runs memd's hook and nothing else: one that a person has put together is the person's."""
-    if _OPERATORS.intersection(command) or "\n" in command:
-        return False
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a quotation has no end
-        return False
-    program = words[:1] if words[1:3] != ["-m", "memd.ctl"] else ["memd-ctl"]
-    events = (after for word, after in pairwise(words) if word == "hook")
-    return [PurePath(one).name for one in program] == ["memd-ctl"] and next(events, None) in EVENTS.values()
-
-
-class HookResult(msgspec.Struct, frozen=True):
-    """The hooks that Claude Code has now, as --json prints it."""
-
-    client: str
-    file: str
-    changed: bool
-    commands: dict[str, str]
-
-
-def change_hooks(invocation: Invocation) -> Outcome:
-    """Add the hooks to the settings, take them out, or print what would be added."""
-    file = claude_settings(invocation.environ, invocation.places.home)
-    name = visible(shown(file, invocation.places.home))
-    if invocation.options.event == "uninstall":
-        changed = change_file(
-            file, without_hooks, name=name, by_hand="Take out the hooks that call memd-ctl yourself."
-        )
-        result = HookResult("claude", str(file), changed, {})
-        return Outcome(result, f"Claude Code calls memd no more; {name} has no hook for it.")
-    commands = {event: _command(invocation, hook) for event, hook in EVENTS.items()}
-    snippet = json.dumps(json.loads(with_hooks("", commands)), indent=2, ensure_ascii=False) + "\n"
-    if invocation.options.print:
-        result = HookResult("claude", str(file), changed=False, commands=commands)
-        return Outcome(result, snippet, (f"This belongs into {name}.",))
-    changed = change_file(
-        file,
-        lambda text: with_hooks(text, commands),
-        name=name,
-        by_hand=f"Add this to it yourself:\n{snippet}",
-    )
-    text = (
-        f"Claude Code brings memory into its sessions from now on; {name} says so."
-        if changed
-        else f"Claude Code calls memd already; {name} was right."
-    )
-    remark = remark_if_not_running(
-        invocation.places, "start it with `memd-ctl up`. Until then the hooks say nothing."
-    )
-    return Outcome(
-        HookResult("claude", str(file), changed, commands), text, () if remark is None else (remark,)
-    )
-
-
-def _command(invocation: Invocation, hook: str) -> str:
-    """What the shell runs for an event."""
-    return shlex.join(
-        [
-            *own_command("memd-ctl", "memd.ctl"),
-            "hook",
-            hook,
-            *_options(invocation, hook),
-            *own_flags(invocation),
-        ]
-    )
-
-
-def _options(invocation: Invocation, hook: str) -> list[str]:
-    """Options that only the user-prompt hook has."""
-    if hook != "user-prompt":
-        return []
-    options = ["--sessions"] if invocation.options.sessions else []
-    return (
-        options
-        if invocation.options.min_score is None
-        else [*options, "--min-score", f"{invocation.options.min_score:g}"]
-    )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from memd.ctl.commands.hook import _date
-from memd.ctl.integrations.clients import EVENTS
+from memd.ctl.integrations.hooks import HOOK_CLIENTS
 from memd_client.marker import unmarked
 from memd_client.messages import Found, Get, Note, Request, Search, Sync, SyncReport, Warm
 from tests.bounds import shipped
@@ -27,6 +27,7 @@ from tests.ctl.hooked import PATIENCE_S, SILENT, brought, hook
 from tests.daemon.process import Daemon
 from tests.modules import existing
 
+EVENTS = HOOK_CLIENTS["claude"].events
 RUNTIME_EVENTS = tuple(EVENTS.values())
 
 

@@ -1,26 +1,21 @@
-"""Entries and hooks of memd in the settings of other programs."""
+"""The MCP clients: the file of each, and the entry in it."""
 
-import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from memd.ctl.arguments import MCP_CLIENTS
 from memd.ctl.integrations.clients import (
-    EVENTS,
-    claude_settings,
-    client_of,
-    entry,
-    entry_snippet,
+    CLIENTS,
+    command_of,
+    file_of,
+    kept_values,
     own_command,
-    with_hooks,
-    without_hooks,
+    values_of,
 )
-from memd.ctl.integrations.json_edit import NotEditable
-from tests.bounds import shipped
+from memd.ctl.integrations.entry_edit import entry_alone, entry_in
 
 HOME = Path("/home/ada")
 
@@ -28,6 +23,20 @@ HOME = Path("/home/ada")
 @pytest.mark.parametrize(
     ("name", "environ", "file"),
     [
+        ("amp", {}, "/home/ada/.config/amp/settings.json"),
+        ("amp", {"AMP_SETTINGS_FILE": "/x/a.json"}, "/x/a.json"),
+        ("claude-desktop", {}, "/home/ada/.config/Claude/claude_desktop_config.json"),
+        ("cline", {}, "/home/ada/.cline/data/settings/cline_mcp_settings.json"),
+        ("cline", {"CLINE_DATA_DIR": "/x"}, "/x/settings/cline_mcp_settings.json"),
+        ("cline", {"CLINE_DIR": "/x"}, "/x/data/settings/cline_mcp_settings.json"),
+        ("cline", {"CLINE_MCP_SETTINGS_PATH": "/x/m.json", "CLINE_DIR": "/y"}, "/x/m.json"),
+        ("copilot", {}, "/home/ada/.copilot/mcp-config.json"),
+        ("copilot", {"COPILOT_HOME": "/x"}, "/x/mcp-config.json"),
+        ("goose", {}, "/home/ada/.config/goose/config.yaml"),
+        ("goose", {"XDG_CONFIG_HOME": "/x"}, "/x/goose/config.yaml"),
+        ("vscode", {}, "/home/ada/.config/Code/User/mcp.json"),
+        ("windsurf", {}, "/home/ada/.codeium/windsurf/mcp_config.json"),
+        ("zed", {}, "/home/ada/.config/zed/settings.json"),
         ("claude", {}, "/home/ada/.claude.json"),
         ("claude", {"CLAUDE_CONFIG_DIR": "/etc/claude"}, "/etc/claude/.claude.json"),
         ("claude", {"CLAUDE_CONFIG_DIR": ""}, "/home/ada/.claude.json"),
@@ -51,40 +60,95 @@ HOME = Path("/home/ada")
 )
 def test_the_file_of_a_client(name: str, environ: dict[str, str], file: str) -> None:
     """That of its user, where the client's own variables do not move it."""
-    assert client_of(name, environ, HOME).file == Path(file)
+    assert file_of(CLIENTS[name], environ, HOME, "linux") == Path(file)
 
 
 def test_an_openclaw_that_still_has_its_old_name_is_found(tmp_path: Path) -> None:
     """Where there is no other, as memd's presets find it."""
     (tmp_path / ".clawdbot").mkdir()
-    assert client_of("openclaw", {}, tmp_path).file == tmp_path / ".clawdbot" / "openclaw.json"
+    assert file_of(CLIENTS["openclaw"], {}, tmp_path) == tmp_path / ".clawdbot" / "openclaw.json"
     (tmp_path / ".openclaw").mkdir()
-    assert client_of("openclaw", {}, tmp_path).file == tmp_path / ".openclaw" / "openclaw.json"
+    assert file_of(CLIENTS["openclaw"], {}, tmp_path) == tmp_path / ".openclaw" / "openclaw.json"
 
 
-def test_the_settings_of_claude_code_are_another_file() -> None:
-    """Hooks are not where servers are."""
-    assert claude_settings({}, HOME) == HOME / ".claude" / "settings.json"
-    assert claude_settings({"CLAUDE_CONFIG_DIR": "/x"}, HOME) == Path("/x/settings.json")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("claude-desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("vscode", "Library/Application Support/Code/User/mcp.json"),
+        ("zed", ".config/zed/settings.json"),
+        ("goose", ".config/goose/config.yaml"),
+    ],
+)
+def test_on_a_mac_some_are_elsewhere(name: str, file: str) -> None:
+    """As the programs have it; XDG_CONFIG_HOME moves none of those."""
+    environ = {} if name == "goose" else {"XDG_CONFIG_HOME": "/x"}
+    assert file_of(CLIENTS[name], environ, HOME, "darwin") == HOME / file
+
+
+@pytest.mark.parametrize(("name", "other"), [("opencode", "opencode.jsonc"), ("amp", "settings.jsonc")])
+def test_a_file_by_its_other_name_is_taken_where_it_is_there(tmp_path: Path, name: str, other: str) -> None:
+    """Unless the usual one is there, too."""
+    usual = file_of(CLIENTS[name], {}, tmp_path)
+    usual.parent.mkdir(parents=True)
+    usual.with_name(other).touch()
+    assert file_of(CLIENTS[name], {}, tmp_path) == usual.with_name(other)
+    usual.touch()
+    assert file_of(CLIENTS[name], {}, tmp_path) == usual
+
+
+COMMAND = ["/bin/memd-mcp", "--socket", "/run/s"]
 
 
 @pytest.mark.parametrize("name", MCP_CLIENTS)
-def test_an_entry_can_be_pasted(name: str) -> None:
-    """It is in the form of the file, and starts the command."""
-    client = client_of(name, {}, HOME)
-    text = entry_snippet(client, entry(client, ["/bin/memd-mcp", "--socket", "/run/s"]))
-    told = tomllib.loads(text) if client.file.suffix == ".toml" else json.loads(text)
-    for key in client.way:
-        told = told[key]
-    command = told["command"] if name == "opencode" else [told["command"], *told["args"]]
-    assert command == ["/bin/memd-mcp", "--socket", "/run/s"]
-    assert told.get("type") == {"claude": "stdio", "opencode": "local"}.get(name)
+@pytest.mark.parametrize("trust", [False, True])
+def test_an_entry_can_be_pasted(name: str, trust: bool) -> None:
+    """It is in the syntax of the file, and starts the command."""
+    client = CLIENTS[name]
+    values = values_of(client, COMMAND, trust=trust)
+    found = entry_in(client.syntax, entry_alone(client.syntax, client.way, values), client.way)
+    assert found == values
+    assert command_of(client, values) == COMMAND
+    assert set(client.trusted or ()).issubset(found) == (trust or not client.trusted)
 
 
-def test_another_client_is_not_known() -> None:
-    """The command line has refused it before."""
-    with pytest.raises(ValueError, match="emacs"):
-        client_of("emacs", {}, HOME)
+def test_the_command_line_knows_every_client() -> None:
+    """Without importing them, in their order."""
+    assert list(MCP_CLIENTS) == list(CLIENTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "kept"),
+    [
+        ("goose", {"enabled": False, "cmd": "old"}, {"enabled": False}),
+        ("copilot", {"tools": ["memory_get"], "command": "old"}, {"tools": ["memory_get"]}),
+        ("cline", {"transport": {"command": "old"}, "disabled": True}, {"disabled": True}),
+    ],
+)
+def test_of_an_entry_that_is_there_only_what_starts_memd_is_set(
+    name: str, old: dict[str, object], kept: dict[str, object]
+) -> None:
+    """And what it does not have."""
+    client = CLIENTS[name]
+    after = {**old, **kept_values(client, COMMAND, old, trust=False)}
+    assert {key: after[key] for key in kept} == kept
+    assert command_of(client, after) == COMMAND
+    assert set(values_of(client, COMMAND)) <= set(after)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "command"),
+    [
+        ("cline", {"command": "a", "args": ["b"]}, ["a", "b"]),
+        ("opencode", {"command": ["a", "b"]}, ["a", "b"]),
+        ("claude", {"command": "a"}, ["a"]),
+        ("claude", {"url": "https://example.org"}, []),
+        ("claude", {"command": 5}, []),
+    ],
+)
+def test_the_command_of_an_entry(name: str, entry: dict[str, object], command: list[str]) -> None:
+    """As it stands there; one of another kind has none."""
+    assert command_of(CLIENTS[name], entry) == command
 
 
 @pytest.mark.parametrize(("script", "module"), [("memd-mcp", "memd_client.mcp"), ("memd-ctl", "memd.ctl")])
@@ -103,100 +167,3 @@ def test_without_the_script_it_is_the_module(module: str) -> None:
     assert Path(command[0]).is_absolute()
     assert command[1:] == ["-m", module]
     subprocess.run([*command, "--version"], capture_output=True, check=True, cwd="/")
-
-
-COMMANDS = {event: f"/opt/memd/bin/memd-ctl hook {hook} --socket /run/s" for event, hook in EVENTS.items()}
-
-OTHERS = """{
-  "model": "opus",
-  "hooks": {
-    "UserPromptSubmit": [
-      { "hooks": [ { "type": "command", "command": "other hook user-prompt" } ] }
-    ],
-    "Stop": []
-  }
-}
-"""
-
-
-def test_hooks_are_added_to_those_of_others() -> None:
-    """Which stay as they are; again it changes nothing, and out of it nothing is left."""
-    changed = with_hooks(OTHERS, COMMANDS)
-    hooks = json.loads(changed)["hooks"]
-    assert [group["hooks"][0]["command"] for group in hooks["UserPromptSubmit"]] == [
-        "other hook user-prompt",
-        COMMANDS["UserPromptSubmit"],
-    ]
-    assert {event: hooks[event][-1]["hooks"][0]["command"] for event in EVENTS} == COMMANDS
-    timeout_s = shipped("memd.ctl.integrations.clients._TIMEOUT_S")
-    assert {hooks[event][-1]["hooks"][0]["timeout"] for event in EVENTS} == {timeout_s}
-    assert '{ "hooks": [ { "type": "command", "command": "other hook user-prompt" } ] }' in changed
-    assert with_hooks(changed, COMMANDS) == changed
-    assert without_hooks(changed) == OTHERS
-
-
-@pytest.mark.parametrize(
-    "old",
-    [
-        "/usr/bin/memd-ctl hook user-prompt",
-        "memd-ctl --agent work hook user-prompt --sessions",
-        "'/home/a b/memd-ctl' hook user-prompt",
-        "/usr/bin/python -m memd.ctl hook user-prompt",
-    ],
-)
-def test_an_older_hook_of_memd_is_replaced(old: str) -> None:
-    """Where it stands, with what a person has set for it."""
-    hook = {"type": "command", "command": old, "timeout": 9}
-    text = json.dumps({"hooks": {"UserPromptSubmit": [{"matcher": "*", "hooks": [{"x": 1}, hook]}]}})
-    changed = json.loads(with_hooks(text, COMMANDS))["hooks"]["UserPromptSubmit"]
-    assert changed == [
-        {"matcher": "*", "hooks": [{"x": 1}, {**hook, "command": COMMANDS["UserPromptSubmit"]}]}
-    ]
-    left = json.loads(without_hooks(text))["hooks"]
-    assert left == {"UserPromptSubmit": [{"matcher": "*", "hooks": [{"x": 1}]}]}
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "~/bin/log-prompt.sh; memd-ctl hook user-prompt --agent work",
-        "memd-ctl hook user-prompt | tee /tmp/log",
-        "memd-ctl hook user-prompt\n~/bin/log-prompt.sh",
-        "memd-ctl hook user-prompt $(cat ~/options)",
-        "git -C ~/src/memd-ctl hook run pre-push",
-        "memd-ctl hook install",
-        "memd-ctl sync",
-        "nice memd-ctl hook user-prompt",
-        "memd-ctl hook 'user-prompt",
-        "",
-    ],
-)
-def test_a_command_that_a_person_has_put_together_is_left_alone(command: str) -> None:
-    """Memd's own is added beside it, and taken out without it."""
-    hook = {"type": "command", "command": command}
-    text = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
-    changed = with_hooks(text, COMMANDS)
-    groups = json.loads(changed)["hooks"]["UserPromptSubmit"]
-    assert [group["hooks"][0]["command"] for group in groups] == [command, COMMANDS["UserPromptSubmit"]]
-    assert json.loads(without_hooks(changed)) == json.loads(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["[]", '{"hooks": []}', '{"hooks": {"SessionStart": {}}}', "// note\n{}", '{"hooks": 1}']
-)
-def test_hooks_in_another_form_are_refused(text: str) -> None:
-    """Nothing is guessed."""
-    with pytest.raises(NotEditable):
-        with_hooks(text, COMMANDS)
-
-
-@pytest.mark.parametrize("text", ["", "{}", OTHERS, '{"hooks": {"Stop": [5, {"hooks": 5}, {"hooks": [5]}]}}'])
-def test_where_nothing_is_of_memd_nothing_is_taken_out(text: str) -> None:
-    """The text stays the same, and odd elements are no trouble."""
-    assert without_hooks(text) == text
-
-
-@pytest.mark.parametrize("text", ["{}\n", '{"model": "opus"}', '{\n  "model": "opus"\n}\n'])
-def test_what_only_held_memds_hooks_goes_with_them(text: str) -> None:
-    """The settings are as they were before."""
-    assert without_hooks(with_hooks(text, COMMANDS)) == text

@@ -1,0 +1,264 @@
+"""One entry of another program's configuration file: found, changed or taken out, whatever the syntax of the file. Pure.
+
+What else is in the file stays as a person wrote it; where that cannot be had, the file is refused. JSON and TOML have modules of
+their own. YAML is read by its lines: only block mappings, as programs write them.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import tomlkit
+
+from memd.ctl.integrations import json_edit, toml_edit
+from memd.ctl.integrations.json_edit import NotEditable
+
+Syntax = Literal["json", "jsonc", "toml", "yaml"]
+"""jsonc: JSON with comments and trailing commas."""
+
+Values = Mapping[str, Any]
+
+
+def entry_in(syntax: Syntax, text: str, path: Sequence[str]) -> dict[str, Any] | None:
+    """What an entry holds; None where there is none.
+
+    Args:
+        syntax: Of the file.
+        text: All that is in it.
+        path: The keys that lead to the entry; two of them in TOML and YAML.
+
+    Raises:
+        NotEditable: the text is not in that syntax, or has something else in the place.
+    """
+    if syntax == "yaml":
+        found = _Yaml(text, path).entry
+        return None if found is None else {key: value for key, value, _ in found.members()}
+    whole = toml_edit.document(text) if syntax == "toml" else _json(syntax, text)
+    entry = json_edit.find(whole, path)
+    if entry is not None and not isinstance(entry, dict):
+        raise NotEditable(f"{'.'.join(path)} is no {'table' if syntax == 'toml' else 'object'} there")
+    return entry
+
+
+def with_entry(syntax: Syntax, text: str, path: Sequence[str], values: Values) -> str:
+    """The text with these values in an entry; other values that it has stay.
+
+    Raises:
+        NotEditable: as entry_in, or a person has to make the change.
+    """
+    old = entry_in(syntax, text, path)
+    if syntax == "toml":
+        return toml_edit.with_values(text, (path[0], path[1]), values)
+    if syntax == "yaml":
+        return text if old is not None and _has(old, values) else _Yaml(text, path).with_values(values)
+    comments = syntax == "jsonc"
+    if old is None:
+        return json_edit.with_value(text, path, dict(values), comments=comments)
+    for key, value in values.items():
+        text = json_edit.with_value(text, (*path, key), value, comments=comments)
+    return text
+
+
+def without_entry(syntax: Syntax, text: str, path: Sequence[str]) -> str:
+    """The text without an entry; the same text where there is none.
+
+    Raises:
+        NotEditable: as with_entry.
+    """
+    if not text.strip():
+        return text
+    if syntax == "toml":
+        return toml_edit.without_table(text, (path[0], path[1]))
+    if syntax == "yaml":
+        return _Yaml(text, path).without()
+    return json_edit.without_value(text, path, comments=syntax == "jsonc")
+
+
+def entry_alone(syntax: Syntax, path: Sequence[str], values: Values) -> str:
+    """A file that holds nothing but the entry."""
+    whole: Any = dict(values)
+    for key in reversed(path):
+        whole = {key: whole}
+    if syntax == "toml":
+        return tomlkit.dumps(whole)
+    if syntax == "yaml":
+        return with_entry(syntax, "", path, values)
+    return f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n"
+
+
+def _json(syntax: Syntax, text: str) -> Any:
+    return json_edit.document(text, comments=syntax == "jsonc")
+
+
+def _has(entry: Values, values: Values) -> bool:
+    return all(key in entry and entry[key] == value for key, value in values.items())
+
+
+_TOP = re.compile(r"(?:[A-Za-z_][\w.-]*|\"[^\"]*\"|'[^']*')\s*:(?:\s|$)|#|- |-$")
+_KEY = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z_][\w.-]*|\"[^\"\\]*\"|'[^']*')\s*:(?P<rest>\s.*)?")
+_STEP = 2
+_BY_HAND = "it is written in a way that cannot be changed without you"
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+class _Block(msgspec.Struct, frozen=True):
+    """A key of a block mapping, with the lines of its value."""
+
+    lines: tuple[str, ...]
+    begin: int  # the line of the key
+    end: int  # past its last line
+    indent: int
+
+    def children(self) -> Iterator[tuple[str, "_Block"]]:
+        """The keys of the mapping that it holds."""
+        own = [n for n in range(self.begin + 1, self.end) if _is_code(self.lines[n])]
+        if not own:
+            return
+        indent = _indent(self.lines[own[0]])
+        if indent <= self.indent or any(_indent(self.lines[n]) < indent for n in own):
+            raise NotEditable(_BY_HAND)
+        starts = [
+            n
+            for n in own
+            if _indent(self.lines[n]) == indent and not self.lines[n].lstrip().startswith(("- ", "-\n"))
+        ]
+        for begin, end in zip(starts, [*starts[1:], self.end], strict=True):
+            match = _KEY.fullmatch(self.lines[begin].rstrip("\r\n"))
+            if match is None:
+                raise NotEditable(_BY_HAND)
+            last = max(n for n in range(begin, end) if _is_code(self.lines[n]))
+            yield match["key"].strip("\"'"), _Block(self.lines, begin, last + 1, indent)
+
+    @property
+    def value(self) -> str:
+        """What stands on the line of the key."""
+        match = _KEY.fullmatch(self.lines[self.begin].rstrip("\r\n"))
+        return _uncommented((match and match["rest"]) or "")
+
+    def members(self) -> Iterator[tuple[str, Any, "_Block"]]:
+        """The keys of the mapping, with their values as far as they are plain: scalars, and lists of them."""
+        for key, child in self.children():
+            below = [line.strip() for line in self.lines[child.begin + 1 : child.end] if _is_code(line)]
+            if below and all(line.startswith("- ") for line in below):
+                yield key, [_scalar(line.removeprefix("- ")) for line in below], child
+            else:
+                yield key, _scalar(child.value), child
+
+
+class _Yaml:
+    """A YAML text, and the two keys that lead to an entry."""
+
+    def __init__(self, text: str, path: Sequence[str]) -> None:
+        self._text = text
+        self._key, self._name = path
+        self._line_end = "\r\n" if "\r\n" in text else "\n"
+        lines = tuple(text.splitlines(keepends=True))
+        tops = [n for n, line in enumerate(lines) if line.strip() and not line[0].isspace()]
+        if any(
+            not _TOP.match(lines[n]) and not (n == tops[0] and lines[n].rstrip() == "---") for n in tops
+        ) or any(line.lstrip(" ").startswith("\t") for line in lines):
+            raise NotEditable("it is not YAML of the kind that can be changed without you")
+        keys = [n for n in tops if not lines[n].startswith(("#", "- ", "---"))]
+        own = [n for n in keys if re.match(rf"(['\"]?){re.escape(self._key)}\1\s*:", lines[n])]
+        if len(own) > 1:
+            raise NotEditable(f"{self._key} is there twice")
+        self._parent: _Block | None = None
+        self.entry: _Block | None = None
+        self._has_comments = False  # in the mapping
+        if own:
+            end = next((n for n in keys if n > own[0]), len(lines))
+            self._has_comments = any(
+                line.lstrip().startswith("#") and line[0] == " " for line in lines[own[0] : end]
+            )
+            while not _is_code(lines[end - 1]):
+                end -= 1
+            self._parent = _Block(lines, own[0], end, 0)
+            if self._parent.value not in {"", "{}", "null", "~"}:
+                raise NotEditable(f"{self._key} is no block mapping there")
+            found = [child for name, child in self._parent.children() if name == self._name]
+            if len(found) > 1:
+                raise NotEditable(f"{self._name} is there twice")
+            self.entry = found[0] if found else None
+            if self.entry is not None and self.entry.value:
+                raise NotEditable(f"{self._key}.{self._name} is no block mapping there")
+        self._lines = list(lines)
+
+    def with_values(self, values: Values) -> str:
+        """The text with these values in the entry."""
+        lines = self._lines
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += self._line_end
+        if self.entry is not None:
+            members = {key: child for key, _, child in self.entry.members()}
+            indent = next(iter(members.values())).indent if members else self.entry.indent + _STEP
+            end = self.entry.end
+            places = {key: (child.begin, child.end) for key, child in members.items()}
+            edits = [(places.get(key, (end, end)), key, value) for key, value in values.items()]
+            for (begin, finish), key, value in sorted(edits, key=lambda edit: edit[0], reverse=True):
+                lines[begin:finish] = self._written(key, value, indent)
+            return "".join(lines)
+        indent = _STEP
+        if self._parent is None:
+            at = len(lines)
+            lines.append(f"{self._key}:{self._line_end}")
+        else:
+            at = self._parent.begin
+            indent = next((child.indent for _, child in self._parent.children()), _STEP)
+            if self._parent.value:
+                lines[at] = lines[at].replace(self._parent.value, "", 1).replace(": ", ":", 1)
+            at = self._parent.end - 1
+        new = [f"{' ' * indent}{self._name}:{self._line_end}"]
+        for key, value in values.items():
+            new += self._written(key, value, indent + _STEP)
+        lines[at + 1 : at + 1] = new
+        return "".join(lines)
+
+    def _written(self, key: str, value: Any, indent: int) -> list[str]:
+        # Each value of JSON is one of YAML.
+        return [f"{' ' * indent}{key}: {json.dumps(value, ensure_ascii=False)}{self._line_end}"]
+
+    def without(self) -> str:
+        """The text without the entry, and without a key that held nothing else."""
+        if self.entry is None or self._parent is None:
+            return self._text
+        lines = self._lines
+        others = [name for name, _ in self._parent.children() if name != self._name]
+        if others or self._has_comments:
+            del lines[self.entry.begin : self.entry.end]
+        else:
+            del lines[self._parent.begin : self._parent.end]
+        return "".join(lines)
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _uncommented(text: str) -> str:
+    """A value without the comment that may follow on its line."""
+    text = text.strip()
+    try:
+        end = json.JSONDecoder().raw_decode(text)[1]
+    except ValueError:
+        end = 0
+    if end and (not text[end:].strip() or text[end:].lstrip().startswith("#")):
+        return text[:end]
+    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].strip()
+
+
+def _scalar(text: str) -> Any:
+    """A value on one line: JSON, a quoted string, or a plain one."""
+    text = _uncommented(text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    if text in _WORDS:
+        return _WORDS[text]
+    return text[1:-1].replace("''", "'") if text[:1] == text[-1:] == "'" else text
