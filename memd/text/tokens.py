@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 # Scripts written without spaces between words, and Hangul, whose words carry their particles with them.
 _CJK = (
@@ -15,23 +16,23 @@ _CJK = (
     "\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
-_CJK_CHARACTER = re.compile(f"[{_CJK}]")
-_CJK_RUN = re.compile(f"[{_CJK}]+")
-_OTHER_WORD = re.compile(f"[^\\W_{_CJK}]+")
-_LETTER = re.compile(f"[^\\W_{_CJK}]|[\u0300-\u036f]")  # of a word; accents may stand by themselves
+# Compiled when a text first needs them: classes of so many characters take 10 ms of each start, and ASCII needs none.
+_compiled = cache(re.compile)
+_CJK_RUN = f"[{_CJK}]+"
+_OTHER_WORD = f"[^\\W_{_CJK}]+"
+_LETTER = f"[^\\W_{_CJK}]|[\u0300-\u036f]"  # of a word; accents may stand by themselves
 
 # What a character costs beyond the quarter of a token that every character costs. Common CJK is one token; the
 # rarer a block, the more byte pieces a tokenizer needs for it.
-_COMMON = re.compile("[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+")
+_COMMON = "[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+"
 _COMMON_COST = 3
 _RARE = (
     (11, "\u1100-\u11ff\u2e80-\u2fff\u31a0-\u4dbf\u9fa6-\ua4cf\ua960-\ua97f\ud7b0-\ud7ff\uf900-\ufaff"),
     (7, "\u02c7\u02ca\u02cb\u02d9\ufe10-\ufe1f\ufe30-\ufe4f\uff61-\uffef"),
     (15, "\U00020000-\U0003ffff"),
 )
-_RARE_COSTS = tuple((cost, re.compile(f"[{block}]+")) for cost, block in _RARE)
 DEAREST_QUARTERS = 1 + max(cost for cost, _ in _RARE)  # what no character costs more than
-_ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
+_ANY_RARE = f"[{''.join(block for _, block in _RARE)}]"
 
 # Of what fts_text gives: as FTS5's tokenizer "ascii" has it.
 # Written as what it is not, it compiles ten times as fast as [0-9a-z\x80-\U0010ffff], which it equals.
@@ -139,7 +140,7 @@ _SHAPES = _Shapes()
 
 def is_cjk(ch: str) -> bool:
     """Whether a character is indexed by itself because its script sets no spaces between words."""
-    return _CJK_CHARACTER.match(ch) is not None
+    return _compiled(_CJK_RUN).match(ch) is not None
 
 
 def is_mostly_cjk(text: str) -> bool:
@@ -151,8 +152,8 @@ def cjk_share(text: str) -> float:
     """How much of a text is written in a CJK script, 0..1: such characters count as much as other words."""
     if text.isascii():
         return 0.0
-    cjk = sum(map(len, _CJK_RUN.findall(text)))
-    return cjk / (cjk + len(_OTHER_WORD.findall(text))) if cjk else 0.0
+    cjk = sum(map(len, _compiled(_CJK_RUN).findall(text)))
+    return cjk / (cjk + len(_compiled(_OTHER_WORD).findall(text))) if cjk else 0.0
 
 
 def folded(text: str) -> str:
@@ -184,7 +185,7 @@ def words_and(kept: str) -> Callable[[str], str]:
 
 def width(text: str) -> int:
     """How much room a text takes where a CJK character takes that of two others."""
-    return len(text) if text.isascii() else len(text) + sum(map(len, _CJK_RUN.findall(text)))
+    return len(text) if text.isascii() else len(text) + sum(map(len, _compiled(_CJK_RUN).findall(text)))
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
@@ -213,9 +214,9 @@ def quarter_tokens(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    quarters = len(text) + _COMMON_COST * sum(map(len, _COMMON.findall(text)))
-    if _ANY_RARE.search(text):
-        quarters += sum(cost * sum(map(len, block.findall(text))) for cost, block in _RARE_COSTS)
+    quarters = len(text) + _COMMON_COST * sum(map(len, _compiled(_COMMON).findall(text)))
+    if _compiled(_ANY_RARE).search(text):
+        quarters += sum(cost * sum(map(len, _compiled(f"[{block}]+").findall(text))) for cost, block in _RARE)
     return quarters
 
 
@@ -246,8 +247,8 @@ def word_end(text: str, end: int, least: int) -> int:
 
     Text without spaces may hold such words, as in 我们选了PostgreSQL, and half of one is found by nobody.
     """
-    at = end
-    while at > least and at < len(text) and _LETTER.match(text, at) and _LETTER.match(text, at - 1):
+    at, letter = end, _compiled(_LETTER)
+    while at > least and at < len(text) and letter.match(text, at) and letter.match(text, at - 1):
         at -= 1
     return at if at > least else end
 

