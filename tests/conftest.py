@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{place} is in tests/conftest.py's list of what is not quick, and is not there"
             )
+    is_slow = cache(lambda path: not _SLOW.isdisjoint({path, *path.parents}))  # a path has many tests
     for item in items:
-        if item.get_closest_marker("long") is None and _SLOW.isdisjoint({item.path, *item.path.parents}):
+        if item.get_closest_marker("long") is None and not is_slow(item.path):
             item.add_marker(pytest.mark.quick)

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client as McpClient
-from mcp import StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp_types import TextContent
 
 from memd.ctl.arguments import MCP_CLIENTS
 from memd.ctl.integrations.clients import CLIENTS, command_of
@@ -349,15 +345,18 @@ async def test_what_was_installed_starts_and_answers(
     run: Run, home: Path, daemon: Daemon, client: str
 ) -> None:
     """From the file alone, without a PATH and with no variable of memd's."""
+    from mcp import Client, StdioServerParameters  # noqa: PLC0415 - it takes a second, in each worker
+    from mcp.client.stdio import stdio_client  # noqa: PLC0415 - likewise
+
     code, _, err = run("mcp", "install", "--client", client)
     assert (code, err) == (0, "")
     entry = entry_of(home / FILES[client], client)
     parameters = StdioServerParameters(
         command=entry["command"], args=entry["args"], env={"PATH": ""}, cwd="/"
     )
-    async with McpClient(stdio_client(parameters)) as connected:
+    async with Client(stdio_client(parameters)) as connected:
         result = await connected.call_tool("memory_get", {"path": "MEMORY.md"})
     (content,) = result.content
-    assert isinstance(content, TextContent)
+    assert content.type == "text"
     assert json.loads(content.text)["text"] == "- We picked the PostgreSQL database."
     assert os.fspath(daemon.socket) in entry["args"]
