@@ -77,7 +77,8 @@ async def connected(
     parameters = StdioServerParameters(
         command=SERVER[0], args=[*SERVER[1:], *map(str, arguments)], env=dict(environ or {})
     )
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    assert sys.__stderr__ is not None  # else it is the one of the test that first imported it
+    async with Client(stdio_client(parameters, errlog=sys.__stderr__), mode=mode) as client:
         yield client
 
 

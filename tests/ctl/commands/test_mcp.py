@@ -354,7 +354,8 @@ async def test_what_was_installed_starts_and_answers(
     parameters = StdioServerParameters(
         command=entry["command"], args=entry["args"], env={"PATH": ""}, cwd="/"
     )
-    async with Client(stdio_client(parameters)) as connected:
+    assert sys.__stderr__ is not None  # else it is the one of the test that first imported it
+    async with Client(stdio_client(parameters, errlog=sys.__stderr__)) as connected:
         result = await connected.call_tool("memory_get", {"path": "MEMORY.md"})
     (content,) = result.content
     assert content.type == "text"
