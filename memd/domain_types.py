@@ -181,6 +181,7 @@ class FoundHit(msgspec.Struct, frozen=True):
     snippet: str
     source: Source
     own_scale: bool = False  # the score is that of another backend, which no min_score cuts
+    weak: bool = False  # shown for want of better: nothing that was found is likely to answer
 
 
 class DegradedPart(msgspec.Struct, frozen=True):
@@ -251,6 +252,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     share_taken: float = 0.0  # of its words that a text in another script is taken to hold
     calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
     min_score: float
+    # Of the strongest candidate; where it is below answers_from, the hits are weak. See memd.search.fuse.strength.
+    strength: float = 0.0
+    answers_from: float = 0.0
+    missing: tuple[str, ...] = ()  # names that are asked for, and that no text holds
     max_results: int = 0
     by_words: int = 0  # candidates that keywords proposed
     by_meaning: int = 0  # candidates that vectors proposed

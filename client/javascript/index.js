@@ -9,5 +9,4 @@ export {
   RequestFailed,
   TimedOut,
 } from "./errors.js";
-export { marked, markedReply } from "./marker.js";
 export { PROTOCOL } from "./messages.js";

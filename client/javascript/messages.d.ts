@@ -19,6 +19,8 @@ export interface SearchRequest {
   max_chars?: number | null;
   /** the day or moment of the question, in ISO 8601 (`2026-02-09`, `2026-02-09T18:30+01:00`); nil: the daemon's clock */
   now?: string | Date | null;
+  /** leave out weak hits (see [Hit](#hit)): an empty answer instead of the closest that there is */
+  strict?: boolean;
 }
 
 export interface GetRequest {
@@ -152,6 +154,8 @@ export interface Hit {
   citation: string | null;
   /** the `score` is that of another backend (`qmd`), unchanged: `min_score` did not cut the hit, and .35 has no meaning. Tools show the field as `ownScale` */
   own_scale: boolean;
+  /** the hit is shown for want of better: nothing that was found is likely to answer. All hits of an answer are weak together, except hits of `qmd`, which never are; a part of a transcript that only repeats the question always is. `strict` leaves weak hits out */
+  weak: boolean;
 }
 
 export interface Degraded {
@@ -296,6 +300,12 @@ export interface Explanation {
   background: number;
   /** the share of the query's words that text in another script is assumed to contain */
   share_taken: number;
+  /** of the strongest candidate, less what the names in `missing` take off */
+  strength: number;
+  /** the hits are weak where `strength` is less than this */
+  answers_from: number;
+  /** names that the query asks for, and that no text contains */
+  missing: string[];
 }
 
 export interface ExplainedHit {

@@ -12,7 +12,8 @@ export const REQUESTS = {
     "agent",
     "session_key",
     "max_chars",
-    "now"
+    "now",
+    "strict"
   ],
   "get": [
     "path",
@@ -104,7 +105,8 @@ const PARTS = {
     "defaults": {
       "source": "memory",
       "citation": null,
-      "own_scale": false
+      "own_scale": false,
+      "weak": false
     },
     "holds": {}
   },
@@ -210,7 +212,10 @@ const PARTS = {
       "by_meaning": 0,
       "considered": 0,
       "background": 0.0,
-      "share_taken": 0.0
+      "share_taken": 0.0,
+      "strength": 0.0,
+      "answers_from": 0.0,
+      "missing": []
     },
     "holds": {
       "found": [

@@ -90,6 +90,7 @@ class AsyncClient:
         session_key: str | None = None,
         max_chars: int | None = None,
         now: date | str | None = None,
+        strict: bool = False,
     ) -> Found:
         """Find what memory says about a question."""
         return await self._ask(
@@ -102,6 +103,7 @@ class AsyncClient:
                 session_key=session_key,
                 max_chars=max_chars,
                 now=asked_at(now),
+                strict=strict,
             ),
             Found,
         )

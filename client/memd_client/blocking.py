@@ -86,6 +86,7 @@ class Client:
         session_key: str | None = None,
         max_chars: int | None = None,
         now: date | str | None = None,
+        strict: bool = False,
     ) -> Found:
         """Find what memory says about a question.
 
@@ -99,6 +100,7 @@ class Client:
             max_chars: Of all snippets together; None: the configured number; 0: as many as there are.
             now: The day or moment at which it is asked, which "yesterday" is told from; a date, a datetime, or one in
                 ISO 8601. None: now.
+            strict: Leave out weak hits, which are shown for want of better.
         """
         return self._ask(
             Search(
@@ -110,6 +112,7 @@ class Client:
                 session_key=session_key,
                 max_chars=max_chars,
                 now=asked_at(now),
+                strict=strict,
             ),
             Found,
         )

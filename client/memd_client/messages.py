@@ -41,6 +41,7 @@ class Search(WireMessage, frozen=True):
     session_key: str | None = None  # None: the owner
     max_chars: int | None = None  # of all snippets; None: the configured number; 0: as many as there are
     now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
+    strict: bool = False  # no weak hits
 
 
 class Get(WireMessage, frozen=True):
@@ -136,6 +137,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: Source = "memory"
     citation: str | None = None  # path#L3-L9, where citations are on
     own_scale: bool = False  # the score is the backend's, not memd's: min_score did not cut it
+    weak: bool = False  # shown for want of better: nothing that was found is likely to answer
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,6 +267,9 @@ class Explanation(WireMessage, frozen=True):
     considered: int = 0  # candidates in all
     background: float = 0.0  # a cosine: how close the query is to all of the index counts that much less
     share_taken: float = 0.0  # of the query's words that text in another script is taken to hold
+    strength: float = 0.0  # of the strongest candidate; the hits are weak where it is below answers_from
+    answers_from: float = 0.0
+    missing: list[str] = []  # names that are asked for, and that no text holds: each takes off some strength
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):

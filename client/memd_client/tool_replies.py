@@ -199,6 +199,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
     }
     if hit.own_scale:
         fields["ownScale"] = True
+    if hit.weak:
+        fields["weak"] = True
     return fields if hit.citation is None else {**fields, "citation": hit.citation}
 
 

@@ -110,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_embed(parsers["embed"], common)
     for name in ("search", "explain"):
         _add_search(parsers[name])
+    parsers["search"].add_argument(
+        "--strict", action="store_true", help="no hit that is only shown for want of better"
+    )
     parsers["explain"].add_argument(
         "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
     )

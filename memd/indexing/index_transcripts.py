@@ -33,7 +33,6 @@ _AGENTS = {
     "claude-code": "Claude Code",
     "codex": "Codex",
     "gemini": "Gemini",
-    "qwen": "Qwen Code",
 }
 
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import nlargest
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from memd.chunk.split import Span
 from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
+from memd.search.terms import Names
 
 # The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
 WORDS = 0.8
@@ -31,6 +32,16 @@ _USUAL = 0.75
 _FEW = 20
 
 _DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
+
+
+# Hits are weak where the strongest candidate has less than this: DECISIONS.md has the share of questions on either side.
+ANSWERS = 0.48
+_WORDS_OF_CLOSE = 0.25  # what all words of the question add to closeness
+_WORDS_OF_FAR = 0.55  # the strength of a text that holds all words, however far it is
+_WORDS_ALONE = 1.45  # the same of a text without a vector: a third of what the words tell is enough
+_NAME = 0.35  # what a name that no text holds takes off
+_CODE = 0.45
+_NAME_BESIDE = 0.3  # times _NAME, where another name that is asked for is held
 
 
 class FusionWeights(msgspec.Struct, frozen=True):
@@ -97,6 +108,52 @@ def background(mean: float, count: int, calibration: Calibration) -> float:
         calibration: Of the model.
     """
     return _USUAL * (mean - calibration.low) * count / (count + _FEW)
+
+
+def strength(one: ScoredCandidate, calibration: Calibration) -> float:
+    """How much a text is one that answers; unlike the score, the same in whatever index it stands."""
+    if one.cosine is None:
+        return _WORDS_ALONE * one.share
+    close = calibration(closeness(one.cosine, one.part))
+    return max(close + _WORDS_OF_CLOSE * one.share, _WORDS_OF_FAR * one.share)
+
+
+class Support(msgspec.Struct, frozen=True):
+    """How likely it is that what was found answers."""
+
+    strength: float  # of the strongest candidate, less what the missing names take off
+    missing: tuple[int, ...] = ()  # the names, as terms of the question, that no text holds
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether the hits are shown for want of better."""
+        return self.strength < ANSWERS
+
+
+def support(
+    candidates: Iterable[ScoredCandidate],
+    calibration: Calibration,
+    names: Names,
+    held: Collection[int] | None,
+) -> Support:
+    """Judge what was found as a whole.
+
+    Args:
+        candidates: The best of all.
+        calibration: Of the model.
+        names: Those that are asked for.
+        held: The terms that any text holds that may be seen; None: that cannot be told.
+    """
+    best = max((strength(one, calibration) for one in candidates), default=0.0)
+    if held is None:
+        return Support(best)
+    missing = names.missing(held)
+    is_any_held = len(missing) < len(names.proper) + len(names.codes)
+    if not set(missing).isdisjoint(names.proper):
+        best -= _NAME_BESIDE * _NAME if is_any_held else _NAME
+    if names.codes and set(missing).issuperset(names.codes):
+        best -= _CODE
+    return Support(best, missing)
 
 
 def fuse(

@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 
 import msgspec
 
+from memd.search.terms import Names, names
 from memd.store.keywords import ALTERNATIVE
 from memd.text.time_phrases import TimeSpan, time_phrases
 from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
@@ -64,6 +65,7 @@ class Query(msgspec.Struct, frozen=True):
     embed_text: str  # what is embedded; empty where there is nothing to embed
     parts: tuple[int, ...] = ()  # of what is asked for, the part that each of words is, as a set of bits
     times: tuple[TimeSpan, ...] = ()  # that it names
+    names: Names = Names()  # which of the terms name somebody or something
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -104,12 +106,12 @@ def parse(text: str, now: datetime | None = None) -> Query:
     """
     read = _read(text)
     quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
-    names, words = _named(_QUESTION_WORDS.sub(" ", read))
+    marked, words = _named(_QUESTION_WORDS.sub(" ", read))
     # A question that has such words alone asks for them.
     words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
     times = _narrowest([phrase.span for phrase in time_phrases(read, now)]) if now else ()
-    names += [_phrase(day.isoformat().split("-")) for time in times if (day := time.only_day)]
-    phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + names, _MAX_PHRASES)
+    marked += [_phrase(day.isoformat().split("-")) for time in times if (day := time.only_day)]
+    phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + marked, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="", times=times)
     # Terms are words and spaces alone by now, so that quoting needs no escape.
@@ -122,6 +124,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
         embed_text=asked,
         parts=_bits(words),
         times=times,
+        names=names(text[:_MAX_EMBED_CHARS], phrases + words),
     )
 
 

@@ -112,7 +112,9 @@ def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int)
     )
 
 
-def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[Verdict]:
+def verdicts(
+    found: Sequence[Found], query: Query, min_score: float, max_chars: int, *, weak: bool = False
+) -> Iterator[Verdict]:
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
@@ -125,6 +127,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
         query: What was asked.
         min_score: The least score of a hit.
         max_chars: The most characters of a hit.
+        weak: Whether all hits are marked as shown for want of better; what only repeats the question always is.
     """
     shown = ShownLines()
     shown_texts: set[str] = set()
@@ -162,6 +165,7 @@ def verdicts(found: Sequence[Found], query: Query, min_score: float, max_chars: 
                     scored.score,
                     part.window.text,
                     chunk.kind.source,
+                    weak=weak or repeated,
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         window = part.window if part else None

@@ -15,7 +15,7 @@ from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.search import query, rank
-from memd.search.fuse import FusionWeights, Scored, background, best, fuse
+from memd.search.fuse import FusionWeights, Scored, background, best, fuse, support
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
@@ -37,6 +37,7 @@ BATCH = 16  # candidates whose text is read at once
 ATTEMPTS = 3  # at a search that the index changes under
 # Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
 EXAMINED = 100
+STRONGEST = 30  # of them, one of which is the strongest
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 T = TypeVar("T")
@@ -298,12 +299,15 @@ class Searcher:
                 for place in places
                 if place.kind in kinds
             ]
+            examined = found
             if isinstance(vectors, _VectorResults):
                 first = best(found, self._weights, calibration, subtracted, EXAMINED)
                 scripts_of = {place.id: place.scripts for place in places}
-                found = self._with_parts_and_scripts(
-                    reader, found, {one: scripts_of[one] for one in first}, asked, vectors
-                )
+                scripts_first = {one: scripts_of[one] for one in first}
+                found = self._with_parts_and_scripts(reader, found, scripts_first, asked, vectors)
+                strongest = set(first[:STRONGEST])
+                examined = [one for one in found if one.id in strongest]
+            supported = support(examined, calibration, asked.names, self._held(keywords))
             ordered = fuse(found, self._weights, calibration, subtracted, 0.0 if with_cut else min_score)
             kind_of = {place.id: place.kind for place in places}
             by_source: dict[Source, list[Scored]] = {}
@@ -314,15 +318,24 @@ class Searcher:
                 asked,
                 min_score,
                 self._settings.limits.max_snippet_chars,
+                weak=supported.is_weak,
             )
             there = kind_of.keys()
             # While one index takes the place of another, its chunks are there a moment before its vectors.
             is_of_now = 2 * len(there & set(near)) >= len(near)
             is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(verdicts, SideResults(keywords.matches, near, found, subtracted), known), is_whole
+            return use(
+                verdicts, SideResults(keywords.matches, near, found, subtracted, supported), known
+            ), is_whole
 
         with spent("ranking"):
             return keywords, vectors, *await self._index.read(put_together)
+
+    def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
+        """The terms of the question that any text holds that may be seen; None: keywords take no part."""
+        if keywords.trouble is not None or not self._settings.query.hybrid.enabled:
+            return None
+        return frozenset().union(*{match.held for match in keywords.matches.values()})
 
     def _with_parts_and_scripts(
         self,

@@ -1,7 +1,7 @@
-"""Where the terms of a question stand in a text."""
+"""Where the terms of a question stand in a text, and which of them are names."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -118,3 +118,65 @@ def root(word: str) -> str:
         return word
     doubled = len(rest) > _SHORTEST_ROOT and rest[-1] == rest[-2] and rest[-1] not in "lsz"
     return rest[:-1] if doubled else rest
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_BEGINNING = re.compile(r"(?:^|[.!?:;。！？：；\n])[\s\"'“‘«(\[*_#>-]*$")
+_LOOK_BACK = 12  # characters before a word that tell whether a sentence begins with it
+_NO_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        mr mrs ms miss dr prof sir madam
+        monday tuesday wednesday thursday friday saturday sunday
+        january february march april may june july august september october november december
+        jan feb mar apr jun jul aug sep sept oct nov dec
+        """,
+    )
+)
+# In German every noun has a capital letter.
+_GERMAN = frozenset(
+    ("der", "das", "und", "ist", "wie", "wer", "wann", "ein", "eine", "wir", "ich", "nicht", "für", "wurde")
+)
+_CODE = re.compile("[a-z].*[0-9]")
+_CODE_WORDS = 3  # of a code at most, such as "nv 5582"; a longer phrase is a path or a quotation
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The terms of a question that name somebody or something, each by its index."""
+
+    proper: tuple[int, ...] = ()  # written with a capital letter within a sentence
+    codes: tuple[int, ...] = ()  # of letters with digits after them: "nv 5582", "pb211"
+
+    def missing(self, held: Collection[int]) -> tuple[int, ...]:
+        """Those that are not among the terms that texts hold."""
+        return tuple(term for term in self.proper + self.codes if term not in held)
+
+
+def names(text: str, terms: Sequence[str]) -> Names:
+    """Tell which terms are names.
+
+    A word that a sentence begins with may be any word, and a text without small letters, or in German, tells nothing by
+    capital letters. Days, months and abbreviations in capital letters are no names.
+
+    Args:
+        text: The question as it was asked.
+        terms: Of the question, folded.
+    """
+    place = {fts_text(term).strip(): n for n, term in enumerate(terms)}
+    words = [(word, match.start()) for match in _WORD.finditer(text) if (word := match[0])]
+    has_cjk = any(map(is_cjk, text))
+    is_told = has_cjk or any(word[0].islower() for word, _ in words)
+    proper: dict[int, None] = {}
+    if is_told and not any(word in _GERMAN for word, _ in words):
+        for word, start in words:
+            n = place.get(fts_text(word).strip())
+            if n is None or not word[0].isupper() or word.lower() in _NO_NAMES:
+                continue
+            is_abbreviation = len(word) > 1 and word.isupper()
+            before = text[max(0, start - _LOOK_BACK) : start]
+            # Among Chinese words a sentence begins with a capital letter only where a name does.
+            if not is_abbreviation and (has_cjk or not _SENTENCE_BEGINNING.search(before)):
+                proper[n] = None
+    codes = (n for n, term in enumerate(terms) if _CODE.match(term) and len(term.split()) <= _CODE_WORDS)
+    return Names(tuple(proper), tuple(codes))

@@ -7,7 +7,7 @@ import msgspec
 from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse import FusionWeights, Scored, fuse, share_taken, shares
+from memd.search.fuse import ANSWERS, FusionWeights, Scored, Support, fuse, share_taken, shares
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
@@ -25,6 +25,7 @@ class SideResults(msgspec.Struct, frozen=True):
     near: Sequence[ChunkId]
     found: Sequence[Found]  # what became of both
     subtracted: float = 0.0  # from every cosine, see fuse.background
+    support: Support = Support(0.0)
 
 
 class TracedSearch(msgspec.Struct, frozen=True):
@@ -128,6 +129,9 @@ def _trace(
         share_taken=share_taken((one.meaning, one.share, one.foreign) for one in ordered),
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
+        strength=round(sides.support.strength, 3),
+        answers_from=ANSWERS,
+        missing=tuple(asked.query.terms[n] for n in sides.support.missing),
         max_results=asked.max_results,
         by_words=len(sides.keywords),
         by_meaning=len(sides.near),

@@ -45,6 +45,14 @@ def test_a_score_of_another_engine_is_named() -> None:
     assert "ownScale" not in usual
 
 
+def test_a_weak_hit_is_named() -> None:
+    """A model need not take it for an answer."""
+    found = Found(results=[msgspec.structs.replace(hit(), weak=True), hit(line=9)])
+    weak, usual = tool_replies.search_reply(found, (), ROOMY)["results"]
+    assert weak["weak"] is True
+    assert "weak" not in usual
+
+
 def test_a_search_in_full() -> None:
     """The names are those that a model knows from its tools."""
     found = Found(

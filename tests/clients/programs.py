@@ -27,7 +27,6 @@ class Program(msgspec.Struct, frozen=True):
     connected: str = ""  # what that says then, beside the name of memd
     preset: str | None = None  # of its transcripts
     hooks: bool = False
-    notes: bool = True  # whether a hook brings the daily notes
 
 
 def _write(file: Path, value: Any) -> None:
@@ -76,8 +75,7 @@ env_key = "STAND_IN_KEY"
 
 def _ask_codex(prompt: str, again: bool) -> list[str]:
     resumed = ["resume", "--last"] if again else []
-    # A person trusts the hooks once, in a talk.
-    return ["exec", *resumed, "--skip-git-repo-check", "--dangerously-bypass-hook-trust", prompt]
+    return ["exec", *resumed, "--skip-git-repo-check", prompt]
 
 
 def _gemini(home: Path, url: str) -> Mapping[str, str]:
@@ -135,6 +133,7 @@ def _opencode(home: Path, url: str) -> Mapping[str, str]:
             "OPENCODE_DISABLE_MODELS_FETCH",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS",
             "OPENCODE_DISABLE_LSP_DOWNLOAD",
+            "OPENCODE_PURE",
         ),
         "1",
     )
@@ -171,7 +170,6 @@ PROGRAMS: Mapping[str, Program] = {
             ("mcp", "list"),
             "enabled",
             "codex",
-            hooks=True,
         ),
         Program(
             "gemini",
@@ -184,8 +182,6 @@ PROGRAMS: Mapping[str, Program] = {
             ("mcp", "list"),
             "Connected",
             "gemini",
-            hooks=True,
-            notes=False,
         ),
         Program(
             "qwen",
@@ -197,8 +193,6 @@ PROGRAMS: Mapping[str, Program] = {
             _qwen,
             ("mcp", "list"),
             "Connected",
-            "qwen",
-            hooks=True,
         ),
         Program(
             "opencode",
@@ -210,7 +204,6 @@ PROGRAMS: Mapping[str, Program] = {
             _opencode,
             ("mcp", "list"),
             "connected",
-            hooks=True,
         ),
     )
 }

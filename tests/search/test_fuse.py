@@ -8,6 +8,7 @@ from memd.domain_types import ChunkId
 from memd.providers.provider import READABLE, Calibration
 from memd.search.fuse import (
     ALONE,
+    ANSWERS,
     WORDS,
     FusionWeights,
     Scored,
@@ -18,7 +19,10 @@ from memd.search.fuse import (
     fuse,
     relevance,
     shares,
+    strength,
+    support,
 )
+from memd.search.terms import Names
 
 CALIBRATION = Calibration(0.0, 0.5)
 
@@ -228,3 +232,50 @@ def test_a_closeness_that_is_missing_is_the_middle_one_and_not_the_mean() -> Non
     for cosines, middle in (((0.1, 0.2, 0.9), 0.2), ((0.1, 0.2, 0.4, 0.9), 0.3)):
         found = [candidate(number, cosine, 1.0) for number, cosine in enumerate(cosines)]
         assert shares([*found, candidate(9, None, 1.0)], FusionWeights())[2] == pytest.approx(middle)
+
+
+def test_a_strong_text_is_close_or_holds_the_words() -> None:
+    """Both add up; a text without a vector is judged by its words alone."""
+    near, far = candidate(1, 0.2, None), candidate(2, -0.2, None)
+    assert strength(near, CALIBRATION) == pytest.approx(0.4)
+    assert strength(far, CALIBRATION) == 0
+    assert strength(candidate(1, 0.2, 0.4), CALIBRATION) == pytest.approx(0.5)
+    assert strength(candidate(2, -0.2, 1.0), CALIBRATION) >= ANSWERS
+    assert (
+        strength(candidate(3, None, 0.34), CALIBRATION)
+        >= ANSWERS
+        > strength(candidate(3, None, 0.3), CALIBRATION)
+    )
+
+
+def test_the_strength_of_a_text_does_not_depend_on_the_index() -> None:
+    """Unlike the score, from which is taken what the question is as close to as to all."""
+    one = candidate(1, 0.3, 0.2, part=0.4)
+    assert strength(one, CALIBRATION) == pytest.approx(closeness(0.3, 0.4) / 0.5 + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("names", "held", "taken"),
+    [
+        (Names(), {0}, 0.0),
+        (Names(proper=(1,)), {0, 1}, 0.0),
+        (Names(proper=(1,)), {0}, 0.35),
+        (Names(proper=(1, 2)), {2}, 0.105),
+        (Names(codes=(1,)), {0}, 0.45),
+        (Names(codes=(1, 2)), {1}, 0.0),
+        (Names(proper=(1,), codes=(2,)), {2}, 0.105),
+        (Names(proper=(1,), codes=(2,)), (), 0.8),
+        (Names(proper=(1,)), None, 0.0),
+    ],
+)
+def test_missing_names_take_off(names: Names, held: set[int] | None, taken: float) -> None:
+    """Less where another name is held, and nothing where it cannot be told."""
+    whole = support([candidate(1, 0.4, None)], CALIBRATION, Names(), ())
+    judged = support([candidate(1, 0.4, None), candidate(2, 0.1, None)], CALIBRATION, names, held)
+    assert whole.strength - judged.strength == pytest.approx(taken)
+    assert judged.is_weak == (judged.strength < ANSWERS)
+
+
+def test_nothing_found_is_weak() -> None:
+    """There is no hit to be marked."""
+    assert support([], CALIBRATION, Names(), ()).is_weak

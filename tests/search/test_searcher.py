@@ -369,3 +369,76 @@ async def test_a_search_does_not_wait_for_vectors_on_disk_that_are_being_replace
     assert (found.mode, len(found.hits), [one.part for one in found.degraded]) == ("keyword", 2, ["rebuild"])
     assert index.rests == [REST_S]
     await index.close()
+
+
+async def weak(searcher: Searcher, text: str) -> list[bool]:
+    """Of each hit whether it is shown for want of better."""
+    found = await searcher.search(text, kinds=KINDS, max_results=6, min_score=0.0)
+    return [hit.weak for hit in found.hits]
+
+
+async def test_hits_are_weak_where_nothing_is_close(tmp_path: Path) -> None:
+    """By vectors alone one that is close answers, and then none of the others is called weak."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 900", "ledger 950"])
+    assert await weak(searcher, "umbrella 0") == [True, True]
+    await index.close()
+    index, searcher = await filled(tmp_path / "other.sqlite", ["kettle 20", "ledger 950"])
+    assert await weak(searcher, "umbrella 0") == [False, False]
+    await index.close()
+
+
+async def test_a_name_that_no_text_holds_makes_weak_what_is_not_very_close(tmp_path: Path) -> None:
+    """A code, too; but not where the words are not looked for, or the keyword index is broken."""
+    texts = [f"the kettle of Barnaby is broken 63{number}" for number in range(4)]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    assert not any(await weak(searcher, "when did the kettle of Barnaby break 100"))
+    assert all(await weak(searcher, "when did the kettle of Ottilie break 100"))
+    assert all(await weak(searcher, "when did kettle KT-471 break 100"))
+    vectors_alone = Searcher(
+        index,
+        AgentSettings(workspace=Path("/nowhere"), query=QuerySettings(hybrid=Hybrid(enabled=False))),
+        OneSpeaker(Leaning()),
+        Threads(1, "computing"),
+    )
+    asked = "when did the kettle of Ottilie break 100"
+    assert not any(await weak(vectors_alone, asked))
+    await index.close()
+
+
+async def test_whether_hits_are_weak_does_not_depend_on_how_many_are_wanted(tmp_path: Path) -> None:
+    """Neither on the least score."""
+    texts = [f"kettle {number}" for number in range(300, 900, 20)]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    for text in ("kettle 250", "umbrella 0"):
+        marks = set()
+        for most, least in ((1, 0.0), (6, 0.0), (50, 0.0), (6, 0.1)):
+            found = await searcher.search(text, kinds=KINDS, max_results=most, min_score=least)
+            marks |= {hit.weak for hit in found.hits}
+            explained, trace = await searcher.explain(text, kinds=KINDS, max_results=most, min_score=least)
+            marks |= {hit.weak for hit in explained.hits} | {trace.strength < trace.answers_from}
+        assert len(marks) == 1, (text, marks)
+    await index.close()
+
+
+async def test_a_text_that_waits_for_its_vector_is_judged_by_its_words(tmp_path: Path) -> None:
+    """What was written a moment ago is no weak hit for a question that it answers; without any vectors likewise."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["ledger 950"])
+    fresh = chunk_of("the new kettle leaks")
+    await index.replace(found_file("memory/fresh.md"), b"1", [fresh], {}, frozenset())
+    assert not any(await weak(searcher, "does the new kettle leak 0"))
+    index.vectors.take(None, None, has_parts=False)
+    assert await weak(searcher, "does the new kettle leak") == [False]
+    assert await weak(searcher, "does the Umbrella of the marmot in the cellar of the ledger leak") == [
+        True,
+        True,
+    ]
+    await index.close()
+
+
+async def test_an_explanation_names_the_names_that_are_missing(tmp_path: Path) -> None:
+    """As the words of the question are: folded."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["the kettle of Barnaby 460"])
+    asked = "did Ottilie mend the kettle KT-471 of Barnaby 0"
+    _, trace = await searcher.explain(asked, kinds=KINDS, max_results=6, min_score=0.0)
+    assert trace.missing == ("ottilie", "kt 471")
+    await index.close()

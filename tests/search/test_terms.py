@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.search.query import parse
 from memd.search.terms import held, occurrences, root
 from memd.text.tokens import tokens
 
@@ -73,3 +74,40 @@ def test_places_are_within_the_text(text: str, terms: list[str]) -> None:
 def test_what_is_held_is_what_occurs(text: str, terms: list[str]) -> None:
     """The quick way tells the same terms as the places do."""
     assert held([text], terms) == {one.term for one in occurrences(text, terms)}
+
+
+@pytest.mark.parametrize(
+    ("text", "proper", "codes"),
+    [
+        ("When did Thaddeus meet Mrs O'Neill?", ["thaddeus", "neill"], []),
+        ("Thaddeus came when?", [], []),  # any word may begin a sentence
+        ("I asked. Nobody came? 'Maybe later', said Ingrid", ["ingrid"], []),
+        ("where does benedikt live", [], []),
+        ("WHERE DOES BENEDIKT LIVE", [], []),
+        ("Deploy Barnacle Today", [], []),
+        ("what is due on Friday in March", [], []),
+        ("which NASA mission", [], []),
+        ("Wann kommt der Techniker für den Aufzug?", [], []),  # every noun has a capital letter
+        ("what did Inès say in Tromsø", ["ines", "tromsø"], []),
+        ("Kubernetes 集群有几个节点？", ["kubernetes"], []),
+        ("欧阳医生什么时候来上班？", [], []),
+        ("PB-211", [], ["pb 211"]),
+        ("what is wrong with pb211 and 2026-02-09 at 10am", [], ["pb211"]),
+        ("memory/2026-02-09-notes.md", [], []),
+        ('who wrote "a long sentence with 3 numbers"', [], []),
+    ],
+)
+def test_names_are_told_by_capital_letters_and_digits(text: str, proper: list[str], codes: list[str]) -> None:
+    """What may be any word is no name."""
+    asked = parse(text)
+    assert [asked.terms[n] for n in asked.names.proper] == proper
+    assert [asked.terms[n] for n in asked.names.codes] == codes
+
+
+@given(st.text())
+def test_names_are_terms(text: str) -> None:
+    """Whatever is asked."""
+    asked = parse(text)
+    assert {*asked.names.proper, *asked.names.codes} <= set(range(len(asked.terms)))
+    assert asked.names.missing(range(len(asked.terms))) == ()
+    assert asked.names.missing(()) == asked.names.proper + asked.names.codes

@@ -72,7 +72,19 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
     if explanation.considered:
         yield "score", _formula(explanation)
         yield "min_score", f"{explanation.min_score:.2f}, the least score of a hit"
+        if explanation.answers_from:
+            yield "strength", _strength(explanation)
     yield "candidates", _counts(explanation)
+
+
+def _strength(explanation: Explanation) -> str:
+    """Whether the hits are weak, and why."""
+    missing = ", ".join(explanation.missing)
+    without = f"; no text holds {missing}" if missing else ""
+    is_weak = explanation.strength < explanation.answers_from
+    side = "below" if is_weak else "not below"
+    said = "weak" if is_weak else "not weak"
+    return f"{explanation.strength:.2f}, {side} {explanation.answers_from:.2f}: the hits are {said}{without}"
 
 
 def _formula(explanation: Explanation) -> str:

@@ -131,6 +131,7 @@ def _search(invocation: Invocation, asked: str, until: float) -> list[Hit]:
             max_results=_HITS,
             min_score=_CLOSE if invocation.options.min_score is None else invocation.options.min_score,
             source=source,
+            strict=True,
             **_identity(invocation),
         ).results
 

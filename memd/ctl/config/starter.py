@@ -18,13 +18,7 @@ from memd.sources.scan import scan
 from memd.text.memory_paths import Root
 
 NAMES: Mapping[PresetName, str] = MappingProxyType(
-    {
-        "openclaw": "OpenClaw",
-        "claude-code": "Claude Code",
-        "codex": "Codex",
-        "gemini": "Gemini CLI",
-        "qwen": "Qwen Code",
-    }
+    {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 )
 """The names of the agents, for people."""
 

@@ -22,7 +22,8 @@ def hit_headline(hit: Hit, paint: Paint) -> str:
     """Where a hit is, and what it scored."""
     place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
     scale = " on a scale of its own" if hit.own_scale else ""
-    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}', 'dim')}"
+    weak = ", weak" if hit.weak else ""
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}', 'dim')}"
 
 
 def indented_snippet(snippet: str) -> str:
@@ -44,6 +45,8 @@ def answer_notes(found: Found) -> tuple[str, ...]:
         is_provider = found.fallback_from in get_args(Embedder)
         stand_in = found.provider if is_provider else found.backend
         remarks.append(f"{stand_in} answered instead of {found.fallback_from}{reason}")
+    if found.results and all(hit.weak for hit in found.results):
+        remarks.append("nothing in memory is likely to answer this; these hits are the closest there are")
     joined = visible("; ".join(remarks))
     said = [f"Note: {joined}{'' if joined.endswith('?') else '.'}"] if remarks else []
     return (*([] if found.results else ["No hits."]), *said)

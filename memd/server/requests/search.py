@@ -55,6 +55,9 @@ async def search(
         timed.agent = agent.id
         async with client.search_slot(agent.id):
             answer = await agent.backend.search(question)
+        if request.strict:
+            strong = tuple(hit for hit in answer.hits if not hit.weak)
+            answer = msgspec.structs.replace(answer, hits=strong)
         found = found_reply(allowed, answer, request.max_chars)
         timed.facts |= {"backend": answer.backend, "mode": answer.mode, "hits": len(found.results)}
         return found

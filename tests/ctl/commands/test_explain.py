@@ -50,6 +50,9 @@ _EXPLAINED = Explanation(
     considered=9,
     background=0.05,
     share_taken=0.5,
+    strength=0.41,
+    answers_from=0.48,
+    missing=["ottilie"],
     candidates=[
         _candidate(
             1,

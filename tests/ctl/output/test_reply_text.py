@@ -34,6 +34,15 @@ def test_a_score_of_another_engine_is_named() -> None:
     )
 
 
+def test_hits_for_want_of_better_are_named() -> None:
+    """Each beside its score, and all together in a remark; one that is not weak is answer enough."""
+    weak = msgspec.structs.replace(HIT, weak=True)
+    assert reply_text.hit_headline(weak, uncoloured).endswith("0.715, weak")
+    said = "Note: nothing in memory is likely to answer this; these hits are the closest there are."
+    assert reply_text.answer_notes(Found(results=[weak])) == (said,)
+    assert reply_text.answer_notes(Found(results=[weak, HIT])) == ()
+
+
 def test_place_and_score_are_set_off_by_colour() -> None:
     """The words of the note are left as they are."""
     assert reply_text.hits_text([HIT], ansi).startswith(
