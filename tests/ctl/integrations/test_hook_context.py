@@ -131,6 +131,10 @@ def hit(snippet: str, line: int = 3) -> Hit:
         (f"{marked('old memory')}which one?", "which one?"),
         ("/home/ada/x.py fails", "/home/ada/x.py fails"),
         ("half \ud800 a pair", "half ? a pair"),
+        ("ok, which database?", "ok, which database?"),
+        ("好的，数据库呢？", "好的，数据库呢？"),
+        ("continue with the migration", "continue with the migration"),
+        (f"{'你好' * 500}x", f"{'你好' * 500}x"),
     ],
 )
 def test_a_message_is_searched_for(prompt: str, asked: str) -> None:
@@ -139,10 +143,25 @@ def test_a_message_is_searched_for(prompt: str, asked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["", " \n", "ok", "??? !!!", "/compact", "/memory:add this", marked("all of it")]
+    "prompt",
+    [
+        "",
+        " \n",
+        "ok",
+        "??? !!!",
+        "/compact",
+        "/memory:add this",
+        marked("all of it"),
+        "今天天气怎么样",
+        "谢谢你，今天辛苦啦",
+        "你好" * 500,
+        "Good morning! How are you today?",
+        "thanks, that is great",
+        "OK, continue.",
+    ],
 )
 def test_what_asks_for_nothing_is_not(prompt: str) -> None:
-    """Commands, and words without content."""
+    """Commands, words without content, and what is said in passing."""
     assert query_of(prompt) is None
 
 
@@ -269,43 +288,3 @@ def test_a_question_has_so_many_characters() -> None:
     assert (len(asked), asked[0], asked[-1]) == (most + 1, "a", "b")  # and the line end between them
     assert query_of("y" * least) is not None
     assert query_of("y" * (least - 1)) is None
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "ghp_" + "a1B2" * 9,
-        "sk-ant-api03-" + "Zz9-" * 20,
-        "AKIA" + "ABCD2345" * 2,
-        "xoxb-123456789012-123456789012-" + "aB3" * 8,
-        "Ab1+" * 8 + "==",
-    ],
-)
-@pytest.mark.parametrize("around", ["({})", "'{}'", "key={}", "{}.", "{},", "Bearer {}"])
-def test_a_key_is_not_searched_for(key: str, around: str) -> None:
-    """It would count as the rarest word of the question, and no hit would be close."""
-    asked = query_of(f"Where is the staging database? Do not show {around.format(key)} to anybody")
-    assert asked is not None
-    assert key[4:] not in asked
-    assert asked.startswith("Where is the staging database? Do not show ")
-    assert asked.endswith(" to anybody")
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "INTERNATIONALIZATION",
-        "internationalization2024",
-        "3f2a9c1d4e5b6a7f8c9d0e1f2a3b4c5d6e7f8a9b",
-        "019dec85-1b2c-7d3e-8f4a-5b6c7d8e9f0a",
-        "src/components/Dashboard2/index.tsx",
-        "https://example.org/Releases/2024-11-23",
-        "MAX_CONNECTIONS_PER_HOST_2",
-        "getUserById2",
-        "2026-11-23T07:41:13.224Z",
-        "数据库在哪台主机上面Heron17",
-    ],
-)
-def test_what_may_stand_in_a_note_is_searched_for(word: str) -> None:
-    """Long words, hashes, ids, paths, addresses and names in code."""
-    assert query_of(f"what is {word} for?") == f"what is {word} for?"
