@@ -116,6 +116,44 @@ def test_what_a_killed_program_had_written_is_read_and_left_as_it_is(base: Path,
     assert _trace(file) == before
 
 
+_READER = """
+import sys
+from pathlib import Path
+from memd.sources.transcripts.database_file import look_into
+def look(opened):
+    with opened.transaction() as read:
+        read.row("SELECT text FROM said")
+        print("ready", flush=True)
+        sys.stdin.read()
+look_into(Path(sys.argv[1]), tuple(sys.argv[2:]), look)
+"""
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_reader_that_is_killed_leaves_no_file_and_no_lock(base: Path, file: Path, is_open: bool) -> None:
+    """In the middle of a transaction; the program that writes can cut its log at once."""
+    writer = _writer(file)
+    if not is_open:
+        writer.close()
+    before = _trace(file)
+    with subprocess.Popen(
+        [sys.executable, "-c", _READER, str(base), *PARTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"ready\n"
+        if is_open:
+            assert writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0] == 1  # it is busy
+        reader.send_signal(signal.SIGKILL)
+    assert _trace(file).keys() == before.keys()
+    if not is_open:
+        assert _trace(file) == before
+        writer = _writer(file)
+    assert writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0] == 0
+    assert Path(f"{file}-wal").stat().st_size == 0
+    writer.close()
+    assert _trace(file).keys() == {"a.sqlite"}
+
+
 def test_a_log_without_its_memory_is_left_to_its_program(base: Path, file: Path) -> None:
     """Only a writer may take it over; the message says who."""
     writer = _writer(file)
