@@ -21,6 +21,8 @@ export interface SearchRequest {
   now?: string | Date | null;
   /** leave out weak hits (see [Hit](#hit)): an empty answer instead of the closest that there is */
   strict?: boolean;
+  /** what hits are found by; nil and `hybrid`: by all there is. `qmd` does not distinguish */
+  mode?: "hybrid" | "keyword" | "vector" | null;
 }
 
 export interface GetRequest {

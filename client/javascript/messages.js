@@ -13,7 +13,8 @@ export const REQUESTS = {
     "session_key",
     "max_chars",
     "now",
-    "strict"
+    "strict",
+    "mode"
   ],
   "get": [
     "path",

@@ -29,6 +29,7 @@ from memd_client.messages import (
     Explanation,
     Found,
     Get,
+    Mode,
     Note,
     Reindex,
     ReindexReport,
@@ -91,6 +92,7 @@ class AsyncClient:
         max_chars: int | None = None,
         now: date | str | None = None,
         strict: bool = False,
+        mode: Mode | None = None,
     ) -> Found:
         """Find what memory says about a question."""
         return await self._ask(
@@ -104,6 +106,7 @@ class AsyncClient:
                 max_chars=max_chars,
                 now=asked_at(now),
                 strict=strict,
+                mode=mode,
             ),
             Found,
         )

@@ -22,6 +22,7 @@ from memd_client.messages import (
     Explanation,
     Found,
     Get,
+    Mode,
     Note,
     Reindex,
     ReindexReport,
@@ -87,6 +88,7 @@ class Client:
         max_chars: int | None = None,
         now: date | str | None = None,
         strict: bool = False,
+        mode: Mode | None = None,
     ) -> Found:
         """Find what memory says about a question.
 
@@ -101,6 +103,7 @@ class Client:
             now: The day or moment at which it is asked, which "yesterday" is told from; a date, a datetime, or one in
                 ISO 8601. None: now.
             strict: Leave out weak hits, which are shown for want of better.
+            mode: "keyword" or "vector": by these alone; None or "hybrid": by all there is. Of qmd it changes nothing.
         """
         return self._ask(
             Search(
@@ -113,6 +116,7 @@ class Client:
                 max_chars=max_chars,
                 now=asked_at(now),
                 strict=strict,
+                mode=mode,
             ),
             Found,
         )

@@ -11,6 +11,7 @@ import msgspec
 PROTOCOL = 2
 
 Source = Literal["memory", "sessions"]
+Mode = Literal["hybrid", "keyword", "vector"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
@@ -42,6 +43,7 @@ class Search(WireMessage, frozen=True):
     max_chars: int | None = None  # of all snippets; None: the configured number; 0: as many as there are
     now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
     strict: bool = False  # no weak hits
+    mode: Mode | None = None  # what hits are found by; None: by all there is
 
 
 class Get(WireMessage, frozen=True):

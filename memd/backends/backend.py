@@ -41,6 +41,7 @@ class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[Kind]  # what the asker may see
     max_results: int
     min_score: float
+    mode: str = "hybrid"  # hybrid | keyword | vector: what hits are found by
     now: datetime | None = None  # what clocks on the wall show when it is asked; None: nobody knows
 
 

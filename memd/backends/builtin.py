@@ -61,6 +61,7 @@ class Builtin:
                 max_results=question.max_results,
                 min_score=question.min_score,
                 now=question.now,
+                mode=question.mode,
             )
         return self._answer(found, fresh=fresh)
 

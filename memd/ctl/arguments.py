@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "search": "find what memory says about a question",
     "get": "read lines of an indexed file",
     "explain": "search, and tell how each hit came to its place",
+    "eval": "measure search on questions whose answers are known",
     "demo": "show what memd does, on a workspace made for it",
     "doctor": "find what is wrong, and tell how to mend it",
     "config": "check, show or write the configuration",
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
     )
     _add_get(parsers["get"])
+    _add_eval(parsers["eval"])
     parsers["demo"].add_argument(
         "--keep", action="store_true", help="keep the workspace, and say where it is"
     )
@@ -211,6 +213,28 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         help="the day on which it is asked, such as 2026-02-09 (else today)",
     )
     _add_session_key(parser)
+
+
+def _add_eval(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", type=_named, help="questions, as TOML or JSONL")
+    parser.add_argument(
+        "--mode",
+        choices=("hybrid", "keyword", "vector"),
+        action="append",
+        help="measure it alone (else all three)",
+    )
+    parser.add_argument(
+        "--beside", metavar="AGENT", type=_named, help="measure another agent, with settings of its own, too"
+    )
+    parser.add_argument(
+        "--make", metavar="N", type=_first_line, help="print N questions made of the notes, to be mended"
+    )
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="every question whose evidence was not seen, not only the first",
+    )
 
 
 def _add_get(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,9 @@ _MODULES = {
     "reindex": "indexing",
     "embed": "indexing",
     "reload": "config",
+    "eval": "evaluate",
 }
-"""Of commands that share a module with another one."""
+"""Of commands whose module has another name, or that of another command."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

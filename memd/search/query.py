@@ -134,6 +134,17 @@ def _narrowest(times: list[TimeSpan]) -> tuple[TimeSpan, ...]:
     return tuple(one for one in found if not any(one.has(other) and one != other for other in found))
 
 
+def restricted(asked: Query, mode: str) -> Query:
+    """A question that is looked for by its words alone ("keyword"), by its meaning alone ("vector"), or by both ("hybrid")."""
+    match mode:
+        case "keyword":
+            return msgspec.structs.replace(asked, embed_text="")
+        case "vector":
+            return msgspec.structs.replace(asked, match=None, names=Names())
+        case _:
+            return asked
+
+
 def left_out(text: str) -> tuple[str, ...]:
     """The words of a question that are not looked for: those that ask, grammar, and of very many the shortest."""
     read = _read(text)

@@ -177,6 +177,7 @@ class Searcher:
         max_results: int,
         min_score: float,
         now: datetime | None = None,
+        mode: str = "hybrid",
     ) -> Searched:
         """Find what answers a question.
 
@@ -189,17 +190,21 @@ class Searcher:
             max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
             min_score: 0..1, the least score of a hit.
             now: What clocks on the wall show when it is asked; None: nobody knows.
+            mode: hybrid, or keyword or vector: by that side alone.
 
         Raises:
             TransientError: the index cannot be read just now.
         """
-        asked = query.parse(text, now)
+        asked = query.restricted(query.parse(text, now), mode)
 
         def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
         keywords, vectors, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
-        return self._searched(keywords, vectors, hits)
+        found = self._searched(keywords, vectors, hits)
+        return (
+            msgspec.structs.replace(found, mode=mode) if (mode, found.mode) == ("vector", "hybrid") else found
+        )
 
     async def warm(self) -> str | None:
         """Read the keyword index, as the first search would; what is wrong with it, or None.

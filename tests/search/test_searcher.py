@@ -442,3 +442,20 @@ async def test_an_explanation_names_the_names_that_are_missing(tmp_path: Path) -
     _, trace = await searcher.explain(asked, kinds=KINDS, max_results=6, min_score=0.0)
     assert trace.missing == ("ottilie", "kt 471")
     await index.close()
+
+
+async def test_one_side_alone_is_asked(tmp_path: Path) -> None:
+    """By words what is far is found, by meaning what has none of the words; the answer says by what."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 900", "ledger 10"])
+    found = {
+        mode: await searcher.search("kettle 0", kinds=KINDS, max_results=6, min_score=0.1, mode=mode)
+        for mode in ("hybrid", "keyword", "vector")
+    }
+    assert {mode: one.mode for mode, one in found.items()} == {mode: mode for mode in found}
+    assert {mode: {hit.snippet for hit in one.hits} for mode, one in found.items()} == {
+        "hybrid": {"kettle 900", "ledger 10"},
+        "keyword": {"kettle 900"},
+        "vector": {"ledger 10"},
+    }
+    assert all(one.degraded == () for one in found.values())
+    await index.close()

@@ -83,6 +83,7 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
         kinds=allowed.granted.kinds,
         max_results=max_results,
         min_score=min_score,
+        mode=(request.mode if isinstance(request, wire.Search) else None) or "hybrid",
         now=_wall_time(request.now),
     )
 

@@ -1,0 +1,304 @@
+"""memd-ctl eval: measure search on questions whose answers are known, and write a first set of such questions."""
+
+import json
+import re
+import statistics
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.failures import Failed, UsageError
+from memd.ctl.invocation import Invocation
+from memd.ctl.output.humanize import counted, visible
+from memd.ctl.output.terminal import Outcome
+from memd.text.tokens import fts_text, is_cjk
+from memd_client.blocking import Client
+from memd_client.messages import PLACES_FROM, Hit, Mode
+
+TOP = 6
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
+_NOT_SEEN = 5  # questions that are listed, unless all are wanted
+_LINE_CHARS = range(24, 400)  # of a line that a question is made of
+_WORDS_ASKED = 4
+_CJK_ASKED = 10  # characters
+_HEAD = """\
+# Questions for `memd-ctl eval`. Each was made of the rarest words of one line of a note: put it as you would ask, and
+# delete those that nobody would. A question without evidence is one that nothing is to be found for.
+"""
+
+
+class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text that answers a question."""
+
+    text: str
+    path: str | None = None  # of the note, as a hit has it; None: any
+    line: int | None = None  # of the note; None: a hit must show the text
+
+
+class EvalQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question with what is to be found for it; no evidence: nothing is."""
+
+    question: str
+    evidence: list[Evidence | str] = []
+    now: str | None = None  # the day on which it is asked
+
+    @property
+    def texts(self) -> list[Evidence]:
+        """Its evidence, each with its fields."""
+        return [Evidence(one) if isinstance(one, str) else one for one in self.evidence]
+
+
+class _QuestionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    question: list[EvalQuestion]
+
+
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """Means over all questions of one mode; None: there is no question of that kind."""
+
+    agent: str | None
+    mode: str
+    questions: int  # with evidence
+    recall_1: float | None  # the share of the evidence within the lines of the first hit
+    recall_3: float | None
+    recall_6: float | None
+    seen: float | None  # the share of the evidence that stands in what an agent reads
+    mrr: float | None  # 1 / the place of the first hit with evidence
+    nothing: float | None  # of questions without evidence: the share with no hit, or weak ones alone
+    ms: float  # the median time of a search, in milliseconds
+    not_seen: list[str]  # questions of which no evidence was seen
+
+
+def run_eval(invocation: Invocation) -> Outcome:
+    """Measure, or write questions to be mended."""
+    options = invocation.options
+    if options.make is not None:
+        return _make(invocation)
+    if options.file is None:
+        raise UsageError(
+            "No file is named.", "`memd-ctl eval --make 20 > questions.toml` writes a first one."
+        )
+    questions = read_questions(Path(options.file))
+    agents = [options.agent] if options.beside is None else [options.agent, options.beside]
+    with invocation.client() as memd:
+        scores = [
+            measured(memd, questions, agent, mode) for agent in agents for mode in options.mode or MODES
+        ]
+        waiting = sum(one.vectors.waiting for one in memd.status(agent=options.agent).agents.values())
+    notes = (f"{counted(waiting, 'chunk')} had no vector yet.",) if waiting else ()
+    most = None if options.all else _NOT_SEEN
+    return Outcome(scores, "\n".join(_page(scores, questions, most)), notes)
+
+
+def read_questions(file: Path) -> list[EvalQuestion]:
+    """The questions of a file: TOML with [[question]] tables, or one JSON document a line.
+
+    Raises:
+        Failed: it cannot be read, or is not of that form.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        if file.suffix == ".jsonl":
+            lines = [line for line in text.splitlines() if line.strip()]
+            questions = [msgspec.json.decode(line, type=EvalQuestion) for line in lines]
+        else:
+            questions = msgspec.convert(tomllib.loads(text), _QuestionFile).question
+    except (OSError, UnicodeError, ValueError) as error:
+        raise Failed(
+            "bad_request",
+            f"{visible(str(file))} has no questions: {visible(str(error))}.",
+            "`memd-ctl help commands` shows the form; `memd-ctl eval --make 20` writes an example.",
+        ) from None
+    if not questions:
+        raise Failed("bad_request", f"{visible(str(file))} has no questions.", "")
+    return questions
+
+
+def measured(memd: Client, questions: Sequence[EvalQuestion], agent: str | None, mode: Mode) -> Scores:
+    """Ask all questions in one mode."""
+    recalls: dict[int, list[float]] = {1: [], 3: [], TOP: []}
+    seen: list[float] = []
+    ranks: list[float] = []
+    nothing: list[float] = []
+    took: list[float] = []
+    not_seen: list[str] = []
+    for one in questions:
+        begun = time.perf_counter()
+        hits = memd.search(one.question, max_results=TOP, agent=agent, now=one.now, mode=mode).results
+        took.append(1000 * (time.perf_counter() - begun))
+        if not one.evidence:
+            nothing.append(float(all(hit.weak for hit in hits)))
+            continue
+        for most, some in recalls.items():
+            some.append(_share([any(covers(hit, text) for hit in hits[:most]) for text in one.texts]))
+        seen.append(_share([any(shows(hit, text.text) for hit in hits) for text in one.texts]))
+        places = [n for n, hit in enumerate(hits, 1) if any(covers(hit, text) for text in one.texts)]
+        ranks.append(1 / places[0] if places else 0.0)
+        if not seen[-1]:
+            not_seen.append(one.question)
+    return Scores(
+        agent=agent,
+        mode=mode,
+        questions=len(seen),
+        recall_1=_mean(recalls[1]),
+        recall_3=_mean(recalls[3]),
+        recall_6=_mean(recalls[TOP]),
+        seen=_mean(seen),
+        mrr=_mean(ranks),
+        nothing=_mean(nothing),
+        ms=statistics.median(took),
+        not_seen=not_seen,
+    )
+
+
+def shows(hit: Hit, text: str) -> bool:
+    """Whether a text stands in a snippet; blanks and capital letters do not count."""
+    return _squeezed(text) in _squeezed(hit.snippet)
+
+
+def covers(hit: Hit, evidence: Evidence) -> bool:
+    """Whether evidence is within the lines of a hit."""
+    if evidence.path is not None and evidence.path != hit.path:
+        return False
+    if evidence.path is None or evidence.line is None:
+        return shows(hit, evidence.text)
+    return hit.start_line <= evidence.line <= hit.end_line
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def _share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(statistics.fmean(values), 4) if values else None
+
+
+def _page(scores: Sequence[Scores], questions: Sequence[EvalQuestion], most: int | None) -> Iterator[str]:
+    named = len({one.agent for one in scores}) > 1
+    names = [
+        " ".join(filter(None, [one.agent or "(default)", one.mode])) if named else one.mode for one in scores
+    ]
+    size = max(map(len, [*names, "mode"]))
+    with_evidence = sum(bool(one.evidence) for one in questions)
+    yield f"{counted(with_evidence, 'question')} with evidence, {len(questions) - with_evidence} without"
+    yield ""
+    heads = ("recall@1", "recall@3", "recall@6", "seen", "mrr", "nothing", "ms")
+    yield "  ".join(["mode".ljust(size), *(head.rjust(8) for head in heads)])
+    for name, one in zip(names, scores, strict=True):
+        figures = (one.recall_1, one.recall_3, one.recall_6, one.seen, one.mrr, one.nothing)
+        cells = ["-" if value is None else f"{value:.3f}" for value in figures] + [f"{one.ms:.1f}"]
+        yield "  ".join([visible(name).ljust(size), *(cell.rjust(8) for cell in cells)])
+    for name, one in zip(names, scores, strict=True):
+        if one.not_seen:
+            yield ""
+            yield f"Not seen, {visible(name)}: {len(one.not_seen)}"
+            yield from (f"    {visible(question)}" for question in one.not_seen[:most])
+            if most is not None and len(one.not_seen) > most:
+                yield f"    {len(one.not_seen) - most} more with --all"
+
+
+# --- a first set
+
+
+def _make(invocation: Invocation) -> Outcome:
+    """Questions made of the notes of an agent, as TOML on stdout."""
+    with invocation.client() as memd:
+        agents = memd.status().agents
+        agent = invocation.options.agent or ("main" if "main" in agents else next(iter(agents), None))
+        if agent not in agents:
+            raise Failed(
+                "unknown_agent", f"There is no agent {visible(str(agent))}.", "`memd-ctl status` lists them."
+            )
+        workspace = Path(agents[agent].workspace)
+        files = [workspace / name for name in ("MEMORY.md", "USER.md")] + sorted(
+            workspace.glob("memory/**/*.md")
+        )
+        notes = {
+            path: _text(memd, path, agent)
+            for file in files
+            if (path := file.relative_to(workspace).as_posix())
+        }
+    made = made_questions({path: text for path, text in notes.items() if text}, invocation.options.make)
+    if not made:
+        raise Failed("not_found", f"No note of {visible(agent)} has a line to ask for.", "")
+    return Outcome(made, as_toml(made))
+
+
+def _text(memd: Client, path: str, agent: str) -> str:
+    """The lines of a note as they are indexed; empty where it is not."""
+    pieces: list[str] = []
+    following: int | None = 1
+    while following is not None and following < PLACES_FROM:
+        note = memd.get(path, start_line=following, agent=agent)
+        pieces.append(note.text)
+        following = note.next_line
+    return "\n".join(pieces)
+
+
+def made_questions(notes: dict[str, str], most: int) -> list[EvalQuestion]:
+    """Questions for lines of notes: of each note in turn the line with the rarest words.
+
+    Args:
+        notes: By path.
+        most: How many at most.
+    """
+    often = Counter(word for text in notes.values() for word in set(fts_text(text).split()))
+    by_note = []
+    for path, text in notes.items():
+        lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), 1)]
+        asked = [(_telling(line, often), n, line) for n, line in lines if _is_askable(line)]
+        ranked = sorted(
+            ((words, n, line) for words, n, line in asked if words), key=lambda one: _rarity(one[0], often)
+        )
+        by_note.append([EvalQuestion(words, [Evidence(line, path, n)]) for words, n, line in ranked])
+    made: list[EvalQuestion] = []
+    place = 0
+    while len(made) < most and any(place < len(some) for some in by_note):
+        made += [some[place] for some in by_note if place < len(some)]
+        place += 1
+    return made[:most]
+
+
+def _is_askable(line: str) -> bool:
+    return len(line) in _LINE_CHARS and not line.startswith(("#", "```", "---", "|", "<"))
+
+
+def _telling(line: str, often: Counter[str]) -> str:
+    """The rarest words of a line, in its order; of Chinese text a piece between marks."""
+    if sum(map(is_cjk, line)) > len(line) // 3:
+        pieces = re.split(r"[\s，。；：、！？,.;:!?()（）「」《》*_`-]+", line)
+        return max(pieces, key=len)[:_CJK_ASKED]
+    words = list(dict.fromkeys(re.findall(r"\w[\w'’.-]*\w", line)))
+    rare = sorted(words, key=lambda word: (_rarity(word, often), -len(word)))[:_WORDS_ASKED]
+    return " ".join(word for word in words if word in rare) if len(words) >= _WORDS_ASKED else ""
+
+
+def _rarity(text: str, often: Counter[str]) -> float:
+    """How many notes a word of a text stands in, on average."""
+    return statistics.fmean([often[word] for word in fts_text(text).split()] or [0])
+
+
+def as_toml(questions: Sequence[EvalQuestion]) -> str:
+    """A file that read_questions reads."""
+
+    def said(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+    tables = []
+    for one in questions:
+        lines = ["[[question]]", f"question = {said(one.question)}"]
+        for text in one.texts:
+            fields = {"text": text.text, "path": text.path, "line": text.line}
+            inner = ", ".join(
+                f"{name} = {said(value)}" for name, value in fields.items() if value is not None
+            )
+            lines.append(f"evidence = [{{ {inner} }}]")
+        tables.append("\n".join(lines))
+    return "\n\n".join([_HEAD.rstrip("\n"), *tables])

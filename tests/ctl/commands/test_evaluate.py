@@ -1,0 +1,158 @@
+"""memd-ctl eval."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.ctl.__main__ import main
+from memd.ctl.commands.evaluate import (
+    MODES,
+    EvalQuestion,
+    Evidence,
+    as_toml,
+    covers,
+    made_questions,
+    read_questions,
+    shows,
+)
+from memd.ctl.failures import Failed
+from memd_client.messages import Hit
+from tests.daemon.process import Daemon
+
+HIT = Hit(path="memory/a.md", start_line=3, end_line=5, score=0.5, snippet="the Kettle\n  leaks, 水壶漏水")
+NOTES = {
+    "MEMORY.md": "# Choices\n\n- the billing service keeps its rows in PostgreSQL since spring\n",
+    "memory/kitchen.md": "# Kitchen\n\n- the copper kettle leaks at its handle, take the enamel one\n- 水壶的把手漏水，先用搪瓷的那一个，星期三去修\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_shown"),
+    [("kettle leaks", True), ("水壶 漏水", True), ("kettles", False), ("the kettle leaks, 水", True)],
+)
+def test_a_text_is_shown_whatever_its_blanks(text: str, is_shown: bool) -> None:
+    """Capital letters do not count either."""
+    assert shows(HIT, text) == is_shown
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_covered"),
+    [
+        (Evidence("anything", "memory/a.md", 5), True),
+        (Evidence("kettle", "memory/a.md", 6), False),
+        (Evidence("kettle", "memory/b.md", 4), False),
+        (Evidence("kettle", "memory/a.md"), True),
+        (Evidence("kettle", None, 9), True),
+        (Evidence("pan", "memory/a.md"), False),
+    ],
+)
+def test_evidence_is_covered_by_its_line(evidence: Evidence, is_covered: bool) -> None:
+    """Without a line, or a note that it is of, the snippet must show it."""
+    assert covers(HIT, evidence) == is_covered
+
+
+def test_both_forms_are_read(tmp_path: Path) -> None:
+    """TOML with tables, and a JSON document a line; evidence is a text, or one with its place."""
+    wanted = [
+        EvalQuestion("what leaks?", ["kettle"]),
+        EvalQuestion('who "she" is', [Evidence("a\tb\\ \x7f é", "memory/a.md", 3)]),
+        EvalQuestion("nothing", now=None),
+    ]
+    (tmp_path / "q.toml").write_text(
+        '[[question]]\nquestion = "what leaks?"\nevidence = ["kettle"]\n\n' + as_toml(wanted[1:]),
+        encoding="utf-8",
+    )
+    assert read_questions(tmp_path / "q.toml") == wanted
+    lines = [
+        {"question": "what leaks?", "evidence": ["kettle"]},
+        {
+            "question": 'who "she" is',
+            "evidence": [{"text": "a\tb\\ \x7f é", "path": "memory/a.md", "line": 3}],
+        },
+        {"question": "nothing"},
+    ]
+    (tmp_path / "q.jsonl").write_text("\n\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert read_questions(tmp_path / "q.jsonl") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.toml", b"question = 3"),
+        ("q.toml", b"[[question]]\nquestoin = 'x'"),
+        ("q.toml", b"\xff"),
+        ("q.toml", b"[[question]"),
+        ("q.toml", b"question = []"),
+        ("q.jsonl", b"{}"),
+        ("q.jsonl", b"\n"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    """A field that is misspelled would silently count for nothing."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(Failed, match="has no questions"):
+        read_questions(tmp_path / name)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """So is one that is a directory."""
+    for file in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(Failed, match="has no questions"):
+            read_questions(file)
+
+
+def test_a_first_set_asks_for_each_note_in_turn() -> None:
+    """By rare words of a line; headings, and lines too short to tell anything, are passed over."""
+    made = made_questions(NOTES, 20)
+    assert [one.texts[0].path for one in made] == ["MEMORY.md", "memory/kitchen.md", "memory/kitchen.md"]
+    assert made_questions(NOTES, 2) == made[:2]
+    for one in made:
+        [evidence] = one.texts
+        lines = NOTES[evidence.path or ""].split("\n")
+        assert lines[(evidence.line or 0) - 1].strip() == evidence.text
+        assert all(word in evidence.text for word in one.question.split())
+    assert made_questions({"a.md": "# a\n\nshort\n"}, 5) == []
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with tempfile.TemporaryDirectory(prefix="memd-") as home:
+        daemon = Daemon(Path(home))
+        for path, text in NOTES.items():
+            daemon.write(path, text)
+        with daemon.start(), daemon.client() as client:
+            client.sync()
+            yield daemon
+
+
+@pytest.mark.usefixtures("home")
+def test_a_first_set_is_made_and_measured(
+    daemon: Daemon, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its questions find their lines; a question without evidence counts by itself; each mode has its figures."""
+
+    def said(*argv: str) -> str:
+        code = main(["eval", *argv, "--socket", str(daemon.socket)])
+        out, err = capfd.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+    file = tmp_path / "questions.toml"
+    made = said("--make", "20")
+    file.write_text(f'{made}\n[[question]]\nquestion = "zxqv PB-977 wibble"\n', encoding="utf-8")
+    assert [line.split()[0] for line in said(str(file)).splitlines()[3:6]] == list(MODES)
+    by_mode = {one["mode"]: one for one in json.loads(said(str(file), "--json"))["data"]}
+    assert list(by_mode) == list(MODES)
+    keyword = by_mode["keyword"]
+    assert (keyword["questions"], keyword["recall_1"], keyword["seen"], keyword["nothing"]) == (
+        3,
+        1.0,
+        1.0,
+        1.0,
+    )
+    side_by_side = said(str(file), "--mode", "keyword", "--agent", "main", "--beside", "main", "--json")
+    one, other = json.loads(side_by_side)["data"]
+    assert one | {"ms": 0} == other | {"ms": 0}
