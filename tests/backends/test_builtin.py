@@ -12,6 +12,7 @@ from memd.backends.backend import BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import Kind
+from memd.search.searcher import Searched
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.backends.qmd.bench import Bench, indexing
 from tests.embedding.supplies import silent
@@ -65,6 +66,31 @@ async def test_damage_is_reported_and_answered_as_what_mends_itself(
     with pytest.raises(StoreUnavailable, match="damaged and is being rebuilt: page 7"):
         await ask(backend)
     assert bench.index.damage.reason == "page 7 is not what was written"
+
+
+@pytest.mark.parametrize("part", ["", "keyword_trouble", "vector_trouble"])
+async def test_what_a_search_met_is_reported(bench: Bench, part: str) -> None:
+    """The broken part is built anew; the answer of the others stands. What is sound is left alone."""
+
+    class Searching:
+        async def search(self, *_: object, **__: object) -> Searched:
+            return Searched(
+                hits=(),
+                mode="hybrid",
+                degraded=(),
+                keyword_trouble="malformed" if part == "keyword_trouble" else None,
+                vector_trouble="a block is short" if part == "vector_trouble" else None,
+                provider="",
+                model="",
+                space=None,
+            )
+
+    answer = await Builtin(bench.agent, cast("Any", Searching()), silent(bench.settings)).search(QUESTION)
+    assert (answer.backend, answer.hits) == ("builtin", ())
+    damage = bench.index.damage
+    assert (damage.keyword is not None) == (part == "keyword_trouble")
+    assert damage.reason == {"keyword_trouble": "malformed", "vector_trouble": "a block is short"}.get(part)
+    assert (damage.reported.version > 0) == bool(part)
 
 
 @pytest.mark.parametrize(("provider", "is_wanted"), [("none", False), ("auto", True)])

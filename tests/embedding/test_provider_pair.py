@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
@@ -18,6 +20,7 @@ from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import Candidate, ProviderChoice, choose
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
+from tests.embedding.supplies import silent
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -122,3 +125,66 @@ async def test_a_probe_that_fails_unforeseen_ends_nothing_and_is_made_again(
     [failed] = [one["task"] for one in logged if one["event"] == "maintenance.failed"]
     assert failed == "probing the embedding provider hashing"
     assert background.failed == {}
+
+
+def member(name: str, *, known: bool = True, trouble: str | None = None, left: str | None = None) -> Any:
+    """One of the two, as far as it is spoken of."""
+    health = SimpleNamespace(
+        reason=trouble,
+        returns=False,
+        now=SimpleNamespace(left=None if left is None else SimpleNamespace(reason=left)),
+    )
+    identity = ("vectors of", name) if known else None
+    return SimpleNamespace(
+        name=name, model="m", host=f"{name}.test", provider=identity, identity=identity, health=health
+    )
+
+
+@pytest.mark.parametrize(
+    ("primary", "fallback", "expected"),
+    [
+        (None, None, ("none", "", None, "nobody is wanted")),
+        (member("a"), None, ("a", "m", ("vectors of", "a"), None)),
+        (member("a", trouble="a refuses"), None, ("a", "m", ("vectors of", "a"), "a refuses")),
+        (
+            member("a", known=False),
+            None,
+            ("a", "m", None, "a: a.test is being asked what its model m is like"),
+        ),
+        (member("a"), member("b", trouble="b refuses"), ("a", "m", ("vectors of", "a"), None)),
+        (
+            member("a", left="a is down"),
+            member("b"),
+            ("b", "m", ("vectors of", "b"), "a is down; b stands in"),
+        ),
+        (
+            member("a", left="a is down"),
+            member("b", trouble="b refuses"),
+            ("b", "m", ("vectors of", "b"), "b refuses"),
+        ),
+        (
+            member("a", left="a is down"),
+            member("b", known=False),
+            ("b", "m", None, "b: b.test is being asked what its model m is like"),
+        ),
+    ],
+)
+def test_the_one_that_is_used_is_told_with_what_is_wrong(
+    primary: Any, fallback: Any, expected: tuple[object, ...]
+) -> None:
+    """The fallback where its provider is left; nothing of the one that only stands by."""
+    settings = AgentSettings(workspace=Path("/nowhere"), provider="none")
+    pair = silent(settings, ProviderChoice(None, "nobody is wanted")).pair
+    pair.primary, pair.fallback = primary, fallback
+    assert (pair.name, pair.model, pair.wanted, pair.reason) == expected
+
+
+def test_a_provider_that_answers_again_is_told_with_when_it_is_used() -> None:
+    """In minutes after it was left."""
+    pair = silent(AgentSettings(workspace=Path("/nowhere"), provider="none")).pair
+    left = member("a", left="a is down")
+    left.health.returns = True
+    pair.primary = left
+    stay = FallbackThresholds().stay_s / 60
+    assert pair.why_fallback == f"a answers again, and is used again {stay:.0f} minutes after it was left"
+    assert stay == 30

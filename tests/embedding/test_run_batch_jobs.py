@@ -5,12 +5,16 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+import pytest
 
 from memd.config.settings import Remote
+from memd.embedding import run_batch_jobs
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.run_batch_jobs import CachedBatchJobs, SharedBatchJobs
+from memd.providers.api_keys import Account
 from memd.providers.provider import Identity
+from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import provider_spec
 from memd.store.embedding_cache import EmbeddingStore
 from tests.embedding.queue.queues import healthy
@@ -74,4 +78,36 @@ async def test_one_provider_of_a_space_carries_out_the_jobs_of_all(tmp_path: Pat
         running[1].cancel()
         await asyncio.wait(running)
         assert shared.batches is None
+    await cache.close()
+
+
+async def test_the_connections_of_jobs_are_closed_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that carry files, as many as requests may be under way, and those that ask how far the jobs are."""
+    made: dict[object, int] = {}
+
+    class Recorded(HttpConnections):
+        def __init__(self, provider: str, account: Account, key_header: str | None, connections: int) -> None:
+            super().__init__(provider, account, key_header, connections)
+            made[self] = connections
+
+        async def close(self) -> None:
+            await super().close()
+            del made[self]
+
+    monkeypatch.setattr(run_batch_jobs, "HttpConnections", Recorded)
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    remote = msgspec.convert({"api_key": KEY, "batch": {"enabled": True, "concurrency": 3}}, Remote)
+    queue = EmbeddingQueue(Named(), cache, CacheBound(1000), healthy())
+    spec = provider_spec("openai", "m", remote, {}, lambda _: KEY)
+    shared = SharedBatchJobs()
+    jobs = CachedBatchJobs(spec, Named().identity, cache, remote.batch, queue, Random(1), shared, None)
+    assert list(made.values()) == [3 + run_batch_jobs.POLLERS]
+    running = asyncio.create_task(jobs.run())
+    await until_async(lambda: shared.batches is not None and shared.batches.is_open)
+    running.cancel()
+    await asyncio.wait([running])
+    assert not made
     await cache.close()

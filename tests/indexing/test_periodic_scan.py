@@ -10,6 +10,7 @@ from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
 from memd.runtime.timing import Debouncer
 from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.wait import until_async
 
 START = ClockReading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
@@ -108,3 +109,22 @@ def test_clocks_differ_by_a_little_on_a_busy_machine(beyond_s: float) -> None:
     )
     was_set = ScanSchedule(0, ClockReading(0.0, 0.0, 0.0)).due(ClockReading(10.0, 10.0, 10.0 + apart_s))
     assert (slept is not None, was_set is not None) == (beyond_s > 0, beyond_s > 0)
+
+
+def test_only_what_is_due_is_marked() -> None:
+    """A scan each interval, and none in between: each reads the stamps of all files."""
+
+    async def marked_s() -> list[float]:
+        pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), now_s)
+        scans = asyncio.create_task(
+            scan_periodically(pending, 600, clocks=lambda: ClockReading(now_s(), now_s(), now_s()))
+        )
+        found = []
+        for _ in range(3):
+            await pending.take()
+            found.append(now_s())
+        scans.cancel()
+        await asyncio.wait([scans])
+        return found
+
+    assert hastily(marked_s()) == pytest.approx([600, 1200, 1800], abs=5)

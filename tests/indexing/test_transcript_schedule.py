@@ -3,17 +3,20 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
+from memd.indexing import transcript_schedule
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Debouncer
 from memd.sources.scan import scan
+from memd.sources.transcripts.open_transcript import Growth
 from memd.store.index import Index
 from tests.bounds import shipped
 from tests.indexing.transcribed import apply, opened, rules, shelf
@@ -274,3 +277,24 @@ def test_a_time_that_is_ahead_tells_of_quiet_within_the_slack_of_clocks() -> Non
     ahead, settings = shipped("memd.indexing.transcript_schedule._AHEAD_S"), SessionSettings()
     assert due_at(1, 0, 100.0 + ahead, settings, 100.0) == 100.0 + ahead + settings.idle_seconds
     assert due_at(1, 0, 100.1 + ahead, settings, 100.0) == 100.0
+
+
+@pytest.mark.parametrize("came_bytes", [1, 2, 3000])
+async def test_of_a_session_in_a_database_what_its_events_hold_is_counted(
+    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch, came_bytes: int
+) -> None:
+    """Its stamp counts events: one alone may be a long message."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("a.jsonl", 4)
+    await bench.index_all()
+    [before] = bench.found()
+    known = await index.known()
+    stamp = msgspec.structs.replace(
+        before.stamp, size=before.stamp.size + 1, mtime_ns=int((bench.now - 1) * 1e9)
+    )
+    found = msgspec.structs.replace(before, stamp=stamp, entry="main")
+    came = Growth(bytes=came_bytes, lines=1)
+    monkeypatch.setattr(transcript_schedule, "entry_growth", lambda *_, **__: came)
+    due = await bench.growing.due([found], known, lambda _: True, eager=False)
+    assert due == ([found] if came_bytes >= 2000 else [])
+    bench.growing.stop()

@@ -304,6 +304,24 @@ async def test_many_changes_put_the_keywords_in_order(tmp_path: Path) -> None:
         assert len(await index.keywords('"word1x1"', 5, frozenset(Kind))) == 1
 
 
+def test_changes_count_once() -> None:
+    """Those that the keywords were put in order for are none of the next time's."""
+
+    async def waited_s() -> list[float]:
+        triggers = MaintenanceTriggers(late_s=100)
+        triggers.note(MANY)
+        waits = []
+        for changes in (0, MANY - 1, MANY, 1):
+            triggers.note(changes)
+            began = now_s()
+            await triggers.enough()
+            waits.append(now_s() - began)
+        assert not triggers.is_due
+        return waits
+
+    assert hastily(waited_s()) == pytest.approx([0, 100, 0, 100])
+
+
 async def test_an_index_that_is_put_in_place_is_put_in_order(tmp_path: Path) -> None:
     """All its files are new."""
     async with tidied(tmp_path / "main.sqlite") as (index, tidy):

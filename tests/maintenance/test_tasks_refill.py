@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.domain_types import TextHash
-from memd.maintenance.tasks import refill_cache
+from memd.maintenance.tasks import refill, refill_cache
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.maintenance.keeping import keep
@@ -83,6 +83,18 @@ def only_the_name_of_its_log_is_left(file: Path) -> None:
     """The power went after vectors had been cached."""
     emptied(file)
     Path(f"{file}-wal").touch()
+
+
+async def test_how_many_were_put_into_the_cache_is_told(tmp_path: Path, index: Index) -> None:
+    """Those that it had are not counted, nor what an index without vectors lacks."""
+    async with opened(tmp_path / "embeddings.sqlite") as cache:
+        assert await refill(index, cache) == NOTES
+        assert await refill(index, cache) == 0
+    bare = Index(tmp_path / "bare.sqlite")
+    await bare.open()
+    async with opened(tmp_path / "other.sqlite") as cache:
+        assert await refill(bare, cache) == 0
+    await bare.close()
 
 
 @pytest.mark.parametrize("end", [never_made, made_in_vain, only_the_name_of_its_log_is_left])

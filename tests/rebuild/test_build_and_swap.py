@@ -18,6 +18,7 @@ from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
 
 
 class Bench:
@@ -102,3 +103,17 @@ async def test_nothing_is_waited_for_that_no_search_gains_by(tmp_path: Path) -> 
         await made.new.adopt(msgspec.structs.replace(FINGERPRINT, model="the model of before"))
         assert await made.embed() == 3
         assert made.fillings == 0
+
+
+async def test_what_nobody_embeds_just_now_is_looked_at_now_and_then(tmp_path: Path) -> None:
+    """Not again and again without a pause."""
+    async with bench(tmp_path) as made:
+        looks: list[object] = []
+        made.queues.providers.queue = looks.append  # type: ignore[method-assign, assignment]
+        embedding = asyncio.create_task(made.embedding.embed(made.new))
+        await until_async(lambda: looks)
+        for _ in range(30):
+            await made.new.counts()
+        assert len(looks) < 10
+        embedding.cancel()
+        await asyncio.wait([embedding])

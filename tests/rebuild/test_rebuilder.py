@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from memd.domain_types import TextHash
+from memd.errors import FatalError
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
@@ -22,7 +23,7 @@ from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from tests.clock import hastily
+from tests.clock import hastily, now_s
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
 
@@ -223,6 +224,64 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
         await until_async(lambda: bench.rebuilder.reason is None, 20)
 
 
+async def test_no_chunk_of_a_new_index_has_the_id_of_another_one(tmp_path: Path) -> None:
+    """However often it is built anew: a search that began before would take one for the other."""
+
+    async def ids(index: Index) -> set[int]:
+        return await index.database.read(lambda db: {one for (one,) in db.execute("SELECT id FROM chunks")})
+
+    async with running(tmp_path) as bench:
+        seen: set[int] = set()
+        for _ in range(3):
+            found = await ids(bench.index)
+            assert len(found) == len(CHUNKS)
+            assert min(found) > max(seen, default=0)
+            seen |= found
+            await bench.rebuilt()
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_room_for_three_of_an_index_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """Then a full disk is not waited for: what took the room has given it back."""
+    pauses: list[int] = []
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        pauses.append(failures)
+        return 0.0 if len(pauses) < 5 else 3600.0
+
+    monkeypatch.setattr(timing, "delay_s", pause_s)
+    async with running(tmp_path) as bench:
+        free = 3 * bench.index.store_bytes - missing
+        monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
+        bench.failures, bench.failing = 1, StoreFull
+        bench.rebuilder.want("a person wishes it")
+        await until_async(lambda: len(pauses) == (5 if missing else 1))
+        if missing:
+            bench.rebuilder.hurry()
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
+        assert len(pauses) == (5 if missing else 1)
+
+
+async def test_what_ends_the_daemon_is_not_tried_again(tmp_path: Path) -> None:
+    """No pause mends a fatal error."""
+    bench = Bench(tmp_path)
+
+    def fail() -> None:
+        raise FatalError("no index can be kept", exit_code=1)
+
+    bench.meanwhile = fail
+    await bench.cache.open()
+    await bench.index.open()
+    await bench.index.adopt(FINGERPRINT)
+    bench.rebuilder.want("a person wishes it")
+    with pytest.raises(FatalError):
+        await asyncio.wait_for(bench.rebuilder.run(), 20)
+    await bench.index.close()
+    await bench.cache.close()
+
+
 # --- whatever happens, in whatever order
 
 TARGETS = [msgspec.structs.replace(FINGERPRINT, model=f"m{n}", key=f"k{n}") for n in range(2)]
@@ -365,6 +424,39 @@ def test_what_is_wanted_is_built_and_nothing_else(
         patch.setattr(renewals, "give_back_beside", at_once)
         patch.setattr(Rebuilder, "_free_bytes", lambda _: 0)
         hastily(course.run(steps))
+
+
+def test_damage_that_comes_back_is_given_longer_and_longer() -> None:
+    """A second time soon after it is mended at once, too, then after pauses: it is the disk that fails."""
+    built = asyncio.Event()
+
+    async def at_once() -> None:
+        """Give no memory back: the new index is in place."""
+        built.set()
+
+    async def waited_s(course: Course) -> list[float]:
+        running = asyncio.create_task(course.rebuilder.run())
+        waits = []
+        for _ in range(5):
+            await asyncio.sleep(1)
+            began = now_s()
+            built.clear()
+            course.act("damaged", TARGETS[0])
+            await built.wait()
+            waits.append(now_s() - began - BUILDING_S - SWAPPING_S)
+        running.cancel()
+        await asyncio.wait([running])
+        return waits
+
+    course = Course([])
+    with pytest.MonkeyPatch.context() as patch, capture_logs():
+        patch.setattr(renewals, "rebuild", course.rebuild)
+        patch.setattr(renewals, "discard", lambda _: None)
+        patch.setattr(renewals, "give_back_beside", at_once)
+        waits = hastily(waited_s(course))
+    assert waits[:2] == pytest.approx([0, 0], abs=0.1)
+    assert 0.9 < waits[2] < 2.1
+    assert 3.9 < waits[4] < 8.1
 
 
 async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) -> None:

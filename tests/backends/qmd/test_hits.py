@@ -161,6 +161,7 @@ def test_the_window_is_around_what_is_meant() -> None:
         (1, 9, 10, (25, 25)),
         (-1, 200, 0, (25, 25)),
         (1, 200, 0, (25, 25)),
+        (-1, 200, 2, (23, 27)),
         (1, 200, 2, (23, 27)),
         (1, 200, 3, (15, 35)),  # of what qmd shows, three lines are near, however long they are
     ],
@@ -176,6 +177,19 @@ def test_words_are_looked_for_as_far_as_a_window_reaches(
         found = shown_lines(IndexedPage(tuple(lines)), shown, given, ["kestrel"], 100)
         assert found is not None
         assert ("kestrel" in found[2]) == is_seen
+
+
+@pytest.mark.parametrize(("away", "is_seen"), [(-3, True), (-4, False), (3, True), (4, False)])
+def test_the_line_with_more_of_the_words_is_shown(away: int, is_seen: bool) -> None:
+    """Three lines are near the one that is meant, however long they are."""
+    lines = ["x" * 200] * 50
+    lines[24] = "kestrel " + "x" * 192
+    lines[24 + away] = "kestrel nest " + "x" * 187
+    found = shown_lines(
+        IndexedPage(tuple(lines)), (15, 35), snippet_entry(15, "x", line=25), ["kestrel", "nest"], 100
+    )
+    assert found is not None
+    assert ("nest" in found[2]) is is_seen
 
 
 def test_what_was_found_by_its_meaning_begins_where_qmd_shows_it() -> None:

@@ -46,6 +46,15 @@ def test_no_symlink_is_followed(tmp_path: Path) -> None:
     assert (elsewhere / "a.md").read_text() == "theirs"
 
 
+def test_to_look_makes_no_directory(tmp_path: Path) -> None:
+    """Nor does one that is gone meanwhile come back."""
+    base = tmp_path / "base"
+    base.mkdir()
+    for name in ("sessions", "sessions/main"):
+        assert own_files.markdown(base, name) == {}
+    assert not list(base.iterdir())
+
+
 def test_what_an_interrupted_write_left_is_cleared_away(tmp_path: Path) -> None:
     """It is memd's, and nobody reads it; what is not memd's stays."""
     (tmp_path / "sessions").mkdir()

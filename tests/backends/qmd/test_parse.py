@@ -301,6 +301,15 @@ def test_counts_are_read_from_what_commands_say() -> None:
     assert parse.vectors("nothing") is None
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"), [(0, 0), (7, 7), (10**15 - 1, 10**15 - 1), (10**15, None), (-1, None), ("7", None)]
+)
+def test_the_files_of_a_collection_are_a_count(files: object, expected: int | None) -> None:
+    """None of them is a count, too; what cannot be one is none."""
+    [found] = collections(json.dumps([{"name": "notes", "files": files}]))
+    assert found.files == expected
+
+
 @given(PRINTED)
 @example("Indexed: " + "9" * 5000 + " new, 0 updated, 0 unchanged")
 @example("Vectors: " + "9" * 5000)

@@ -264,7 +264,8 @@ async def test_vectors_are_those_that_qmd_counts(tmp_path: Path, standin: Standi
         await until_async(lambda: bench.qmd.program_status.last_embed, 30)
         await until_async(lambda: len(standin.calls("status")) >= 2, 30)
         vector = bench.qmd.status().vector
-        assert (vector.enabled, vector.available) == (True, False)
+        assert (vector.ok, vector.enabled, vector.available) == (False, True, False)
+        assert vector.reason == "qmd has not embedded anything yet"
 
 
 async def test_in_the_mode_of_words_nothing_is_embedded(tmp_path: Path, standin: Standin) -> None:

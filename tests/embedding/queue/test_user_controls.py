@@ -1,16 +1,22 @@
 """Pauses and confirmations of the user."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from itertools import product
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from memd.embedding.queue.user_controls import UserSwitches
+from memd.domain_types import TextHash
+from memd.embedding.queue.agent_backlog import AgentBacklog
+from memd.embedding.queue.user_controls import CostConfirmations, UserSwitches
+from memd.runtime.asyncio_utils import ChangeNotifier
+from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
+from memd.text.tokens import estimate_tokens
 
 
 class How(Enum):
@@ -103,3 +109,68 @@ async def test_of_two_at_once_the_later_one_holds() -> None:
     await asyncio.gather(*writes)
     assert switches.of("main").confirmed
     assert await confirmed(disk)
+
+
+class Waiting:
+    """The texts of an agent that wait, of which some are cached."""
+
+    def __init__(self, texts: int, *, cached: int = 0) -> None:
+        self.hashes = [TextHash(bytes([number]) * 32) for number in range(texts)]
+        self.cached = self.hashes[:cached]
+        self.sampled = 0
+        self.source = SimpleNamespace(index=self, use_cache=True)
+
+    async def waiting_hashes(self) -> list[TextHash]:
+        return self.hashes
+
+    async def waiting(self, limit: int, _: object) -> list[Any]:
+        self.sampled += 1
+        return [SimpleNamespace(text="word " * 10)] * min(limit, len(self.hashes))
+
+    async def held(self, hashes: list[TextHash]) -> set[TextHash]:
+        return set(hashes) & set(self.cached[::2])
+
+    async def refused(self, hashes: list[TextHash]) -> set[TextHash]:
+        return set(hashes) & set(self.cached[1::2])
+
+    def backlog(self, *, sent: int = 0, out: Collection[TextHash] = ()) -> AgentBacklog:
+        made = SimpleNamespace(
+            agent="main", sent=sent, unconfirmed=None, held=set(), out=set(out), source=self.source
+        )
+        return cast("AgentBacklog", made)
+
+
+@pytest.mark.parametrize(
+    ("texts", "cached", "sent", "out", "expected"),
+    [
+        (10, 0, 0, 0, None),
+        (11, 0, 0, 0, (11, 0)),
+        (14, 4, 0, 0, None),  # what is cached, or refused, is not sent
+        (15, 4, 0, 0, (11, 0)),
+        (8, 0, 2, 0, None),
+        (8, 0, 3, 0, (8, 3)),  # with what went out just before it is more than a person wants
+        (12, 0, 3, 1, (11, 0)),  # it is so without that
+        (12, 0, 0, 2, None),
+    ],
+)
+async def test_a_person_is_asked_before_many_texts_are_sent(
+    texts: int, cached: int, sent: int, out: int, expected: tuple[int, int] | None
+) -> None:
+    """Each is counted once; the same question is not put together again."""
+    waiting = Waiting(texts, cached=cached)
+    controls = CostConfirmations(10, switches_on(Disk()), cast("KnownVectors", waiting), ChangeNotifier())
+    backlog = waiting.backlog(sent=sent, out=waiting.hashes[-out:] if out else ())
+    asked = await controls.wanted(backlog, texts - out)
+    assert (None if asked is None else (asked.chunks, asked.sent)) == expected
+    if asked is None:
+        return
+    assert asked.tokens == asked.chunks * estimate_tokens("word " * 10)
+    backlog.unconfirmed = asked
+    assert await controls.wanted(backlog, texts - out) is asked
+    assert waiting.sampled == 1
+    waiting.hashes.append(TextHash(b"new" * 10 + b"it"))
+    more = await controls.wanted(backlog, texts - out + 1)
+    assert more is not None
+    assert (more.chunks, waiting.sampled) == (asked.chunks + 1, 2)
+    free = CostConfirmations(None, switches_on(Disk()), cast("KnownVectors", waiting), ChangeNotifier())
+    assert await free.wanted(backlog, texts) is None
