@@ -125,8 +125,7 @@ def _units(text: str) -> list[tuple[int, int, int]]:
             continue
         begin = line.start()
         for mark in _BETWEEN_SENTENCES.finditer(text, *line.span()):
-            if mark.start() > begin:
-                found.append((begin, mark.start(), width(text[begin : mark.start()])))
+            found.append((begin, mark.start(), width(text[begin : mark.start()])))
             begin = mark.end()
         if begin < line.end():
             found.append((begin, line.end(), width(text[begin : line.end()])))

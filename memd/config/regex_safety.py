@@ -362,71 +362,85 @@ def has_rival_repeats(parsed: Any) -> bool:
         parsed: What Python's own parser of regular expressions makes of one.
     """
     ignores_case = bool(parsed.state.flags & re.IGNORECASE)
-    if any(_rivals(way, ignores_case) for way in _ways(parsed)):
+    try:
+        _walked(parsed, {_Way()}, ignores_case)
+    except _Compete:
         return True
     return any(has_rival_repeats(look) for look in looks(parsed))
 
 
 MOST_APART = 3
 """So many repeats of the same signs may stand in a pattern, apart: a.*b.*c.*d has three."""
-
-
-def _rivals(way: list[tuple[Any, Any]], ignores_case: bool) -> bool:
-    open_repeats: list[
-        tuple[frozenset[int], int, bool]
-    ] = []  # its signs, how many rivals came before, stands apart
-    is_rival = False
-    for op, arguments in way:
-        if op in REPEATS and arguments[1] > MANY:
-            taken = signs(arguments[2], ignores_case=ignores_case)
-            rivals = [(depth, apart) for known, depth, apart in open_repeats if known & taken]
-            depth = 1 + max((depth for depth, _ in rivals), default=0)
-            is_rival = is_rival or depth > MOST_APART or not all(apart for _, apart in rivals)
-            if arguments[0] > 0:
-                open_repeats = _after(open_repeats, taken)
-            open_repeats.append((taken, depth, False))
-            continue
-        if op in {ops.AT, ops.ASSERT, ops.ASSERT_NOT}:
-            if is_rival:
-                return True
-            continue
-        if _least(op, arguments) > 0:
-            if is_rival:
-                return True
-            open_repeats = _after(open_repeats, signs([(op, arguments)], ignores_case))
-    return False
-
-
-def _after(
-    open_repeats: list[tuple[frozenset[int], int, bool]], taken: frozenset[int]
-) -> list[tuple[frozenset[int], int, bool]]:
-    """Repeats after something that must be there: what they cannot take ends them, else it sets them apart."""
-    return [(known, depth, True) for known, depth, _ in open_repeats if known & taken]
-
-
 _MOST_WAYS = 64
+"""So many ways through a pattern are told apart, by the repeats that could still take more; with more, some may compete."""
 
 
-def _ways(parsed: Any) -> list[list[tuple[Any, Any]]]:
-    """The sequences that a pattern means, its groups opened and its branches apart, as far as they are not too many."""
-    ways: list[list[tuple[Any, Any]]] = [[]]
-    for op, arguments in parsed:
+class _Open(NamedTuple):
+    """A repeat without a bound that could still take more."""
+
+    signs: frozenset[int]
+    depth: int  # how many rivals stand one after the other, with it
+    is_apart: bool  # something had to be there since
+
+
+class _Way(NamedTuple):
+    """How a place of a pattern was come to, as far as it matters behind it."""
+
+    repeats: tuple[_Open, ...] = ()
+    is_rival: bool = False  # two compete, and nothing could fail since
+
+
+class _Compete(Exception):
+    """Repeats compete in front of what may fail, or there are too many ways to tell."""
+
+
+def _walked(structure: Any, ways: set[_Way], ignores_case: bool) -> set[_Way]:
+    """The ways behind a part of a pattern.
+
+    Raises:
+        _Compete: repeats do on one of them.
+    """
+    for op, arguments in structure:
         if op is ops.SUBPATTERN:
-            more = _ways(arguments[3])
+            ways = _walked(arguments[3], ways, ignores_case)
         elif op is ops.BRANCH:
-            more = [way for branch in arguments[1] for way in _ways(branch)]
-        elif op in REPEATS and arguments[1] <= MANY and arguments[0] == 0:
-            more = [
-                [(ops.MAX_REPEAT, (0, 1, [part]))] if part[0] not in REPEATS else [part]
-                for part in arguments[2]
-            ]
-            more = [[part for way in more for part in way]]
+            ways = set().union(*(_walked(branch, ways, ignores_case) for branch in arguments[1]))
         elif op in REPEATS and arguments[1] <= MANY:
-            more = _ways(arguments[2])
+            is_optional = arguments[0] == 0
+            behind = {
+                after._replace(is_rival=after.is_rival or way.is_rival)
+                for way in ways
+                # Where what may be left out fails, it is left out.
+                for after in _walked(
+                    arguments[2], {way._replace(is_rival=way.is_rival and not is_optional)}, ignores_case
+                )
+            }
+            ways = ways | behind if is_optional else behind
         else:
-            more = [[(op, arguments)]]
-        ways = [way + end for way in ways for end in more][:_MOST_WAYS]
+            ways = {_behind(way, op, arguments, ignores_case) for way in ways}
+        if len(ways) > _MOST_WAYS:
+            raise _Compete
     return ways
+
+
+def _behind(way: _Way, op: Any, arguments: Any, ignores_case: bool) -> _Way:
+    takes_signs = op not in {ops.AT, ops.ASSERT, ops.ASSERT_NOT}
+    is_needed = _least(op, arguments) > 0
+    if way.is_rival and is_needed:
+        raise _Compete
+    taken = signs([(op, arguments)], ignores_case) if takes_signs else frozenset()
+    repeats = _after(way.repeats, taken) if takes_signs and is_needed else way.repeats
+    if op not in REPEATS:
+        return way._replace(repeats=repeats)
+    rivals = [known for known in way.repeats if known.signs & taken]
+    depth = 1 + max((known.depth for known in rivals), default=0)
+    is_rival = way.is_rival or depth > MOST_APART or not all(known.is_apart for known in rivals)
+    return _Way((*repeats, _Open(taken, depth, is_apart=False)), is_rival)
+
+
+def _after(repeats: Iterable[_Open], taken: frozenset[int]) -> tuple[_Open, ...]:
+    """Repeats after something that must be there: what they cannot take ends them, else it sets them apart."""
+    return tuple(known._replace(is_apart=True) for known in repeats if known.signs & taken)
 
 
 def _least(op: Any, arguments: Any) -> int:

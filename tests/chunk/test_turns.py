@@ -289,3 +289,22 @@ def test_turns_that_just_fill_a_chunk_share_it() -> None:
         assert len(cut(turns, overlap=0).chunks) == chunks
     for count, chunks in ((700 - len("User: "), 1), (701 - len("User: "), 2)):
         assert len(cut([turn("x" * count, minutes=None)], overlap=0).chunks) == chunks
+
+
+def test_what_is_repeated_leaves_room_for_the_next_turn() -> None:
+    """Where both just fill a chunk, it is repeated; where they are a sign too long, it is not."""
+    before, repeated = turn("x" * 600, minutes=None), turn("y" * 60, "assistant", line=2, minutes=None)
+    heads = len("Assistant: \nUser: ")
+    for spare, count in ((0, 2), (1, 1)):
+        last = turn("z" * (700 - heads - 60 + spare), line=3, minutes=None)
+        chunks = cut([before, repeated, last], overlap=80).chunks
+        assert [len(chunk.numbers or ()) for chunk in chunks] == [2, count]
+
+
+@pytest.mark.parametrize("length", [700, 720, 800, 1000, 1300])
+def test_what_two_chunks_hold_is_divided_about_in_half(length: int) -> None:
+    """A few words by themselves would be found by anything and tell nothing."""
+    chunks = cut([turn("x" * length, "assistant", minutes=None)], overlap=0).chunks
+    first, second = (chunk.text.count("x") for chunk in chunks)
+    assert first + second == length
+    assert second > length / 4

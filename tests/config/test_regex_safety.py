@@ -77,12 +77,60 @@ def test_a_part_that_stands_there_so_many_times_is_counted_out() -> None:
         assert is_ambiguous(parsed(rf"(?:\w{{{count}}}\w)+-")) is ambiguous
 
 
-def test_so_many_sequences_of_a_pattern_are_looked_at_for_rivals() -> None:
-    """Those beyond would be ever more where branches follow each other."""
+@pytest.mark.parametrize(
+    ("pattern", "competes"),
+    [
+        ("a*a*b", True),
+        ("a*a*b+", True),
+        (r"a*a*\b", True),
+        ("a*a*(?=b)", True),
+        ("a*a*", False),
+        ("a*a*b?", False),
+        ("a*b*a*c", True),
+        ("a*b+a*c", False),
+        ("a*ba*c", False),
+        ("a*(?:b|c)a*d", False),
+        ("a*(?:b|)a*d", True),
+        ("a*(?:b)?a*d", True),
+        ("(?:a*)?a*b", True),
+        ("(?:(?:a*))?a*b", True),
+        ("(?:a*c)?a*b", False),
+        ("(?:b|a*)a*c", True),
+        ("(?:b|a*c)a*c", False),
+        ("(?:x|y)(?:a*a*c)?", True),
+        ("(?=a*a*b)c", True),
+        ("(?i)a*A*b", True),
+        ("a*A*b", False),
+        ("a*(?>a?)a*b", True),
+        ("a*(?>b)a*b", False),
+        ("a*b++a*c", False),
+        ("a*b?+a*c", True),
+    ],
+)
+def test_repeats_that_compete_are_told(pattern: str, competes: bool) -> None:
+    """On one of the ways through a pattern at least, in front of what may fail."""
+    assert has_rival_repeats(parsed(pattern)) is competes
+
+
+def test_all_branches_are_looked_at_for_rivals() -> None:
+    """Whichever of them has some; and many that have none are no reason to refuse a pattern."""
+    branches = [chr(0x4E00 + number) for number in range(600)]
+    for number in (0, 300, 600):
+        rival = "|".join([*branches[:number], "a*a*", *branches[number:]])
+        assert has_rival_repeats(parsed(f"(?:{rival})!"))
+    assert not has_rival_repeats(parsed(f"x*(?:{'|'.join(branches)})x*!"))
+
+
+def test_so_many_ways_through_a_pattern_are_told_apart() -> None:
+    """One with more is taken for one whose repeats compete: to follow them all would take for ever."""
     most = shipped("memd.config.regex_safety._MOST_WAYS")
-    for before, found in ((most - 1, True), (most, False)):
-        branches = [chr(0x4E00 + number) for number in range(before)]
-        assert has_rival_repeats(parsed(f"(?:{'|'.join(branches)}|a*a*)!")) is found
+    groups = most.bit_length() - 1  # each may be there or not
+    for count, competes in ((groups, False), (groups + 1, True)):
+        optional = "".join(f"(?:{sign}*)?" for sign in "abcdefgh"[:count])
+        assert has_rival_repeats(parsed(f"{optional}!")) is competes
+    began = process_time()
+    assert has_rival_repeats(parsed("".join(f"(?:{chr(0x41 + n % 26)}*x?)?" for n in range(180)) + "!"))
+    assert process_time() - began < 1  # by far
 
 
 def test_a_pattern_of_so_many_signs_is_looked_through() -> None:

@@ -37,7 +37,7 @@ from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.integrity import IndexDamage
-from tests.clock import Clock, Ticking
+from tests.clock import Clock, Ticking, hastily
 from tests.indexing.looping import FINGERPRINT, Bench, HeldIndex, running
 from tests.wait import until_async
 
@@ -486,6 +486,36 @@ async def test_what_has_ended_is_not_tried_again() -> None:
     assert passes.awaits_retry
     passes.stop()
     assert not passes.awaits_retry
+
+
+@pytest.mark.parametrize("ends", ["stopped", "succeeded"])
+def test_no_timer_of_an_earlier_failure_is_left(ends: str) -> None:
+    """However many passes failed one after the other: else a pass would begin that nobody asked for."""
+    is_failing = True
+
+    async def make(*_: object, **__: object) -> PassResult:
+        if is_failing:
+            raise StoreUnavailable("the disk is full")
+        return PassResult()
+
+    async def story() -> None:
+        nonlocal is_failing
+        clock = Clock()
+        pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+        passes = passes_of(pending, make, clock)
+        for _ in range(3):
+            pending.mark_all()
+            await passes.attempt(await pending.take())
+        if ends == "stopped":
+            passes.stop()
+        else:
+            is_failing = False
+            pending.mark_all()
+            await passes.attempt(await pending.take())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(pending.take(), 10 * LONGEST_WAIT_S)
+
+    hastily(story())
 
 
 @pytest.mark.parametrize("kind", [StoreUnavailable("the disk is full"), MemoryError()])

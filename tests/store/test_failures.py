@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -518,3 +519,18 @@ def is_closed(connection: apsw.Connection) -> bool:
     except apsw.ConnectionClosedError:
         return True
     return False
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+async def test_what_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None], end: str) -> None:
+    """SQLite would fail at it without a word, or wait for ever for what comes out of a pipe."""
+    file = tmp_path / "main.sqlite"
+    database_files.require_files(file)
+    file.touch()
+    database_files.require_files(file)
+    file.unlink()
+    taken = Path(f"{file}{end}")
+    make(taken)
+    with pytest.raises(StoreDamaged, match=re.escape(f"{taken} is not a file")):
+        database_files.require_files(file)

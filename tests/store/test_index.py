@@ -2,7 +2,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from memd.store import database as databases
 from memd.store import migrations, vector_matrix, vectors
 from memd.store.chunks import scripts_read
 from memd.store.database import READERS, Database
-from memd.store.errors import StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
@@ -597,6 +597,69 @@ async def test_index_keeps_its_vectors_while_the_provider_is_missing(tmp_path: P
     await index.adopt(FINGERPRINT)
     assert index.has_vectors
     await index.close()
+
+
+async def test_mount_points_are_remembered(tmp_path: Path) -> None:
+    """Those of the last time, and for the next start."""
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    assert await index.mounts() == []
+    for mounts in ([("/media/a", "memory/"), ("/mnt/笔记", "b/")], [("/mnt/c", "c/")]):
+        await index.put_mounts(mounts)
+        assert await index.mounts() == mounts
+    await index.close()
+    again = Index(index.file)
+    await again.open()
+    assert await again.mounts() == [("/mnt/c", "c/")]
+    await again.close()
+
+
+async def test_what_could_not_be_written_at_the_start_is_written_when_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the index serves by its words; and where nothing is left to do, nothing is done."""
+    monkeypatch.setattr(databases, "BUSY_TIMEOUT_MS", 20)
+    other = msgspec.structs.replace(FINGERPRINT, model="another")
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    await index.finish_opening()
+    with closing(apsw.Connection(str(index.file))) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        await index.adopt(other)
+        assert not index.has_vectors
+        with pytest.raises(StoreUnavailable):
+            await index.finish_opening()
+        assert await index.fingerprint() == FINGERPRINT
+        blocker.execute("ROLLBACK")
+    await index.finish_opening()
+    assert await index.fingerprint() == other
+    await index.adopt(FINGERPRINT)
+    await index.finish_opening()  # what was caught up on is not done again
+    assert await index.fingerprint() == FINGERPRINT
+    await index.close()
+
+
+async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    """Whatever is asked of it; and so does one that has not been opened."""
+    database = Database(tmp_path / "main.sqlite", "index")
+    await database.open()
+    await database.close()
+    await database.close()
+    for closed in (database, Database(tmp_path / "never.sqlite", "index")):
+        works: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda closed=closed: closed.read(id),  # type: ignore[misc]
+            lambda closed=closed: closed.write(id),  # type: ignore[misc]
+            lambda closed=closed: closed.write_more(1, id),  # type: ignore[misc]
+            closed.check,
+            closed.shrink,
+            closed.empty_log,
+        )
+        for work in works:
+            with pytest.raises(StoreClosed):
+                await work()
+    with pytest.raises(StoreClosed):
+        await database.release_pages()
 
 
 async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) -> None:

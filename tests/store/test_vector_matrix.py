@@ -132,6 +132,16 @@ def test_each_source_has_its_nearest() -> None:
     assert near == [one for one in whole if one in {*apart[0], *apart[1]}]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 50, 499, 1999, 2000])
+def test_as_many_as_are_wanted_are_the_nearest(limit: int) -> None:
+    """Of many rows in one block, or in many."""
+    query = question(7)
+    for rows in (small(), Matrix(DIMENSIONS)):
+        rows.add(row(n) for n in range(2000))
+        near = vector_matrix.nearest(rows.snapshot(), query, 2000, EVERYTHING)
+        assert vector_matrix.nearest(rows.snapshot(), query, limit, EVERYTHING) == near[:limit]
+
+
 def test_equal_ones_are_in_the_order_of_their_ids() -> None:
     """The order does not depend on where rows stand."""
     rows = small()
