@@ -6,6 +6,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings
@@ -62,3 +63,45 @@ def test_a_question_waits_for_its_vector_as_long_as_is_said(configured_s: float 
 
     expected = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
     assert hastily(main()) == pytest.approx(expected)
+
+
+SPACE = ("fake", "m", "k")
+
+
+@pytest.mark.parametrize(
+    ("provider", "used", "wanted", "space", "runs", "expected"),
+    [
+        ("none", None, None, SPACE, False, None),
+        ("local", "a", "m", SPACE, True, None),
+        ("local", None, None, SPACE, False, ("provider", "a has no key")),
+        ("local", None, None, SPACE, True, ("provider", "a has no key")),
+        ("local", "a", None, SPACE, False, ("provider", "a has no key")),
+        ("local", "a", "m", None, False, None),
+        ("local", "a", "m", SPACE, False, ("rebuild", "fake/m as it was")),
+    ],
+)
+def test_why_no_question_is_embedded_is_told(
+    provider: str,
+    used: str | None,
+    wanted: str | None,
+    space: Space | None,
+    runs: bool,
+    expected: tuple[str, str] | None,
+) -> None:
+    """Nobody is wanted, nobody is there, nobody knows its model yet, or the vectors are of a model that is gone."""
+    pair = SimpleNamespace(used=used, wanted=wanted, reason="a has no key", name="a", model="m")
+    member = cast("RunningProvider", object() if runs else None)
+    settings = msgspec.convert({"workspace": Path("/nowhere"), "provider": provider}, AgentSettings)
+    providers = AgentProviders(
+        settings,
+        cast("ProviderPair", pair),
+        OneMember(member),
+        EmbeddingStore(Path("/nowhere"), rng=Random(1)),
+    )
+    found = providers.unavailable(space)
+    if expected is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.part == expected[0]
+        assert expected[1] in found.reason

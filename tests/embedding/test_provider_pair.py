@@ -66,6 +66,29 @@ async def test_a_renewal_that_fails_leaves_what_embedded_before_and_the_next_one
         await registry.close()
 
 
+@pytest.mark.parametrize("was_there", [False, True])
+@pytest.mark.parametrize("change", ["same", "other", "none"])
+async def test_a_provider_is_exchanged_for_another_one_only(
+    tmp_path: Path, was_there: bool, change: str
+) -> None:
+    """What embeds goes on where the settings still mean it; what was made to compare is closed."""
+    first = HashingProvider() if was_there else None
+    second = {"same": HashingProvider(), "other": HashingProvider(dimensions=32), "none": None}[change]
+    choices = [ProviderChoice(first, None), ProviderChoice(second, None)]
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda _: choices[0])
+        providers = await registry.providers_for(AgentSettings(workspace=tmp_path, provider="local"))
+        del choices[0]
+        await registry.renew()
+        used = [one.candidate for one in providers.pair.members]
+        stays = was_there and change == "same"
+        assert used == [one for one in (first if stays else second,) if one is not None]
+        assert first is None or first.closed is not stays
+        assert second is None or second.closed is stays
+        await registry.close()
+
+
 async def test_a_renewal_that_fails_for_one_is_made_for_the_others(tmp_path: Path) -> None:
     """Agents with other settings get what theirs mean now, and whoever asked for it hears of the failure."""
     made: dict[str, list[HashingProvider]] = {}

@@ -1,11 +1,12 @@
 """Which file systems memory lies on."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
-from memd.watch.mounts import concerning, parsed, read_mounts, unseen
+from memd.watch.mounts import MountEvents, concerning, parsed, read_mounts, unseen
 
 DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 ROOTS: tuple[Root, ...] = (
@@ -104,6 +105,42 @@ def test_a_local_disk_on_a_remote_root_is_looked_at_with_it() -> None:
     roots = (ExtraDirectory(Path("/vault")), ExtraDirectory(Path("/vault/nas/notes")))
     mounts = parsed("\n".join([DISK, line(21, 20, "/vault/nas")]))
     assert set(unseen(roots, concerning(roots, mounts))) == {Path("/vault/nas"), Path("/vault/nas/notes")}
+
+
+def test_a_mount_that_hangs_on_itself_is_at_the_top() -> None:
+    """As the root of a system in memory does; what hangs on it is no other top."""
+    text = "\n".join(
+        ["1 1 0:1 / / rw - rootfs none rw", line(2, 1, "/vault", "xfs"), line(3, 2, "/vault/nas", "nfs")]
+    )
+    roots = [ExtraDirectory(Path("/vault")), ExtraDirectory(Path("/other"))]
+    concerned = concerning(roots, parsed(text))
+    assert {str(place): mount.kind for place, mount in concerned.items()} == {
+        "/vault": "xfs",
+        "/vault/nas": "nfs",
+        "/other": "rootfs",
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system has mountinfo")
+def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
+    """What is closed leaves no descriptor open, and closes none of another file."""
+
+    def opened() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = opened()
+    events = MountEvents()
+    assert opened() == before + 1
+    assert not events.take()
+    events.close()
+    assert opened() == before
+    with (tmp_path / "other").open("w") as other:
+        events.close()
+        other.write("still open")
+    assert not events.take()
+    nowhere = MountEvents(tmp_path / "none")
+    assert not nowhere.have_changed()
+    nowhere.close()
 
 
 def test_this_machine() -> None:

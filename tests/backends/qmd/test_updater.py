@@ -312,6 +312,7 @@ async def test_nothing_is_indexed_while_it_is_cleaned(tmp_path: Path, standin: S
         bench.write("memory/new.md", "a dunlin\n")
         await bench.settle()
         await until_async(lambda: len(standin.calls("update")) == before + 1, 30)
+        assert bench.qmd.program_status.updating
         cleaning = asyncio.create_task(upkeep.clean())
         await until_async(lambda: standin.calls("cleanup"), 30)
         assert not upkeep.is_behind

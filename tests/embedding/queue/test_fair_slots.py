@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memd.embedding.queue.fair_slots import FairSlots
+from memd.embedding.queue.fair_slots import FairSlots, end_all
 
 
 @asynccontextmanager
@@ -158,3 +158,23 @@ async def test_as_many_go_at_once_as_there_are_places() -> None:
         await asyncio.gather(*(have(number) for number in range(50)))
         assert most == wanted
     assert turns.waiting == 0
+
+
+async def test_tasks_that_are_ended_have_ended() -> None:
+    """However long they take to clean up; where there are none, nothing is waited for."""
+    cleaned: list[int] = []
+
+    async def work(number: int) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(number):
+                await asyncio.sleep(0)
+            cleaned.append(number)
+
+    tasks = [asyncio.create_task(work(number)) for number in (0, 3, 9)]
+    await asyncio.sleep(0)
+    await end_all(tasks)
+    assert cleaned == [0, 3, 9]
+    assert all(task.cancelled() for task in tasks)
+    await end_all([])

@@ -83,6 +83,14 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
             assert (await switches.read("main")).confirmed == wished
 
 
+@pytest.mark.parametrize(
+    ("kept", "expected"), [(b"true", True), (b"false", False), (b"", False), (b"tr", False), (b"1", False)]
+)
+async def test_what_cannot_be_understood_is_no_confirmation(kept: bytes, expected: bool) -> None:
+    """A power cut may leave half a document."""
+    assert await confirmed(Disk(**{"confirmed:main": kept})) is expected
+
+
 async def test_what_is_written_is_not_written_again() -> None:
     """Nor where nobody ever confirmed anything."""
     disk = Disk()

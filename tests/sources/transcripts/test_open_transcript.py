@@ -1,13 +1,17 @@
 """How much has come to a transcript."""
 
+import io
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 import zstandard
 
+from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing
-from memd.sources.transcripts.open_transcript import Growth, growth
+from memd.sources.transcripts import open_transcript
+from memd.sources.transcripts.open_transcript import Growth, growth, unpacked_stream
 from tests.sources.transcripts.transcripts import Follower, append, replace, said
 
 MANY = 1 << 30
@@ -95,3 +99,19 @@ def test_a_file_that_is_gone_is_an_error(follower: Follower) -> None:
     follower.file.unlink()
     with pytest.raises(FileMissing):
         _growth(follower)
+
+
+def test_so_much_may_be_unpacked_and_no_byte_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a small file as many bytes as of any, of a larger one so many times its own, and of none more than the most."""
+    monkeypatch.setattr(open_transcript, "_ALWAYS_BYTES", 1000)
+    monkeypatch.setattr(open_transcript, "_MOST_TIMES", 10)
+    monkeypatch.setattr(open_transcript, "MAX_UNPACKED_BYTES", 5000)
+    for length, most in ((1, 1000), (100, 1000), (200, 2000), (500, 5000), (600, 5000)):
+        for over in (0, 1):
+            stream = io.BytesIO(zstandard.compress(b"x" * (most + over)))
+            given = unpacked_stream(cast("io.RawIOBase", stream), length, "a.zst")
+            if over:
+                with pytest.raises(TooLarge):
+                    list(given)
+            else:
+                assert sum(map(len, given)) == most
