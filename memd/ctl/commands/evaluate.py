@@ -274,7 +274,7 @@ def _telling(line: str, often: Counter[str]) -> str:
     """The rarest words of a line, in its order; of Chinese text a piece between marks."""
     if sum(map(is_cjk, line)) > len(line) // 3:
         pieces = re.split(r"[\s，。；：、！？,.;:!?()（）「」《》*_`-]+", line)
-        return max(pieces, key=len)[:_CJK_ASKED]
+        return max(pieces, key=lambda piece: sum(map(is_cjk, piece)))[:_CJK_ASKED]
     words = list(dict.fromkeys(re.findall(r"\w[\w'’.-]*\w", line)))
     rare = sorted(words, key=lambda word: (_rarity(word, often), -len(word)))[:_WORDS_ASKED]
     return " ".join(word for word in words if word in rare) if len(words) >= _WORDS_ASKED else ""

@@ -115,6 +115,10 @@ def test_a_first_set_asks_for_each_note_in_turn() -> None:
         assert lines[(evidence.line or 0) - 1].strip() == evidence.text
         assert all(word in evidence.text for word in one.question.split())
     assert made_questions({"a.md": "# a\n\nshort\n"}, 5) == []
+    [mixed] = made_questions(
+        {"a.md": "- 放秋假（Philharmonie）：从周三到周五，孩子第一周去湖边，第二周在家。"}, 5
+    )
+    assert mixed.question == "孩子第一周去湖边"
 
 
 @pytest.fixture(scope="module")
