@@ -12,7 +12,7 @@ _PUTTY = re.compile(r"PuTTY-User-Key-File-[0-9]: ?(?:(?!\\{1,8}n)[^\n]){0,80}", 
 # What stands between two lines of a key, besides the end of the line: an escaped one, a mark of quotation, the signs
 # around a line that is one string of a program, the number that a tool has put before it.
 _BETWEEN = re.compile(
-    r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|//|\.\.\.|…|(?<=\n)[ \t]{0,8}[0-9]{1,6}[:|\t→-])*+"""
+    r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|//|\.\.\.|…|(?<=[\n ])[0-9]{1,6}(?:[:|\t→-]|[ ]{1,3}(?=[A-Za-z0-9+/-]{20})))*+"""
 )
 _HEADER = re.compile(
     r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Encryption|Key-Derivation|Argon2-[A-Za-z]{1,20}"
@@ -99,7 +99,7 @@ def _dashes(text: str, at: int) -> int:
 
 # Lines as programs write keys, and nothing else.
 _ALL_MATERIAL = re.compile(
-    r"\s*+(?P<secret>(?:[A-Za-z0-9+/]{60,76}[ \t\r]*+\n[ \t]*+){2,}+[A-Za-z0-9+/]{0,76}={0,2})\s*+"
+    r"[\s>]*+(?P<secret>(?:[A-Za-z0-9+/]{60,76}[ \t\r]*+\n[ \t>]*+){2,}+[A-Za-z0-9+/]{0,76}={0,2})\s*+"
 )
 
 
@@ -119,7 +119,52 @@ def middle(text: str) -> Span | None:
     return (found.start("secret"), found.start("secret") + len(said.rstrip())) if is_one else None
 
 
+# How the body of a key begins, in base64: DER with the version of a private key (0 or 1) first, or what OpenSSH writes.
+_BODY = re.compile(
+    r"MII[A-P][A-Za-z0-9+/][AQgw]IB(?:AAKC|ADAN)|M(?:Hc|HQ|Gg)CAQEE|MI(?:GkAgEBBD|HcAgEBBE|GHAgEAMB|G2AgEAMB|HuAgEAMB)|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE"
+)
+_ENDS_LINE = re.compile(r"\n|\\[nr]")
+_LONGEST_HEAD = 6  # signs of it before an anchor
+
+
+def _body(text: str, at: int) -> Span | None:
+    """The lines of a key whose first line, which says that it is one, is missing."""
+    start = at - _LONGEST_HEAD if text.startswith("IBA", at) else at
+    if start < 0 or _BODY.match(text, start) is None or text[start - 1 : start].isalnum():
+        return None
+    end, lines, here = start, 0, start
+    while (known := _material(text, here, lines)) is not None:
+        end, lines = known.end(), lines + 1
+        here = _skipped(text, end)
+        if _ENDS_LINE.search(text, end, here) is None:
+            break
+    return (start, end) if end - start >= _LEAST_BODY else None
+
+
+_LEAST_BODY = 60  # signs; the shortest keys, of Ed25519, have 64
+
+
 RULES = (
+    Rule(
+        "private-key-body",
+        "private-key",
+        (
+            "IBAAKC",
+            "IBADAN",
+            "MHcCAQEE",
+            "MHQCAQEE",
+            "MGgCAQEE",
+            "MIGkAgEBBD",
+            "MIHcAgEBBE",
+            "MIGHAgEAMB",
+            "MIG2AgEAMB",
+            "MIHuAgEAMB",
+            "MC4CAQAwBQYDK2V",
+            "b3BlbnNzaC1rZXktdjE",
+        ),
+        _body,
+        in_token=True,
+    ),
     Rule("private-key", "private-key", ("private key",), _beginning),
     Rule("private-key-end", "private-key", ("private key",), _ending),
     Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),

@@ -47,6 +47,59 @@ def test_other_lines_stay(text: str) -> None:
     assert _REDACTOR.redact(text).text == text
 
 
+_HEADS = (
+    "MIIEvQIBADANBgkqhkiG", "MIIEowIBAAKCAQEA", "MIIJKAIBAAKCAgEA", "MHcCAQEEIK", "MIGkAgEBBDD6", "MIGHAgEAMBMGByqGSM49", "b3BlbnNzaC1rZXktdjEAAAAA",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("head", _HEADS)
+@pytest.mark.parametrize(
+    ("before", "mark", "after"),
+    [
+        ("this one:\n```\n", "", "\n```\nkeep it"),
+        ("Ann wrote:\n", "> ", "\nthat was it"),
+        ("$ nl key\n", "     7\t", "\n$"),
+        ('{"k": "', "", '"}'),
+    ],
+)
+def test_the_body_of_a_key_goes_without_its_first_line(head: str, before: str, mark: str, after: str) -> None:
+    """How a private key begins tells it; what stands around it stays."""
+    lines = material(len(head), 4, 64)
+    lines[0] = head + lines[0][len(head) :]
+    end = "\\n" if before.startswith("{") else "\n"
+    redacted = _REDACTOR.redact(before + end.join(mark + line for line in lines) + after).text
+    assert not [line for line in lines if line in redacted]
+    assert redacted.startswith(before)
+    assert redacted.endswith(after)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["MIIBIjANBgkqhkiG9w0BAQEFAAOC", "MIIDdzCCAl+gAwIBAgIEAgAAuTANBg", "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQ"],
+)
+def test_the_body_of_a_public_key_or_a_certificate_stays(head: str) -> None:
+    """It begins otherwise."""
+    lines = material(len(head), 4, 64)
+    text = "this one:\n" + "\n".join([head + lines[0][len(head) :], *lines[1:]]) + "\nends here"
+    assert _REDACTOR.redact(text).text == text
+
+
+def test_a_quoted_middle_of_a_key_goes() -> None:
+    """With the marks of the quotation, however deep."""
+    lines = material(5, 6, 64)
+    for mark in ("> ", ">> ", "> > "):
+        redacted = _REDACTOR.redact("\n".join(mark + line for line in lines)).text
+        assert not [line for line in lines if line in redacted]
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_the_body_of_a_key_has_so_many_signs(short: int) -> None:
+    """What is shorter is none."""
+    least = shipped("memd.redact.private_keys._LEAST_BODY") - short
+    text = ("b3BlbnNzaC1rZXktdjE" + "Ab1" * least)[:least]
+    assert (_REDACTOR.redact(f"see {text} now").text == f"see {text} now") is (short == 1)
+
+
 @pytest.mark.parametrize("short", [0, 1])
 def test_a_line_below_the_first_one_is_of_the_key_if_it_is_long_enough(short: int) -> None:
     """Though other text stands behind it; shorter words are words."""
