@@ -33,6 +33,7 @@ _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _MOST_READ, _MOST_JUDGED = 4_096, 512  # signs of a token
 # A token may be broken: signs that its anchors have, its parts, and signs of a part behind what is a token by itself.
 _LEAST_ANCHOR, _MOST_PARTS, _LEAST_MORE = 4, 8, 12
+_ENDS_LINE = ("\r", "\n")
 _PIECE = re.compile(r"[\w+/=.~-]{1,512}+", re.ASCII)
 _GLUED_ENTROPY = 3.0  # bits a sign; words put together have fewer, or no digit
 
@@ -73,9 +74,15 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             part = _PIECE.match(text, begin)
             if part is None or (number and not _looks_cut(part[0])):
                 break
-            if number and whole is not None and not (len(part[0]) >= _LEAST_MORE and part[0].isalnum()):
+            # A mail has "=" where it breaks a line.
+            said = (
+                part[0][:-1]
+                if part[0].endswith("=") and text[part.end() : part.end() + 1] in _ENDS_LINE
+                else part[0]
+            )
+            if number and whole is not None and not (len(said) >= _LEAST_MORE and said.isalnum()):
                 break
-            joined += part[0]
+            joined += said
             if number and is_random(joined, _GLUED_ENTROPY) and shape.fullmatch(joined) is not None:
                 end = part.end()
             gap = BREAK.match(text, part.end())
@@ -87,6 +94,8 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def find(self, text: str, at: int) -> Span | None:
         """The token that has an anchor at a place of a text."""
         start = at - len(stem(text, at, self.before, _SIGNS[self.signs])) if self.before else at
+        if self.signs == "base64" and 0 < start == at - self.before and text[start - 1] in _SIGNS["base64"]:
+            return None  # it is the middle of something longer: of a picture, say
         is_glued = self.edge and _EDGE.match(text, start) is None
         if is_glued and not (self.glued and len(stem(text, start, _GLUED + 1, _LETTERS)) <= _GLUED):
             return None
@@ -178,8 +187,10 @@ def _forms_of() -> Mapping[str, tuple[re.Pattern[str], ...]]:
 
 
 _VALUE = re.compile(
-    r"(?<![\w+/.~%-])(?=[A-Za-z_-]{0,128}[0-9])[A-Za-z0-9][\w-]{15,127}(?![\w+/~-])", re.ASCII
+    r"(?<![\w+/.~%-])(?=[A-Za-z_+/-]{0,128}[0-9])[A-Za-z0-9](?:[\w-]{15,127}|[A-Za-z0-9+/]{31,127}={0,2})(?![\w+/~=-])",
+    re.ASCII,
 )
+_LENGTH_OF_AWS = 40  # signs of a secret of Amazon, which has slashes
 _VALUE_ENTROPY = 2.5  # bits a sign; less is a number, or zeros
 _BESIDE_CHARS = 120  # before a key: the vendor stands there, and what says that it is a key
 _BEHIND_CHARS = 60
@@ -202,6 +213,7 @@ _ASSIGNED = re.compile(
     r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
     re.ASCII,
 )
+_NOT_BASE64 = re.compile(r"[\w-]+", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OTHER_KEY = re.compile(
@@ -243,6 +255,8 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     key = _last(_IS_KEY, lowered)
     if key is not None and _is_told(lowered, key, said):
         return "key"
+    if not _NOT_BASE64.fullmatch(said):
+        return None
     assigned = _ASSIGNED.search(beside)
     if (
         assigned is not None
@@ -281,6 +295,13 @@ def _is_told(lowered: str, key: re.Match[str], said: str) -> bool:
     tells = _TELLS.fullmatch(lowered, key.end())
     if tells is None:
         return False
+    if _NOT_BASE64.fullmatch(said) is None:
+        # A path has slashes, too.
+        return (
+            key["abroad"] is not None
+            and looks_random(said)
+            and ("+" in said or said.endswith("=") or len(said) == _LENGTH_OF_AWS)
+        )
     if looks_random(said) or looks_mixed(said):
         return True
     return (

@@ -34,7 +34,7 @@ def main() -> int:
                 token = drawn(row.shape, rng)
                 while row.entropy and not is_random(token, row.entropy):
                     token = drawn(row.shape, rng)
-                token = f"host{token}" if token[0] in "./" else token
+                token = f"host{token}" if token[0] in "./" and not row.before else token
                 gone = token[-12:] not in redactor.redact(around.replace("§", token)).text
                 for key in (row.source, name):
                     drawn_of[key] += 1

@@ -10,6 +10,11 @@ from memd.config.regex_safety import ops, parser
 _ANY: Final = string.ascii_letters + string.digits
 _MORE: Final = 20  # signs beyond the least, where a repeat has no bound or a far one
 _TRIES: Final = 2000
+_OF_CATEGORY: Final = {
+    ops.CATEGORY_WORD: _ANY + "_",
+    ops.CATEGORY_DIGIT: string.digits,
+    ops.CATEGORY_SPACE: " ",
+}
 
 
 def drawn(shape: str, rng: random.Random) -> str:
@@ -57,6 +62,6 @@ def _signs(members: Any) -> str:
         elif op is ops.RANGE:
             found.update(map(chr, range(arguments[0], arguments[1] + 1)))
         elif op is ops.CATEGORY:
-            assert arguments is ops.CATEGORY_WORD or excludes, arguments
-            found.update(_ANY + "_" if arguments is ops.CATEGORY_WORD else " ")
+            assert arguments in _OF_CATEGORY or excludes, arguments
+            found.update(_OF_CATEGORY.get(arguments, " "))
     return "".join(sorted(set(_ANY) - found if excludes else found))

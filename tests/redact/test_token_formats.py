@@ -16,7 +16,7 @@ from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
 
 _REDACTOR = Redactor(Redact())
-_SOURCES = {"gitleaks", "betterleaks", "trufflehog", "vendor"}
+_SOURCES = {"gitleaks", "betterleaks", "trufflehog", "noseyparker", "vendor"}
 
 
 def _value(row: TokenFormat, rng: random.Random) -> str:
@@ -24,7 +24,7 @@ def _value(row: TokenFormat, rng: random.Random) -> str:
     while True:
         text = drawn(row.shape, rng)
         # The end of a host or the beginning of a path stands behind the rest of it.
-        text = f"host{text}" if text[0] in "./" else text
+        text = f"host{text}" if text[0] in "./" and not row.before else text
         if not row.entropy or is_random(text, row.entropy):
             return text
 
