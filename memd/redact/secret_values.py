@@ -50,7 +50,7 @@ _LATIN = r"!#-%(-+\--:=>?@A-Z\[\]^_a-z{}~¡-ɏ"  # without what may end a value
 # Up to a blank or a sign that no token has. A comma, a semicolon and an ampersand end it only where something new
 # begins after them; a quote inside a word does not.
 _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
-    |[,;](?![\s"'\])}}]|\Z|[\w.\[\] -]{{1,40}}[=:]|(?:return|var|let|const|if|for|while|function|this|throw|else)\b)
+    |[,;](?![\s"'\])}}]|\Z|[\w.\[\] -]{{1,40}}[=:]|(?:return|var|let|const|if|for|while|function|this|throw|else|break|case|default|continue|switch|try)\b)
     |&(?![\w.%\[\]-]{{1,40}}=|quot;|amp;|lt;|\#|\Z)
     |\\(?![nrtu"'\\]|\Z)
     |<(?![/a-zA-Z!]|\Z)
@@ -147,7 +147,7 @@ _REFERENCE = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _CALL = re.compile(
-    r"""[A-Za-z_$][\w.$]{0,80}\((?:\)|[bBrRuUfF]{0,2}["'])|[A-Za-z]{2,14}=\Z|[A-Za-z_][\w.:]{0,200}[(\[][\w.,:()\[\]*&=+-]{0,200}\Z""",
+    r"""[A-Za-z_$][\w$]{0,40}(?:\.[A-Za-z_$][\w$]{0,40})?=(?:void|[a-z]\.[A-Za-z_$][\w$]{0,40})\Z|[A-Za-z_$][\w.$]{0,80}\((?:\)|[bBrRuUfF]{0,2}["'])|[A-Za-z]{2,14}=\Z|[A-Za-z_][\w.:]{0,200}[(\[][\w.,:()\[\]*&=+-]{0,200}\Z""",
     re.ASCII,
 )
 _EXAMPLE = re.compile(
@@ -168,6 +168,7 @@ _TYPE = re.compile(
     r"(?:Optional|Union|List|Dict|Option|Promise|Secret|SecretStr|Annotated|Final|ClassVar|Literal|Callable|Record|Map|Vec|Array|Maybe|Mapped|Column|Field|Sequence|Iterable|Awaitable)[\[<(]"
     r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
 )
+_CHARACTER_CLASS = re.compile(r"\^?\[[^\]\s]{2,80}\][+*{]")  # of a regular expression
 _PARTICIPLE = re.compile(r"[a-z]{2,}(?:ed|ing|ly|able|ible|tion|ment|ness|ful|less|ive|ical|ous)\Z")
 _MORE = re.compile(r"[ \t]+[^\s#/(\[|—–)-]|[ \t]*[(\[{=]|[ \t]*[一-鿿]|\.[A-Za-z_]|\(")
 _UNIT = re.compile(
@@ -232,6 +233,7 @@ def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
         _REFERENCE.match(text) is not None
         or _EXAMPLE.match(text) is not None
         or (_PATH.match(text) is not None and not _mixes(text))
+        or _CHARACTER_CLASS.match(text) is not None
         or (
             not quoted and (_CALL.match(text) or _TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None
         )
