@@ -130,6 +130,10 @@ WORDS = (
         ),
     ),
     KeyWord("keys-of-anything", "key", "key", r"key", "key", never=(*_COMPOUNDS, *_PUBLIC)),
+    KeyWord(
+        "sonar-login", "token", "login", r"login", "token", before=("sonar", "sonar.", "sonar_", "sonar-")
+    ),
+    KeyWord("reporter-id", "token", "reporter", r"reporter[_-]id", "token"),
     KeyWord("auth", "token", "auth", r"auth", "key"),
     KeyWord(
         "auth-of",
@@ -152,9 +156,11 @@ WORDS = (
 _HEAD = re.compile(
     r"""\\{0,7}["'`]?[*_]{0,3}\]?                       # the end of the key: quotes, emphasis, environ["X"]
     (?:[ ]?[(（](?!["'])[^()（）\n]{1,30}[)）]|[ ]\[[^\[\]\n"']{1,30}\])?[*_]{0,3}[ \t]{0,40}
+    (?:</(?:b|i|u|em|strong|code|span|label|td|th|p)>[ \t]{0,4})?
     (?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]?\\{0,7}["'])
       |[.·…]{4,80}(?=[ ])|(?:就?是|为|即|如下|换成|换为|改成|改为|设为|设成|设置为|更新为|填)了?[ ]?[:：]?)
     [*_]{0,3}[ \t\u3000]{0,40}
+    (?:</?(?:b|i|u|em|strong|code|kbd|tt|pre|span|td|p)(?:[ ][^<>\n]{0,80})?>[ \t]{0,8}){0,3}
     (?:!!?(?!ref|sub|vault|secret|env|include|getatt|join|import)[a-z]{1,10}[ ]|&[\w-]{1,40}[ ](?!=))?             # a tag or an anchor of YAML
     # Around a literal of a program: brackets, a line of its own, a type of strings.
     (?:(?:(?:new[ ])?(?:[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
@@ -173,8 +179,8 @@ _BEFORE_NAME = re.compile(
 )
 _SET_BY_HAND = re.compile(r"(?:configure|config)[ ]set[ ]\Z", re.ASCII)
 _ELEMENT = re.compile(
-    r"""(?:["']?(?:[ ][^<>\n]{0,60})?>|</key>\s{0,40}<string>)[ \t]{0,8}
-    (?:<!\[CDATA\[(?P<cdata>(?:(?!\]\]>)[^\n]){4,400})\]\]>|(?P<secret>[^<>\s]{4,400})(?=[ \t]{0,8}</))""",
+    r"""(?:["']?(?:[ ][^<>\n]{0,60})?>|</key>\s{0,40}<string>)\s{0,40}
+    (?:<!\[CDATA\[(?P<cdata>(?:(?!\]\]>)[^\n]){4,400})\]\]>|(?P<secret>[^<>\s]{4,400})(?=\s{0,40}</))""",
     re.ASCII | re.VERBOSE | re.IGNORECASE,
 )
 # Where a value stands that is apart from its key: value="..." in a tag, "value": "..." in the same object, the default
@@ -189,6 +195,10 @@ _PLACED = re.compile(
     |\[[0-9]{0,4}\][ ]?=[ ]?(?=["'])
     |[ ]\{[ ]?get;[^{}\n]{0,40}\}[ ]?=[ ]?(?=@?["'])""",
     re.ASCII | re.VERBOSE | re.IGNORECASE,
+)
+# The value of a tag may stand before its name.
+_VALUE_FIRST = re.compile(
+    r"""\b(?:value|content)=(?P<quote>["'])(?P<secret>[^"'<>\n]{4,160})(?P=quote)[ ]{1,4}(?:name|key|id)=["']\Z"""
 )
 _PLACED_FIRST = frozenset("\"]', \\\n[|{\r")
 # A literal that is handed to what sets the password.
@@ -285,6 +295,10 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
         ):
             return _judged(value, strength, shouts=True, spoken=False)
     head = _HEAD.match(text, end)
+    if text[at - len(name) - 1 : at - len(name)] in {'"', "'"} and (
+        earlier := _earlier(text, at - len(name))
+    ):
+        return _judged(earlier, strength, shouts=shouts, spoken=False)
     if head is not None:
         span = _behind(text, head, strength, name=name + key_end, shouts=shouts, begins=at - len(name))
         return span or _below(text, end, strength)
@@ -302,6 +316,16 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
         or _below(text, end, strength)
         or _loose(text, end, strength, name)
     )
+
+
+def _earlier(text: str, begin: int) -> secret_values.SecretValue | None:
+    """The value of a tag that stands before its name, which begins at a place."""
+    left = max(0, begin - 240)
+    found = _VALUE_FIRST.search(text[left:begin])
+    if found is None:
+        return None
+    start, end = found.span("secret")
+    return secret_values.SecretValue(left + start, left + end, found["secret"], True, "")
 
 
 def _is_ordered(before: str, verb: str, *, shouts: bool) -> bool:

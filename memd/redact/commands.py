@@ -11,7 +11,7 @@ _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quo
 # apart, and where only right behind the flag: the client of MySQL takes a word after -p for the name of a database.
 _APART: dict[str, tuple[str, ...]] = {
     "p": (
-        "sshpass", "mongo", "docker login", "podman login", "helm registry", "az login", "az ad", "az acr", "rabbitmqadmin",
+        "sshpass", "mongo", "psexec", "docker login", "podman login", "helm registry", "az login", "az ad", "az acr", "rabbitmqadmin",
         "impala", "cqlsh", "clickhouse-client", "twine", "rdesktop", "freerdp", "ncftp", "useradd", "usermod",
     ),
     "P": ("sqlcmd", "osql", "isql", "bcp", "ipmitool", "zip", "tsql", "snmp"),
@@ -170,7 +170,7 @@ _SQL = re.compile(
     re.IGNORECASE,
 )
 _PGPASS = re.compile(
-    r":(?:5432|6432|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>[^\s:@/\"']{3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
+    r":(?:5432|5433|5434|5439|6432|15432|26257|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>(?:\\[:\\]|[^\s:@/\"'\\]){3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
 )
 # In the log of a conversation with a server: a line of its own.
 _SPOKEN = re.compile(
@@ -279,7 +279,9 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
         is_one = (
             (secret_values.is_strong(said) and len(said) >= 8)
             if random
-            else (any(map(str.isdigit, said)) or secret_values.has_symbol(said))
+            else (
+                any(map(str.isdigit, said)) or secret_values.has_symbol(said) or secret_values.is_jumble(said)
+            )
             and secret_values.is_secret(value, "password", shouts=False, spoken=False)
         )
         return match.span("secret") if is_one and not secret_values.is_reference(said) else None
@@ -289,9 +291,15 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
 
 RULES = (
     Rule("password-flag", "password", (" -",), _flagged),
+    Rule("password-flag-below", "password", ("\\\n-",), lambda text, at: _flagged(text, at + 1)),
     Rule("netrc", "password", ("login",), _netrc),
     Rule("sql-user", "password", ("identified",), _sql),
-    Rule("pgpass", "password", (":5432:", ":6432:", ":*:"), _secret_of(_PGPASS)),
+    Rule(
+        "pgpass",
+        "password",
+        (":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":15432:", ":26257:", ":*:"),
+        _secret_of(_PGPASS),
+    ),
     Rule("piped", "password", ("pass", " -", "token"), _piped, skips_prose=True),
     Rule("server-auth", "password", ("auth",), _told_server, skips_prose=True),
     Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
@@ -349,6 +357,15 @@ RULES = (
         ("token",),
         _behind(r"(?<=--with-)token[ ]<<<[ ]?", strong=True),
         skips_prose=True,
+    ),
+    Rule(
+        "wifi-psk", "password", ("psk",), _behind(r"(?:(?<=sec\.)|(?<=security\.))psk[ ]"), skips_prose=True
+    ),
+    Rule(
+        "rpc-login",
+        "api-key",
+        ("login_with_api_key",),
+        _behind(r"login_with_api_key[\"'],\s{0,40}[\"']params[\"'][ ]?:[ ]?\[\s{0,40}"),
     ),
     Rule("iwconfig-key", "password", ("key",), _behind(r"key[ ](?:s:)", strong=True), skips_prose=True),
     Rule("login-call", "password", ("auth", "login", "cred"), _given(_LOGIN), skips_prose=True),

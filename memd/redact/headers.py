@@ -5,7 +5,7 @@ import re
 from memd.redact import secret_values
 from memd.redact.rule import Rule, Span, matching
 
-_SCHEMES = r"(?P<scheme>bearer|basic|token|digest|apikey|api-key|bot|key|negotiate|ntlm|oauth|hawk|signature|aws4-hmac-sha256|discordbot)"
+_SCHEMES = r"(?P<scheme>bearer|basic|token|digest|apikey|api-key|bot|key|negotiate|ntlm|oauth|hawk|ssws|signature|aws4-hmac-sha256|discordbot)"
 _AUTHORIZATION = re.compile(
     rf"""authorization\\{{0,7}}["'`*_]{{0,3}}\]?[ \t]{{0,8}}(?:=>|[:=,：|])[*_]{{0,3}}[ \t]{{0,8}}(?:[bfru]{{1,2}}(?=["'\\]))?\\{{0,7}}["'`]?
     (?:{_SCHEMES}[ \t]{{1,8}}(?:token[ =])?)?""",

@@ -282,7 +282,7 @@ def _works(text: str, at: int) -> Span | None:
 
 # The line below a question for a password has nothing but it, or who says it.
 _ASKED = re.compile(
-    r"""pass(?:word|code|phrase|wort)(?:[ ](?!polic|rule|format|length|reset|manager|hash)[\w'’.-]{1,20}){0,8}["'”*]{0,2}\?["'”*]{0,2}[ \t]{0,4}\n[ \t>]{0,8}
+    r"""pass(?:word|code|phrase|wort)(?:[ ](?!polic|rule|format|length|reset|manager|hash|require|criteri)[\w'’.-]{1,20}){0,8}["'”*]{0,2}[?:]["'”*]{0,2}[ \t]{0,4}\n(?:[ \t]{0,8}\n)?[ \t>]{0,8}
     (?:[*_]{0,2}[\w.-]{1,24}(?:[ ]\([^()\n]{1,20}\))?[*_]{0,2}[:：][*_]{0,2}[ ])?["'`“]?(?P<secret>[!-~]{5,64}?)["'`”]?[.!]?[ \t]{0,4}(?=\n|\Z)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -297,7 +297,7 @@ _MOST_ASKED = 200  # signs of a question behind the word for what it asks for
 
 
 def _asked(text: str, at: int) -> Span | None:
-    match = _ASKED.match(text, at) if text.find("?", at, at + _MOST_ASKED) >= 0 else None
+    match = _ASKED.match(text, at) if text.find("\n", at, at + _MOST_ASKED) >= 0 else None
     return None if match is None else _strong(text, *match.span("secret"))
 
 
@@ -447,7 +447,15 @@ def _matched(pattern: re.Pattern[str]) -> Find:
     return find
 
 
+_UNSEAL = re.compile(
+    r"""(?:unseal|recovery)(?:[ _]key)?(?:[ _]?[0-9]{1,2})?[*_`"']{0,3}[ \t]{0,4}[:=]?[ \t]{0,8}["'`*]{0,3}
+    (?P<secret>[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{44}|[0-9a-f]{32,66})(?![A-Za-z0-9+/])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
 RULES = (
+    Rule("unseal-key", "key", ("unseal", "recovery"), _matched(_UNSEAL)),
     Rule(
         "password-said", "password", ("pass", "pw"), _said(_WORDS["password"], "password"), skips_prose=True
     ),

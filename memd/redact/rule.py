@@ -103,7 +103,7 @@ _AFTER_ESCAPE = re.compile(r"(?<![A-Za-z0-9])[nrt](?P<word>[A-Za-z0-9]{3})")  # 
 
 
 BREAK = re.compile(
-    r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
+    r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\=]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
 )
 """What may part a token: emphasis, two strings of a program, a line end with the marks of a quotation or a table."""
 # Too short for a run, but the first part of a token that goes on with one.

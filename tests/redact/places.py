@@ -659,6 +659,11 @@ username=ann&password=§p&submit=1
 """
 
 _COMMANDS: Final = """
+psexec \\\\10.0.0.7 -u ops -p §s cmd
+curl -X POST https://api.example.com/token \\⏎-u ann:§p
+CC_TEST_REPORTER_ID: §h
+sonar-scanner -Dsonar.login=§h
+$sonarLogin = "§h"
 curl -u ann:§s https://api.example.com
 curl -uann:§p https://api.example.com
 curl --user ann:§p https://api.example.com
@@ -835,6 +840,7 @@ db.createUser({user: "ann", pwd: "§m", roles: []})
 """
 
 _PROGRAMS: Final = """
+new NetworkCredential("ann@example.com", "§p")
 password = "§m"
 password = '§m'
 password: str = "§m"
@@ -981,6 +987,7 @@ Authorization: Token token="§k"
 Authorization: Digest username="ann", realm="x", nonce="§h", response="§h"
 Authorization: ApiKey §k
 Authorization: Bot §k
+Authorization: SSWS §k
 Authorization: AWS4-HMAC-SHA256 Credential=x/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=§h
 authorization: §k
 "Authorization": "Bearer §k"
@@ -1040,6 +1047,10 @@ Traceback: ValueError: bad password '§s'
 HTTP 401 {"error":"invalid_token","token":"§k"}
 USER ann⏎PASS §s
 AUTH PLAIN §b
+Unseal Key 2: §h
+Recovery Key 1: §h
+vault operator unseal §h
+{"method": "auth.login_with_api_key", "params": ["8-§k"]}
 AUTH LOGIN §b
 a001 LOGIN ann §s
 """

@@ -89,7 +89,7 @@ def test_what_is_decoded_and_harmless_stays() -> None:
         assert _REDACTOR.redact(f"see\n{text}").text == f"see\n{text}"
 
 
-_BREAKS = ("\n", "\r\n", "\n> ", "\n    ", "**", "`", " |\n| ", '" + "', '"\n  "')
+_BREAKS = ("\n", "=\n", "=\r\n", "\r\n", "\n> ", "\n    ", "**", "`", " |\n| ", '" + "', '"\n  "')
 
 
 @pytest.mark.parametrize("gap", _BREAKS)

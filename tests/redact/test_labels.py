@@ -143,3 +143,108 @@ def test_a_password_goes_behind_its_label(template: str) -> None:
 def test_what_is_said_of_keys_and_codes_stays(text: str) -> None:
     """States, errors and addresses."""
     assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Das Kennwort für den Router ist §",
+        "Das Passwort lautet §.",
+        "Zugangscode: §",
+        "La contraseña es §",
+        "la clave del wifi: §",
+        "Mi contraseña nueva: §",
+        "Le mot de passe du serveur est §",
+        "Mot de passe : §",
+        "la parola d'ordine è §",
+        "La password è §",
+        "A senha do wifi é §",
+        "palavra-passe: §",
+        "het wachtwoord is §",
+        "Wachtwoord voor de NAS: §",
+        "Hasło do serwera to §",
+        "hasło: §",
+        "Şifre: §",
+        "ŞİFRE: §",
+        "yeni parola: §",
+        "Пароль от wifi: §",
+        "пароль §",
+        "пароль — §",
+        "كلمة المرور هي §",
+        "كلمة السر: §",
+        "Mật khẩu là §",
+        "mật khẩu wifi: §",
+        "パスワードは § です",
+        "パスワード：§",
+        "暗証番号は「§」です",
+        "비밀번호는 § 입니다",
+        "암호: §",
+    ],
+)
+def test_a_password_goes_in_a_sentence_of_its_language(template: str) -> None:
+    """With what it is for, and without."""
+    for number in range(10):
+        value = plain(random.Random(f"{template}/{number}"))
+        assert value not in _REDACTOR.redact(template.replace("§", value)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Passwort vergessen? Klicken Sie hier.",
+        "Passwort: mindestens 12 Zeichen",
+        "La contraseña es obligatoria",
+        "la clave es entender 3 cosas",
+        "clave: valor1",
+        "Le mot de passe est stocké en sha256",
+        "parola: 3 lettere",
+        "senha: obrigatória",
+        "wachtwoord: 2026-02-09",
+        "Hasło musi mieć 8 znaków",
+        "Şifre: en az 8 karakter",
+        "Пароль: не менее 8 символов",
+        "كلمة المرور: 8 أحرف على الأقل",
+        "Mật khẩu: ít nhất 8 ký tự",
+        "パスワードは8文字以上",
+        "비밀번호는 8자 이상",
+    ],
+)
+def test_what_is_said_of_passwords_stays(text: str) -> None:
+    """Rules for them, and forms."""
+    assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Der geheime Schlüssel ist §",
+        "clave secreta: §",
+        "clé secrète : §",
+        "a chave secreta é §",
+        "tajny klucz to §",
+        "секретный ключ: §",
+        "シークレットキー：§",
+        "시크릿 키는 § 입니다",
+    ],
+)
+def test_a_key_of_base64_goes_behind_its_label(template: str) -> None:
+    """Though it has the signs of a path."""
+    for value in (
+        "wJa4rXUtnF3MI/K7MD9NG/bPx+fiCYzK8mQ2vT5x",
+        "q8W1/eR2tY3uI4oP5aS6dF7gH8jK9lZ0xC1vB2nM",
+        "Qw3/Er4+Ty5Ui6Op7As8Df9Gh0Jk1Lz2Xc3Vb4Nm5Qa6=",
+    ):
+        assert value not in _REDACTOR.redact(template.replace("§", value)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clave: src/api2/keys/handlers/clave2/index1",
+        "ключ: docs/Guide3/Chapter12/Section4/KeysOfAll9",
+        "der Schlüssel ist in /srv/App2/config/Prod1/keys/Ring77abc",
+    ],
+)
+def test_a_path_behind_a_label_stays(text: str) -> None:
+    """It has slashes as keys of base64 have."""
+    assert _REDACTOR.redact(text).text == text
