@@ -184,9 +184,9 @@ class Redactor:
             text: Of any length. A line ends with a line feed.
             asked: What was said right before it, redacted or not: a password may be the answer to it.
         """
-        told = prose_english.answer(asked, text) if asked else None
-        if told is not None and text[slice(*told)] not in self._allowed:
-            text, _ = _replaced(text, [SecretSpan(*told, "password", len(RULES))])
+        answer = prose_english.answer(asked, text) if asked else None
+        if answer is not None and text[slice(*answer)] not in self._allowed:
+            text, _ = _replaced(text, [SecretSpan(*answer, "password", len(RULES))])
             return Redacted(text, {"password": 1})
         counts: Counter[str] = Counter()
         finds = self.finds(text)

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.config.settings import Redact
 
-VERSION = 5
+VERSION = 6
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"
