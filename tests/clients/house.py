@@ -17,7 +17,6 @@ from memd.ctl.daemon_process import find_holder
 from tests.clients.programs import Program
 from tests.wait import until
 
-PATIENCE_S = 180.0
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -41,6 +40,7 @@ class House:
         self.work = self.home / "project"
         self.state = self.home / ".local" / "state" / "memd"
         self._command = command
+        self._patience_s = program.patience_s
         scratch = directory / "t"
         for made in (self.work, scratch):
             made.mkdir(parents=True)
@@ -93,7 +93,7 @@ class House:
             start_new_session=True,
         ) as process:
             try:
-                out, err = process.communicate(timeout=PATIENCE_S)
+                out, err = process.communicate(timeout=self._patience_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()

@@ -48,6 +48,8 @@ def _connected(seen: Observed) -> Verdict:
 def _tools(seen: Observed) -> Verdict:
     if not seen.first_requests:
         return Verdict(False, f"it asked no model: {[str(run) for run in seen.runs]}")
+    if seen.program.searches:
+        return _NONE
     offered = seen.first_requests[0].memory_tool("memory_search") is not None
     later = sum(request.memory_tool("memory_search") is None for request in seen.first_requests)
     return _all((offered, f"not in the first {later} of {len(seen.first_requests)} requests"))
@@ -66,7 +68,7 @@ def _call(seen: Observed) -> Verdict:
         ),
         (FACT in str(get.get("text")), f"get: {results[1][:300]}"),
         (status.get("running") is True, f"status: {results[2][:300]}"),
-        (seen.first.answer in seen.runs[0].out, f"no answer: {seen.runs[0]}"),
+        (_answers(seen.runs[0].out, seen.first.answer, seen), f"no answer: {seen.runs[0]}"),
     )
 
 
@@ -140,17 +142,32 @@ def _said(seen: Observed) -> list[tuple[str, str]]:
 
 def _is(turn: Turn, role: str, text: str, seen: Observed) -> bool:
     """Whether a turn is this text, with something else for the secrets."""
+    return turn.role == role and re.fullmatch(_without_secrets(text, seen), turn.text) is not None
+
+
+def _answers(out: str, answer: str, seen: Observed) -> bool:
+    """Whether a program has printed an answer."""
+    return answer in out or (
+        seen.program.masks and re.search(_without_secrets(answer, seen), out) is not None
+    )
+
+
+def _without_secrets(text: str, seen: Observed) -> str:
+    """A pattern of a text with something else for the secrets."""
     pattern = re.escape(text)
     for secret in seen.secrets:
         pattern = pattern.replace(re.escape(secret), _REDACTED)
-    return turn.role == role and re.fullmatch(pattern, turn.text) is not None
+    return pattern
 
 
 def _secrets(seen: Observed) -> Verdict:
     if seen.program.preset is None:
         return _NONE
     return _all(
-        (seen.kept, "the program itself does not keep the secrets: nothing is shown by that"),
+        (
+            seen.kept or seen.program.masks,
+            "the program itself does not keep the secrets: nothing is shown by that",
+        ),
         (not seen.leaks, f"a secret stands in {seen.leaks}"),
     )
 
@@ -167,7 +184,7 @@ def _restarted(seen: Observed) -> Verdict:
     results = seen.results(seen.second_requests, seen.second)
     return _all(
         (len(results) > 1 and FACT in results[1], f"replies: {[one[:200] for one in results]}"),
-        (seen.second.answer in seen.runs[1].out, f"no answer: {seen.runs[1]}"),
+        (_answers(seen.runs[1].out, seen.second.answer, seen), f"no answer: {seen.runs[1]}"),
     )
 
 

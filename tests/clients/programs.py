@@ -27,6 +27,10 @@ class Program(msgspec.Struct, frozen=True):
     connected: str = ""  # what that says then, beside the name of memd
     preset: str | None = None  # of its transcripts
     hooks: bool = False
+    notes: bool = True  # whether a hook brings the daily notes
+    searches: bool = False  # the model finds tools by a search: no request offers them
+    masks: bool = False  # it masks secrets itself, in what it prints and keeps
+    patience_s: float = 180.0  # for one answer
 
 
 def _write(file: Path, value: Any) -> None:
@@ -75,7 +79,8 @@ env_key = "STAND_IN_KEY"
 
 def _ask_codex(prompt: str, again: bool) -> list[str]:
     resumed = ["resume", "--last"] if again else []
-    return ["exec", *resumed, "--skip-git-repo-check", prompt]
+    # A person trusts the hooks once, in a talk.
+    return ["exec", *resumed, "--skip-git-repo-check", "--dangerously-bypass-hook-trust", prompt]
 
 
 def _gemini(home: Path, url: str) -> Mapping[str, str]:
@@ -133,7 +138,6 @@ def _opencode(home: Path, url: str) -> Mapping[str, str]:
             "OPENCODE_DISABLE_MODELS_FETCH",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS",
             "OPENCODE_DISABLE_LSP_DOWNLOAD",
-            "OPENCODE_PURE",
         ),
         "1",
     )
@@ -141,6 +145,30 @@ def _opencode(home: Path, url: str) -> Mapping[str, str]:
 
 def _ask_opencode(prompt: str, again: bool) -> list[str]:
     return ["run", *(["--continue"] if again else []), prompt]
+
+
+def _openclaw(home: Path, url: str) -> Mapping[str, str]:
+    model = {
+        "id": MODEL,
+        "name": MODEL,
+        "reasoning": False,
+        "input": ["text"],
+        "contextWindow": 200_000,
+        "maxTokens": 8192,
+        "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0),
+    }
+    provider = {"baseUrl": f"{url}/v1", "apiKey": KEY, "api": "openai-completions", "models": [model]}
+    settings = {
+        "models": {"mode": "merge", "providers": {"standin": provider}},
+        "agents": {"defaults": {"model": {"primary": f"standin/{MODEL}"}, "skipBootstrap": True}},
+        "update": {"checkOnStart": False},
+    }
+    _write(home / ".openclaw" / "openclaw.json", settings)
+    return {}
+
+
+def _ask_openclaw(prompt: str, again: bool) -> list[str]:
+    return ["agent", "--local", "--agent", "main", "-m", prompt]
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -170,6 +198,7 @@ PROGRAMS: Mapping[str, Program] = {
             ("mcp", "list"),
             "enabled",
             "codex",
+            hooks=True,
         ),
         Program(
             "gemini",
@@ -182,6 +211,8 @@ PROGRAMS: Mapping[str, Program] = {
             ("mcp", "list"),
             "Connected",
             "gemini",
+            hooks=True,
+            notes=False,
         ),
         Program(
             "qwen",
@@ -193,6 +224,8 @@ PROGRAMS: Mapping[str, Program] = {
             _qwen,
             ("mcp", "list"),
             "Connected",
+            "qwen",
+            hooks=True,
         ),
         Program(
             "opencode",
@@ -204,6 +237,22 @@ PROGRAMS: Mapping[str, Program] = {
             _opencode,
             ("mcp", "list"),
             "connected",
+            hooks=True,
+        ),
+        Program(
+            "openclaw",
+            "OpenClaw",
+            "openclaw",
+            "openclaw/openclaw.mjs",
+            True,
+            _ask_openclaw,
+            _openclaw,
+            ("mcp", "probe"),
+            r"\b3 tools",
+            "openclaw",
+            searches=True,
+            masks=True,
+            patience_s=600.0,
         ),
     )
 }

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from tests.clients.conversation import Called, Exchange, ModelRequest, Said, Tool, ToolResult, calling
 from tests.clients.house import Ended
@@ -83,6 +84,22 @@ def _with_a_living_daemon(seen: Observed) -> None:
 
 def _with_a_daemon_that_stays_dead(seen: Observed) -> None:
     seen.second_requests = [_request(seen.second, *[{"_memd": "4", "error": "no"}] * 2)]
+
+
+def test_a_program_that_masks_secrets_answers_without_them() -> None:
+    """Of any other one that is no answer, and nothing is shown by its files."""
+    seen = _good()
+    seen.first = structs.replace(seen.first, answer="It is sk-2.")
+    seen.second = structs.replace(seen.second, answer="It is sk-2.")
+    seen.runs = [Ended(0, "It is s…2.", "", 1.0)] * 2
+    seen.turns = []
+    seen.kept = False
+    missed = {"calls", "daemon restarted", "secrets"}
+    assert missed <= {name for name, verdict in judged(seen).items() if verdict.holds is False}
+    seen.program = PROGRAMS["openclaw"]
+    held = judged(seen)
+    assert all(held[name].holds for name in missed)
+    assert held["tools at the first request"].holds is None
 
 
 @pytest.mark.parametrize(
