@@ -196,11 +196,11 @@ def test_a_key_that_was_never_filled_is_not_the_owner(daemon: Daemon, event: str
 def test_what_nobody_asked_for_must_be_close(
     address: Path, argv: tuple[str, ...], asked: dict[str, Any]
 ) -> None:
-    """Closer than what a search may find, and from notes alone, unless the command says otherwise."""
+    """No weak hit, closer than what a search may find, and from notes alone, unless the command says otherwise."""
     heard: list[Request] = []
     with serving(address, answering(Found(), heard=heard)):
         assert hook("user-prompt", address, {"prompt": "which one?"}, *argv) == SILENT
-    assert heard == [Search(query="which one?", max_results=6, **asked)]
+    assert heard == [Search(query="which one?", max_results=6, strict=True, **asked)]
 
 
 @pytest.mark.parametrize("event", ["pre-compact", "session-end"])
