@@ -142,7 +142,11 @@ class SearchFilter(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether everything may take part."""
-        return self == SearchFilter()
+        return self == NO_FILTER
+
+
+NO_FILTER = SearchFilter()
+"""Everything that may be seen takes part."""
 
 
 class BatchJob(msgspec.Struct, frozen=True):
@@ -182,6 +186,10 @@ class FoundHit(msgspec.Struct, frozen=True):
     source: Source
     own_scale: bool = False  # the score is that of another backend, which no min_score cuts
     weak: bool = False  # shown for want of better: nothing that was found is likely to answer
+    when: tuple[int, int] | None = (
+        None  # of when it is, as seconds of a TimeSpan; None: nothing in its file says
+    )
+    written_ns: int = 0  # when its file was written, in Unix time; 0: not known
 
 
 class DegradedPart(msgspec.Struct, frozen=True):

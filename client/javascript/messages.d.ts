@@ -23,6 +23,14 @@ export interface SearchRequest {
   strict?: boolean;
   /** what hits are found by; nil and `hybrid`: by all there is. `qmd` does not distinguish */
   mode?: "hybrid" | "keyword" | "vector" | null;
+  /** nothing older is found; see below */
+  since?: string | null;
+  /** nothing later is found */
+  until?: string | null;
+  /** `time`: of what has the least score, the newest first; if nothing has it, the newest of all */
+  sort?: "relevance" | "time";
+  /** what takes part. `tag:work`: notes with this tag, or one below it such as `work/mail`; `property:status=done`: notes whose front matter says so, in a list, too; of these each must hold, and the letter case does not count. `path:memory/**`: files that one of such globs matches; `path:!old/`: none of these. Globs are as in the setting `exclude` */
+  only?: string[];
 }
 
 export interface GetRequest {
@@ -74,6 +82,10 @@ export interface ExplainRequest {
   agent?: string | null;
   session_key?: string | null;
   now?: string | Date | null;
+  since?: string | null;
+  until?: string | null;
+  sort?: "relevance" | "time";
+  only?: string[];
 }
 
 export interface WarmRequest {
@@ -138,6 +150,8 @@ export interface Found {
   max_chars: number;
   /** hits that did not fit into `max_chars` */
   omitted: number;
+  /** the daemon knows filters and `sort`; false: it is older, and has ignored them */
+  filtered: boolean;
 }
 
 export interface Hit {
@@ -158,6 +172,10 @@ export interface Hit {
   own_scale: boolean;
   /** the hit is shown for want of better: nothing that was found is likely to answer. All hits of an answer are weak together, except hits of `qmd`, which never are; a part of a transcript that only repeats the question always is. `strict` leaves weak hits out */
   weak: boolean;
+  /** of when the text is: a day, or the first and the last with a slash between; nil: not known */
+  date: string | null;
+  /** `date` is when the file was written: nothing in it says a date */
+  file_date: boolean;
 }
 
 export interface Degraded {

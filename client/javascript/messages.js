@@ -14,7 +14,11 @@ export const REQUESTS = {
     "max_chars",
     "now",
     "strict",
-    "mode"
+    "mode",
+    "since",
+    "until",
+    "sort",
+    "only"
   ],
   "get": [
     "path",
@@ -45,7 +49,11 @@ export const REQUESTS = {
     "source",
     "agent",
     "session_key",
-    "now"
+    "now",
+    "since",
+    "until",
+    "sort",
+    "only"
   ],
   "warm": [
     "session_key",
@@ -89,7 +97,8 @@ const PARTS = {
       "stale": false,
       "degraded": [],
       "max_chars": 0,
-      "omitted": 0
+      "omitted": 0,
+      "filtered": false
     },
     "holds": {
       "results": [
@@ -107,7 +116,9 @@ const PARTS = {
       "source": "memory",
       "citation": null,
       "own_scale": false,
-      "weak": false
+      "weak": false,
+      "date": null,
+      "file_date": false
     },
     "holds": {}
   },

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import os
 import socket
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from types import TracebackType
@@ -17,8 +18,10 @@ from memd_client.conversation import (
     Conversation,
     WentAway,
     asked_at,
+    checked_filters,
     checked_reply,
     checked_timeout,
+    filters,
 )
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -38,6 +41,7 @@ from memd_client.messages import (
     Reply,
     Request,
     Search,
+    Sort,
     Source,
     Status,
     StatusReport,
@@ -93,23 +97,30 @@ class AsyncClient:
         now: date | str | None = None,
         strict: bool = False,
         mode: Mode | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sort: Sort = "relevance",
+        tags: Sequence[str] | str = (),
+        path: Sequence[str] | str = (),
+        properties: Mapping[str, str] | None = None,
     ) -> Found:
         """Find what memory says about a question."""
-        return await self._ask(
-            Search(
-                query=query,
-                max_results=max_results,
-                min_score=min_score,
-                source=source,
-                agent=agent,
-                session_key=session_key,
-                max_chars=max_chars,
-                now=asked_at(now),
-                strict=strict,
-                mode=mode,
-            ),
-            Found,
+        request = Search(
+            query=query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            agent=agent,
+            session_key=session_key,
+            max_chars=max_chars,
+            now=asked_at(now),
+            strict=strict,
+            mode=mode,
+            **filters(since, until, sort, tags, path, properties),
         )
+        found = await self._ask(request, Found)
+        checked_filters(request, found)
+        return found
 
     async def get(
         self,
@@ -175,20 +186,27 @@ class AsyncClient:
         agent: str | None = None,
         session_key: str | None = None,
         now: date | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sort: Sort = "relevance",
+        tags: Sequence[str] | str = (),
+        path: Sequence[str] | str = (),
+        properties: Mapping[str, str] | None = None,
     ) -> Explanation:
         """Search, and tell how each hit came to its place."""
-        return await self._ask(
-            Explain(
-                query=query,
-                max_results=max_results,
-                min_score=min_score,
-                source=source,
-                agent=agent,
-                session_key=session_key,
-                now=asked_at(now),
-            ),
-            Explanation,
+        request = Explain(
+            query=query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            agent=agent,
+            session_key=session_key,
+            now=asked_at(now),
+            **filters(since, until, sort, tags, path, properties),
         )
+        found = await self._ask(request, Explanation)
+        checked_filters(request, found.found)
+        return found
 
     async def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None

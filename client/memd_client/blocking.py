@@ -5,14 +5,23 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from types import TracebackType
 from typing import Self, TypeVar
 
 from memd_client.connect_socket import QUEUE_FULL_S, default_address, dial
-from memd_client.conversation import CLOSED, Conversation, WentAway, asked_at, checked_reply, checked_timeout
+from memd_client.conversation import (
+    CLOSED,
+    Conversation,
+    WentAway,
+    asked_at,
+    checked_filters,
+    checked_reply,
+    checked_timeout,
+    filters,
+)
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
     Embed,
@@ -31,6 +40,7 @@ from memd_client.messages import (
     Reply,
     Request,
     Search,
+    Sort,
     Source,
     Status,
     StatusReport,
@@ -89,6 +99,12 @@ class Client:
         now: date | str | None = None,
         strict: bool = False,
         mode: Mode | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sort: Sort = "relevance",
+        tags: Sequence[str] | str = (),
+        path: Sequence[str] | str = (),
+        properties: Mapping[str, str] | None = None,
     ) -> Found:
         """Find what memory says about a question.
 
@@ -104,22 +120,31 @@ class Client:
                 ISO 8601. None: now.
             strict: Leave out weak hits, which are shown for want of better.
             mode: "keyword" or "vector": by these alone; None or "hybrid": by all there is. Of qmd it changes nothing.
+            since: Nothing older is found: a date, a datetime, or a phrase such as "7d", "last week" or 上周, whose beginning
+                counts. None: however old.
+            until: Nothing later is found: likewise, and the end of a phrase counts.
+            sort: "relevance", or "time" for the newest hit first.
+            tags: Only notes with all of these are found; "work" is also "work/mail".
+            path: Only files are found that one of these globs matches, such as "memory/projects/**", and none that begins
+                with "!".
+            properties: Only notes are found whose front matter has all of these values.
         """
-        return self._ask(
-            Search(
-                query=query,
-                max_results=max_results,
-                min_score=min_score,
-                source=source,
-                agent=agent,
-                session_key=session_key,
-                max_chars=max_chars,
-                now=asked_at(now),
-                strict=strict,
-                mode=mode,
-            ),
-            Found,
+        request = Search(
+            query=query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            agent=agent,
+            session_key=session_key,
+            max_chars=max_chars,
+            now=asked_at(now),
+            strict=strict,
+            mode=mode,
+            **filters(since, until, sort, tags, path, properties),
         )
+        found = self._ask(request, Found)
+        checked_filters(request, found)
+        return found
 
     def get(
         self,
@@ -214,20 +239,27 @@ class Client:
         agent: str | None = None,
         session_key: str | None = None,
         now: date | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sort: Sort = "relevance",
+        tags: Sequence[str] | str = (),
+        path: Sequence[str] | str = (),
+        properties: Mapping[str, str] | None = None,
     ) -> Explanation:
         """Search, and tell how each hit came to its place. The arguments are those of search."""
-        return self._ask(
-            Explain(
-                query=query,
-                max_results=max_results,
-                min_score=min_score,
-                source=source,
-                agent=agent,
-                session_key=session_key,
-                now=asked_at(now),
-            ),
-            Explanation,
+        request = Explain(
+            query=query,
+            max_results=max_results,
+            min_score=min_score,
+            source=source,
+            agent=agent,
+            session_key=session_key,
+            now=asked_at(now),
+            **filters(since, until, sort, tags, path, properties),
         )
+        found = self._ask(request, Explanation)
+        checked_filters(request, found.found)
+        return found
 
     def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None

@@ -1,15 +1,27 @@
 """A client's half of the protocol on one connection, without the connection: bytes in, events out."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from memd_client import codec
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
-from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request, Sync, WireMessage
+from memd_client.messages import (
+    PROTOCOL,
+    Explain,
+    Failure,
+    Found,
+    Hello,
+    Reply,
+    Request,
+    Search,
+    Sort,
+    Sync,
+    WireMessage,
+)
 
 __version__ = "0.1.0"
 """The version of this distribution; to read it from the installed metadata takes longer than the import."""
@@ -127,6 +139,40 @@ class Conversation:
 def asked_at(now: date | str | None) -> str | None:
     """The day or moment of a question, as a request has it."""
     return now.isoformat() if isinstance(now, date) else now
+
+
+def filters(
+    since: date | str | None,
+    until: date | str | None,
+    sort: Sort,
+    tags: Sequence[str] | str,
+    path: Sequence[str] | str,
+    properties: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    """The filters of a question, and its order, as a request has them."""
+    return {
+        "since": asked_at(since),
+        "until": asked_at(until),
+        "sort": sort,
+        "only": [
+            *(f"tag:{tag}" for tag in ([tags] if isinstance(tags, str) else tags)),
+            *(f"property:{key}={value}" for key, value in (properties or {}).items()),
+            *(f"path:{glob}" for glob in ([path] if isinstance(path, str) else path)),
+        ],
+    }
+
+
+def checked_filters(request: Search | Explain, found: Found) -> None:
+    """Refuse an answer whose filters were passed over.
+
+    Raises:
+        RequestFailed: the daemon is older than they are.
+    """
+    plain = type(request)(query="")
+    names = ("since", "until", "sort", "only")
+    asked = [name for name in names if getattr(request, name) != getattr(plain, name)]
+    if asked and not (found.filtered or found.scope_denied):
+        raise RequestFailed("unsupported", f"This daemon is too old for {', '.join(asked)}.", _SAME_VERSIONS)
 
 
 def checked_reply(reply: Reply, kind: type[R]) -> R:

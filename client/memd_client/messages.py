@@ -12,6 +12,7 @@ PROTOCOL = 2
 
 Source = Literal["memory", "sessions"]
 Mode = Literal["hybrid", "keyword", "vector"]
+Sort = Literal["relevance", "time"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
@@ -44,6 +45,11 @@ class Search(WireMessage, frozen=True):
     now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
     strict: bool = False  # no weak hits
     mode: Mode | None = None  # what hits are found by; None: by all there is
+    since: str | None = None  # a date, a time or a phrase such as "last week": nothing older takes part
+    until: str | None = None  # likewise: nothing that is later than its end
+    sort: Sort = "relevance"  # time: the newest hit first
+    # What takes part: "tag:work" and "property:status=done", each of them; "path:memory/**", one of them, none of "path:!old/".
+    only: list[str] = []
 
 
 class Get(WireMessage, frozen=True):
@@ -87,6 +93,10 @@ class Explain(WireMessage, frozen=True):
     agent: str | None = None
     session_key: str | None = None
     now: str | None = None
+    since: str | None = None
+    until: str | None = None
+    sort: Sort = "relevance"
+    only: list[str] = []
 
 
 class Warm(WireMessage, frozen=True):
@@ -140,6 +150,10 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     citation: str | None = None  # path#L3-L9, where citations are on
     own_scale: bool = False  # the score is the backend's, not memd's: min_score did not cut it
     weak: bool = False  # shown for want of better: nothing that was found is likely to answer
+    date: str | None = (
+        None  # of when it is: a day, or the first and the last with a slash between; None: not known
+    )
+    file_date: bool = False  # that is when its file was written: nothing in it says
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +180,7 @@ class Found(WireMessage, frozen=True):
     degraded: list[Degraded] = []
     max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
     omitted: int = 0  # hits that had no room
+    filtered: bool = False  # the filters of the request, and its sort, are known; False: an older daemon has passed them over
 
 
 PLACES_FROM = 1_000_000_000

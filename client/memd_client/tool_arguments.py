@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -27,7 +27,10 @@ _SHOWN = 60  # characters of a value that is told to be wrong
 _NAMED = 5  # unknown arguments
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {SEARCH: ("query", "maxResults", "minScore"), GET: ("path", "from", "startLine", "lines")}
+    {
+        SEARCH: ("query", "maxResults", "minScore", "since", "until", "sort", "tags", "path"),
+        GET: ("path", "from", "startLine", "lines"),
+    }
 )
 _NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})")
 _PLACE = re.compile(
@@ -50,6 +53,16 @@ class Unusable(ValueError):
         self.action = action
 
 
+class Filters(TypedDict):
+    """Arguments of Client.search."""
+
+    since: str | None
+    until: str | None
+    sort: Literal["relevance", "time"]
+    tags: Sequence[str]
+    path: Sequence[str]
+
+
 class SearchCall(msgspec.Struct, frozen=True):
     """A call of memory_search."""
 
@@ -57,6 +70,22 @@ class SearchCall(msgspec.Struct, frozen=True):
     max_results: int | None = None  # None: the configured number
     min_score: float | None = None
     remarks: tuple[str, ...] = ()  # on arguments that were not taken as they came
+    since: str | None = None
+    until: str | None = None
+    sort: Literal["relevance", "time"] = "relevance"
+    tags: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+    @property
+    def filters(self) -> "Filters":
+        """What is searched, and in which order it is shown, as Client.search takes it."""
+        return {
+            "since": self.since,
+            "until": self.until,
+            "sort": self.sort,
+            "tags": self.tags,
+            "path": self.path,
+        }
 
 
 class GetCall(msgspec.Struct, frozen=True):
@@ -126,7 +155,29 @@ def _search(given: Mapping[str, Any], remarks: list[str]) -> SearchCall:
     min_score = _number(SEARCH, "minScore", given.get("minScore"), "a number from 0 to 1")
     if min_score is not None and not 0 <= min_score <= 1:
         raise _wrong(SEARCH, "minScore", given["minScore"], "a number from 0 to 1")
-    return SearchCall(query, max_results, min_score, tuple(remarks))
+    sort = _texts("sort", given.get("sort")) or ("relevance",)
+    if sort not in {("relevance",), ("time",)}:
+        raise _wrong(SEARCH, "sort", given["sort"], '"relevance" or "time"')
+    since, until = (_texts(name, given.get(name)) for name in ("since", "until"))
+    return SearchCall(
+        query,
+        max_results,
+        min_score,
+        tuple(remarks),
+        since=since[0] if since else None,
+        until=until[0] if until else None,
+        sort="time" if sort == ("time",) else "relevance",
+        tags=_texts("tags", given.get("tags")),
+        path=_texts("path", given.get("path")),
+    )
+
+
+def _texts(parameter: str, value: Any) -> tuple[str, ...]:
+    """Texts, of which one alone needs no list; none where nothing is said."""
+    given = value if isinstance(value, list) else [value]
+    if not all(one is None or isinstance(one, str) for one in given):
+        raise _wrong(SEARCH, parameter, value, "a text" if parameter in {"since", "until"} else "texts")
+    return tuple(_sendable(one.strip()) for one in given if one and one.strip())
 
 
 def _get(given: Mapping[str, Any], remarks: list[str]) -> GetCall:

@@ -197,6 +197,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
         "snippet": text if hit.citation is None else f"{text}\n\nSource: {hit.citation}",
         "source": hit.source,
     }
+    if hit.date is not None and hit.date not in hit.path:
+        fields["date"] = f"{hit.date} (of the file)" if hit.file_date else hit.date
     if hit.own_scale:
         fields["ownScale"] = True
     if hit.weak:

@@ -80,6 +80,26 @@ MEMORY_SEARCH = Tool(
                     "maximum": 1,
                     "description": "The least score of a passage; usually left out.",
                 },
+                "since": {
+                    "type": "string",
+                    "description": "Nothing older: a date, 7d, last week, 上周, March 2025. Left out unless a time is asked for.",
+                },
+                "until": {"type": "string", "description": "Nothing later; likewise."},
+                "sort": {
+                    "type": "string",
+                    "enum": ["relevance", "time"],
+                    "description": "time: the newest first, for what happened lately.",
+                },
+                "tags": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Only notes with all of these tags.",
+                },
+                "path": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Only files that one of these globs matches, such as memory/projects/**.",
+                },
             },
             "required": ["query"],
             "additionalProperties": False,
@@ -232,6 +252,7 @@ class Tools:
                         max_results=asked.max_results,
                         min_score=asked.min_score,
                         max_chars=self._of_snippets,
+                        **asked.filters,
                         **self._asker,
                     )
                     return tool_replies.search_reply(
@@ -294,6 +315,7 @@ class AsyncTools:
                         max_results=asked.max_results,
                         min_score=asked.min_score,
                         max_chars=self._of_snippets,
+                        **asked.filters,
                         **self._asker,
                     )
                     return tool_replies.search_reply(

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.domain_types import DegradedPart, FallbackUse, FoundHit, Kind, Trace
+from memd.domain_types import NO_FILTER, DegradedPart, FallbackUse, FoundHit, Kind, SearchFilter, Trace
 from memd.index_service import IndexService
 from memd.indexing.rules import IndexingRules
 from memd.store.index import Index
@@ -43,6 +43,8 @@ class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
     min_score: float
     mode: str = "hybrid"  # hybrid | keyword | vector: what hits are found by
     now: datetime | None = None  # what clocks on the wall show when it is asked; None: nobody knows
+    wanted: SearchFilter = NO_FILTER  # what it lets through takes part
+    by_time: bool = False  # the newest hit first
 
 
 class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,8 @@ class Builtin:
                 min_score=question.min_score,
                 now=question.now,
                 mode=question.mode,
+                wanted=question.wanted,
+                by_time=question.by_time,
             )
         return self._answer(found, fresh=fresh)
 
@@ -75,6 +77,8 @@ class Builtin:
                 max_results=question.max_results,
                 min_score=question.min_score,
                 now=question.now,
+                wanted=question.wanted,
+                by_time=question.by_time,
             )
         return self._answer(found, fresh=fresh), trace
 

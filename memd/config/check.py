@@ -15,6 +15,7 @@ from msgspec import inspect
 from memd.config import check_embedding, check_redaction
 from memd.config.settings import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings, Scope
 from memd.config.toml_lines import Key
+from memd.runtime.timing import zone_of
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Windows takes these for devices, whatever follows after a dot.
@@ -79,6 +80,10 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
             (("query", "hybrid", "vector_weight"), ("query", "hybrid", "text_weight")),
             "vector_weight and text_weight cannot both be 0: no result would be better than another",
         )
+    try:
+        zone_of(settings.timezone)
+    except ValueError as error:
+        yield (("timezone",),), f"timezone: {error}"
     if not settings.sources:
         yield (("sources",),), 'at least one source is needed, such as "memory"'
     if not all(text.strip() for text in settings.redact.allow):

@@ -46,6 +46,7 @@ CLASSES: Mapping[str, ReloadClass] = {
     "agents.*.memory_presets": ReloadClass.WAITS,
     "agents.*.backend": ReloadClass.WAITS,
     "agents.*.citations": ReloadClass.FOLLOWS,
+    "agents.*.timezone": ReloadClass.WAITS,  # turns are cut, and embedded, anew with their times
     "agents.*.provider": ReloadClass.WAITS,
     "agents.*.model": ReloadClass.WAITS,
     "agents.*.fallback": ReloadClass.WAITS,

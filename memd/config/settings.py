@@ -225,6 +225,7 @@ class AgentSettings(_Section, frozen=True):
     memory_presets: tuple[PresetName, ...] = ()  # notes that these agents keep in places of their own
     backend: Literal["builtin", "qmd"] = "builtin"
     citations: Literal["auto", "on", "off"] = "auto"
+    timezone: str = ""  # in which days begin and times are told, such as "Europe/Berlin"; "": the machine's
     provider: ProviderName = "auto"
     model: str = ""  # "": the provider's default
     fallback: FallbackName = "none"  # with its own default model

@@ -1,6 +1,7 @@
 """The commands and options of memd-ctl."""
 
 import argparse
+import functools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -212,6 +213,28 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         type=_named,
         help="the day on which it is asked, such as 2026-02-09 (else today)",
     )
+    when = 'a date, a time, 7d, "last week", 上周 or "May 2026"'
+    parser.add_argument("--since", metavar="TIME", type=_named, help=f"nothing older: {when}")
+    parser.add_argument("--until", metavar="TIME", type=_named, help="nothing later: likewise")
+    parser.add_argument(
+        "--sort", choices=("relevance", "time"), default="relevance", help="time: the newest hit first"
+    )
+    add = functools.partial(parser.add_argument, action="append", default=[])
+    add(
+        "--tag", metavar="TAG", type=_named, help="only notes with this tag, or one below it; again: with all"
+    )
+    add(
+        "--path",
+        metavar="GLOB",
+        type=_named,
+        help='only these files, such as "memory/ops/**"; again: these, too',
+    )
+    add(
+        "--property",
+        metavar="KEY=VALUE",
+        type=_property,
+        help="only notes whose front matter says so; again: all",
+    )
     _add_session_key(parser)
 
 
@@ -408,6 +431,13 @@ def _presets(text: str) -> tuple[str, ...]:
     if not named:
         raise argparse.ArgumentTypeError(f"names no agent; there are {', '.join(known)}")
     return named
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not mark or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text} is not like status=done")
+    return key, value
 
 
 def _seconds(text: str) -> float:

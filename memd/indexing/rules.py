@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.check_redaction import require_faultless
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
-from memd.runtime.timing import LocalZone
+from memd.runtime.timing import LocalZone, zone_of
 from memd.sources.transcripts.parser import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
 
@@ -69,4 +69,5 @@ def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
         sessions_redactor=redactor,
         subagents=settings.sessions.subagents,
         sessions=settings.sessions,
+        zone=zone_of(settings.timezone),
     )

@@ -45,4 +45,5 @@ def embeds_parts(settings: AgentSettings, provider: str) -> bool:
 def _sessions(settings: AgentSettings) -> str:
     redacted = "nothing" if settings.redact.mode == "off" else rules_key(settings.redact)
     subagents = "with" if settings.sessions.subagents else "without"
-    return f"{VERSION}.{TURNS}, {subagents} subagents, redacted: {redacted}"
+    zone = f", times of {settings.timezone}" if settings.timezone else ""
+    return f"{VERSION}.{TURNS}, {subagents} subagents, redacted: {redacted}{zone}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from random import Random
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 Clock = Callable[[], float]
 """A clock that is injected: seconds, monotonic or Unix time, as its parameter says."""
@@ -58,6 +59,31 @@ class Debouncer:
     def clear(self) -> None:
         """Forget the marks: the work begins, and later marks are another burst."""
         self._first = None
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone of a name such as Europe/Berlin; of an empty one that of this machine.
+
+    Raises:
+        ValueError: this machine knows no such zone.
+    """
+    if not name:
+        return LocalZone()
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError) as error:
+        raise ValueError(
+            f"{name!r} is no time zone that this machine knows, such as Europe/Berlin"
+        ) from error
+
+
+def wall_s(unix_ns: int, zone: tzinfo) -> int:
+    """A moment in seconds from 1970 as clocks on the wall count them; the nearest one that a calendar has."""
+    try:
+        at = datetime.fromtimestamp(unix_ns / 1e9, zone).replace(tzinfo=None)
+    except (OverflowError, ValueError, OSError):
+        at = datetime.min if unix_ns < 0 else datetime.max  # noqa: DTZ901 - as clocks on the wall show it
+    return int((at - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001 - likewise
 
 
 class LocalZone(tzinfo):

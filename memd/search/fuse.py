@@ -31,6 +31,10 @@ _AS_GOOD_AS = 2
 _USUAL = 0.75
 _FEW = 20
 
+# What is of a time that the question names is worth so much more: it goes before the like of other times, and what does not
+# answer stays behind what does.
+OF_TIME = 0.5
+
 _DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
 
 
@@ -63,6 +67,7 @@ class ScoredCandidate(msgspec.Struct, frozen=True, gc=False):
     part: float | None = None  # the cosine of its best part; None: it has no parts, or none with a vector
     foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
     closest: Span | None = None  # where in its text that part is
+    is_of_time: bool = False  # that the question names
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
@@ -233,9 +238,13 @@ def _evidence(
         taken = share_taken(
             (meaning, one.share, one.foreign) for meaning, one in zip(meanings, found, strict=True)
         )
+    factors = [1 + OF_TIME if one.is_of_time else 1.0 for one in found]
     return [
-        (meaning, text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share)))
-        for meaning, one in zip(meanings, found, strict=True)
+        (
+            factor * meaning,
+            factor * text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share)),
+        )
+        for factor, meaning, one in zip(factors, meanings, found, strict=True)
     ]
 
 

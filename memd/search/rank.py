@@ -166,6 +166,8 @@ def verdicts(
                     part.window.text,
                     chunk.kind.source,
                     weak=weak or repeated,
+                    when=chunk.when,
+                    written_ns=chunk.written_ns,
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         window = part.window if part else None

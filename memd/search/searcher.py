@@ -7,15 +7,17 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
 from memd.config.settings import AgentSettings
-from memd.domain_types import ChunkId, DegradedPart, FoundHit, Kind, Source, Trace
+from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, FoundHit, Kind, SearchFilter, Source, Trace
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
+from memd.runtime.timing import wall_s, zone_of
 from memd.search import query, rank
-from memd.search.fuse import FusionWeights, Scored, background, best, fuse, support
+from memd.search.fuse import FusionWeights, Scored, background, best, fuse, place_in_order, support
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
@@ -28,7 +30,7 @@ from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.search_vectors import REST_S
-from memd.store.vector_matrix import Rows
+from memd.store.vector_matrix import Ids, Rows
 from memd.text.writing_systems import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -38,6 +40,7 @@ ATTEMPTS = 3  # at a search that the index changes under
 # Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
 EXAMINED = 100
 STRONGEST = 30  # of them, one of which is the strongest
+_AFTER_ALL = 1 << 62  # files: a time in nanoseconds
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 T = TypeVar("T")
@@ -83,6 +86,33 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     provider: str  # whose vectors took part; where none did, whose are wanted
     model: str
     space: Space | None  # of the vectors that took part
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What is asked of an index."""
+
+    query: Query
+    kinds: frozenset[Kind]  # nothing else takes part
+    min_score: float = 0.0
+    wanted: SearchFilter = NO_FILTER  # nor anything that it does not let through
+    by_time: bool = False  # the newest hit first
+
+    @property
+    def times(self) -> tuple[SearchFilter, ...]:
+        """Of all that takes part, what is of each time that the question names."""
+        return tuple(_within(self.wanted, *time.as_seconds) for time in self.query.times)
+
+
+def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
+    """What a filter lets through of a time; when a file was written is no sign of what it is about."""
+    since_s, until_s = wanted.since_s, wanted.until_s
+    return msgspec.structs.replace(
+        wanted,
+        since_s=first_s if since_s is None else max(since_s, first_s),
+        until_s=last_s if until_s is None else min(until_s, last_s),
+        since_ns=_AFTER_ALL,
+        until_ns=_AFTER_ALL,
+    )
 
 
 class _KeywordResults(msgspec.Struct, frozen=True):
@@ -178,6 +208,8 @@ class Searcher:
         min_score: float,
         now: datetime | None = None,
         mode: str = "hybrid",
+        wanted: SearchFilter = NO_FILTER,
+        by_time: bool = False,
     ) -> Searched:
         """Find what answers a question.
 
@@ -191,16 +223,19 @@ class Searcher:
             min_score: 0..1, the least score of a hit.
             now: What clocks on the wall show when it is asked; None: nobody knows.
             mode: hybrid, or keyword or vector: by that side alone.
+            wanted: What it lets through takes part, and nothing else.
+            by_time: The newest hit first; where none has the least score, the newest of all.
 
         Raises:
             TransientError: the index cannot be read just now.
         """
-        asked = query.restricted(query.parse(text, now), mode)
+        parsed = query.restricted(query.parse(text, now), mode)
+        asked = _Asked(parsed, kinds, min_score, wanted, by_time=by_time)
 
         def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
 
-        keywords, vectors, hits = await self._ask(asked, kinds, min_score, first, with_cut=False)
+        keywords, vectors, hits = await self._ask(asked, first, with_cut=False)
         found = self._searched(keywords, vectors, hits)
         return (
             msgspec.structs.replace(found, mode=mode) if (mode, found.mode) == ("vector", "hybrid") else found
@@ -212,7 +247,7 @@ class Searcher:
         Raises:
             TransientError: it cannot be read just now.
         """
-        keywords = await self._keyword_results(query.parse("memory"), frozenset(Kind))
+        keywords = await self._keyword_results(_Asked(query.parse("memory"), frozenset(Kind)))
         if keywords.failure is not None:
             raise keywords.failure
         return keywords.damage
@@ -225,24 +260,24 @@ class Searcher:
         max_results: int,
         min_score: float,
         now: datetime | None = None,
+        wanted: SearchFilter = NO_FILTER,
+        by_time: bool = False,
     ) -> tuple[Searched, Trace]:
         """The same, and how each of the first candidates came to its place."""
-        asked = query.parse(text, now)
+        asked = _Asked(query.parse(text, now), kinds, min_score, wanted, by_time=by_time)
 
         def explained(
             verdicts: Iterator[Verdict], sides: SideResults, calibration: Calibration | None
         ) -> tuple[list[FoundHit], Trace]:
-            search = TracedSearch(text, asked, self._weights, calibration, min_score, max_results)
+            search = TracedSearch(text, asked.query, self._weights, calibration, min_score, max_results)
             return traced(verdicts, sides, search)
 
-        keywords, vectors, (hits, trace) = await self._ask(asked, kinds, min_score, explained, with_cut=True)
+        keywords, vectors, (hits, trace) = await self._ask(asked, explained, with_cut=True)
         return self._searched(keywords, vectors, hits), trace
 
     async def _ask(
         self,
-        asked: Query,
-        kinds: frozenset[Kind],
-        min_score: float,
+        asked: _Asked,
         use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
         with_cut: bool,
@@ -251,12 +286,12 @@ class Searcher:
 
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
-        embeddings = _QuestionEmbeddings(self._embedder, asked.embed_text)
+        embeddings = _QuestionEmbeddings(self._embedder, asked.query.embed_text)
         try:
             is_at_rest = True
             for _ in range(ATTEMPTS):
                 keywords, vectors, used, is_whole = await self._ask_once(
-                    asked, kinds, min_score, embeddings, use, with_cut=with_cut
+                    asked, embeddings, use, with_cut=with_cut
                 )
                 if is_whole or not is_at_rest:
                     break
@@ -268,9 +303,7 @@ class Searcher:
 
     async def _ask_once(
         self,
-        asked: Query,
-        kinds: frozenset[Kind],
-        min_score: float,
+        asked: _Asked,
         embeddings: _QuestionEmbeddings,
         use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
         *,
@@ -280,10 +313,9 @@ class Searcher:
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
-        asking = asyncio.create_task(self._keyword_results(asked, kinds))
-        keywords, vectors = await asyncio.gather(
-            asking, self._vector_results(embeddings, asked, kinds, asking)
-        )
+        asking = asyncio.create_task(self._keyword_results(asked))
+        keywords, vectors = await asyncio.gather(asking, self._vector_results(embeddings, asked, asking))
+        of_times = frozenset(await self._of_times(asked) if asked.times else ())
         if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
             raise keywords.failure
         known = vectors.question.calibration if isinstance(vectors, _VectorResults) else None
@@ -300,9 +332,14 @@ class Searcher:
                 cosines = vector_matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
             places = reader.places(chunk_ids)
             found = [
-                _found(place, keywords.matches.get(place.id), cosines.get(place.id))
+                _found(
+                    place,
+                    keywords.matches.get(place.id),
+                    cosines.get(place.id),
+                    is_of_time=place.id in of_times,
+                )
                 for place in places
-                if place.kind in kinds
+                if place.kind in asked.kinds
             ]
             examined = found
             if isinstance(vectors, _VectorResults):
@@ -312,15 +349,20 @@ class Searcher:
                 found = self._with_parts_and_scripts(reader, found, scripts_first, asked, vectors)
                 strongest = set(first[:STRONGEST])
                 examined = [one for one in found if one.id in strongest]
-            supported = support(examined, calibration, asked.names, self._held(keywords))
-            ordered = fuse(found, self._weights, calibration, subtracted, 0.0 if with_cut else min_score)
+            supported = support(examined, calibration, asked.query.names, self._held(keywords))
+            is_cut = not with_cut and not asked.by_time
+            ordered = fuse(found, self._weights, calibration, subtracted, asked.min_score if is_cut else 0.0)
             kind_of = {place.id: place.kind for place in places}
-            by_source: dict[Source, list[Scored]] = {}
-            for one in ordered:
-                by_source.setdefault(kind_of[one.id].source, []).append(one)
+            lanes: dict[Source | None, list[Scored]] = {}
+            min_score = asked.min_score
+            if asked.by_time:
+                lanes[None], min_score = self._newest_first(reader, ordered, asked)
+            else:
+                for one in ordered:
+                    lanes.setdefault(kind_of[one.id].source, []).append(one)
             verdicts = rank.verdicts(
-                [_with_text(reader, some) for some in by_source.values()],
-                asked,
+                [_with_text(reader, some) for some in lanes.values()],
+                asked.query,
                 min_score,
                 self._settings.limits.max_snippet_chars,
                 weak=supported.is_weak,
@@ -347,7 +389,7 @@ class Searcher:
         reader: Reader,
         found: list[Found],
         first: Mapping[ChunkId, bytes | None],
-        asked: Query,
+        asked: _Asked,
         vectors: _VectorResults,
     ) -> list[Found]:
         """Candidates, the first ones with their best parts and with how foreign they are to the question.
@@ -360,7 +402,7 @@ class Searcher:
             vectors: What they gave, with the question as the model has it.
         """
         parts = reader.closest_parts(list(first), vectors.question.vector) if self._index.has_parts else {}
-        asked_in = scripts(asked.embed_text)
+        asked_in = scripts(asked.query.embed_text)
         foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
         return [
             one
@@ -395,12 +437,40 @@ class Searcher:
             space=vectors.space if isinstance(vectors, _VectorResults) else None,
         )
 
-    async def _keyword_results(self, asked: Query, kinds: frozenset[Kind]) -> _KeywordResults:
-        if asked.match is None:
+    def _newest_first(
+        self, reader: Reader, ordered: list[Scored], asked: _Asked
+    ) -> tuple[list[Scored], float]:
+        """Candidates by when they are, and the least score of a hit.
+
+        Where none has the score that was asked for, the question says no more than that: the newest of all.
+        """
+        least, scored = asked.min_score, {one.id: one for one in ordered}
+        if all(one.score < least for one in ordered):
+            least = 0.0
+            places = reader.places(reader.newest(self._candidates, asked.wanted, asked.kinds))
+            newest = [Scored(place.id, place.path, place.start_line, 0.0, 0.0, 0.0) for place in places]
+            scored = {one.id: one for one in newest} | scored
+        last = {place.id: self._last_s(place) for place in reader.places(list(scored))}
+        there = [one for one in scored.values() if one.id in last]
+        return sorted(there, key=lambda one: (-last[one.id], place_in_order(one))), least
+
+    def _last_s(self, place: ChunkPlace) -> int:
+        """Of when a chunk is at the latest, as clocks on the wall count seconds."""
+        if place.last_s is not None:
+            return place.last_s
+        return wall_s(place.written_ns, zone_of(self._settings.timezone))
+
+    async def _keyword_results(self, asked: _Asked) -> _KeywordResults:
+        match = asked.query.match
+        if match is None:
             return _KeywordResults({})
         try:
             with spent("keywords"):
-                return _KeywordResults(dict(await self._index.keywords(asked.match, self._candidates, kinds)))
+                found = dict(await self._index.keywords(match, self._candidates, asked.kinds, asked.wanted))
+                for time in asked.times:
+                    found |= await self._index.keywords(match, self._candidates, asked.kinds, time)
+                best_first = sorted(found.items(), key=lambda one: (-one[1].r, one[0]))
+                return _KeywordResults(dict(best_first))
         except StoreDamaged as damage:
             return _KeywordResults({}, str(damage))
         except StoreClosed:
@@ -411,13 +481,12 @@ class Searcher:
     async def _vector_results(
         self,
         embeddings: _QuestionEmbeddings,
-        asked: Query,
-        kinds: frozenset[Kind],
+        asked: _Asked,
         keywords: asyncio.Task[_KeywordResults],
     ) -> _VectorResults | _NoVectorResults:
         """As _search_vectors; where a disk or a thread cannot be had just now, keywords answer alone."""
         try:
-            return await self._search_vectors(embeddings, asked, kinds, keywords)
+            return await self._search_vectors(embeddings, asked, keywords)
         except StoreClosed:
             raise
         except TransientError as failure:
@@ -426,8 +495,7 @@ class Searcher:
     async def _search_vectors(
         self,
         embeddings: _QuestionEmbeddings,
-        asked: Query,
-        kinds: frozenset[Kind],
+        asked: _Asked,
         keywords: asyncio.Task[_KeywordResults],
     ) -> _VectorResults | _NoVectorResults:
         """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
@@ -437,7 +505,7 @@ class Searcher:
         """
         for _ in range(SPACES):
             held = self._index.vectors.current()
-            if held is None or not asked.embed_text:
+            if held is None or not asked.query.embed_text:
                 return _NoVectorResults(await self._why_no_vectors())
             space, _ = held
             question = await embeddings.embedded(space)
@@ -446,9 +514,13 @@ class Searcher:
                 continue
             if isinstance(question, DegradedPart):
                 return _NoVectorResults(question)
+            among = None if asked.wanted.is_empty else await self._index.allowed(asked.wanted, asked.kinds)
+            of_times = np.array(await self._of_times(asked), np.int64) if asked.times else None
             if isinstance(held[1], ListedVector):
                 try:
-                    found = await self._search_vectors_on_disk(held[1], question, kinds, keywords)
+                    found = await self._search_vectors_on_disk(
+                        held[1], question, asked.kinds, keywords, (among, of_times)
+                    )
                 except StoreDamaged as damage:
                     return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
                 if found is None:
@@ -459,10 +531,21 @@ class Searcher:
                 return _VectorResults(space, question, found.rows, tuple(found.chunk_ids), subtracted)
             with spent("vectors"):
                 scanned = await self._computing.run(
-                    vector_matrix.scan, held[1], question.vector, self._candidates, kinds
+                    vector_matrix.scan, held[1], question.vector, self._candidates, asked.kinds, among
                 )
             subtracted = background(*scanned.mean_cosine(), question.calibration)
-            return _VectorResults(space, question, held[1], tuple(scanned.nearest()), subtracted)
+            near = scanned.nearest()
+            if of_times is not None:
+                with spent("vectors"):
+                    near += await self._computing.run(
+                        vector_matrix.nearest,
+                        held[1],
+                        question.vector,
+                        self._candidates,
+                        asked.kinds,
+                        of_times,
+                    )
+            return _VectorResults(space, question, held[1], tuple(dict.fromkeys(near)), subtracted)
         return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
     async def _search_vectors_on_disk(
@@ -471,14 +554,29 @@ class Searcher:
         question: _EmbeddedQuestion,
         kinds: frozenset[Kind],
         keywords: asyncio.Task[_KeywordResults],
+        among: tuple[Ids | None, Ids | None],
     ) -> NearVectors | None:
         """The same where vectors stay on disk; None: another index has taken the place of theirs.
 
         After the keywords: the vectors of what these found are taken along, so that all are read once.
         """
         also = (await keywords).matches.keys()
+        everywhere, of_times = among
+        nearest = self._index.vectors.nearest
         with spent("vectors"):
-            return await self._index.vectors.nearest(known, question.vector, self._candidates, kinds, also)
+            found = await nearest(known, question.vector, self._candidates, kinds, also, everywhere)
+            if found is None or of_times is None:
+                return found
+            more = await nearest(known, question.vector, self._candidates, kinds, (), of_times)
+        if more is None:
+            return None
+        near = list(dict.fromkeys([*found.chunk_ids, *more.chunk_ids]))
+        return NearVectors(near, Rows((*found.rows.parts, *more.rows.parts)), found.mean_cosine)
+
+    async def _of_times(self, asked: _Asked) -> list[int]:
+        """The ids, ascending, of the chunks that are of a time that a question names, as far as its filter lets them through."""
+        found = [await self._index.allowed(time, asked.kinds) for time in asked.times]
+        return sorted({chunk_id for some in found for chunk_id in some.tolist()})
 
     async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
@@ -509,10 +607,9 @@ class Searcher:
         return tuple(found)
 
 
-def _found(place: ChunkPlace, match: Match | None, cosine: float | None) -> Found:
-    if match is None:
-        return Found(place.id, place.path, place.start_line, None, cosine)
-    return Found(place.id, place.path, place.start_line, match.r, cosine, match.share)
+def _found(place: ChunkPlace, match: Match | None, cosine: float | None, *, is_of_time: bool) -> Found:
+    r, share = (None, 0.0) if match is None else (match.r, match.share)
+    return Found(place.id, place.path, place.start_line, r, cosine, share, is_of_time=is_of_time)
 
 
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:

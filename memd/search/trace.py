@@ -66,7 +66,7 @@ def traced(
     places = {one.id: place for place, one in enumerate(ordered, 1)}
     for number, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
-        place = places[chunk.id]
+        place = places.setdefault(chunk.id, len(places) + 1)  # the newest of all are no candidates of a side
         if verdict.hit is not None and len(hits) < asked.max_results:
             hits.append(verdict.hit)
         elif verdict.hit is not None:

@@ -15,6 +15,10 @@ from memd.text.writing_systems import scripts
 
 T = TypeVar("T")
 
+# A file whose stamp is below 0 was written a moment before it was read: the change of its inode dates it.
+WRITTEN_NS = "iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns)"
+_WHEN = f"chunks.first_s, chunks.last_s, {WRITTEN_NS}"
+
 
 class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A chunk as a search needs it."""
@@ -28,6 +32,15 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     context: str
     # Line of the file of each line of text; None: they follow start_line.
     numbers: tuple[int, ...] | None = None
+    # Of when it is, see TimeSpan.as_seconds; None: of when its file was written.
+    first_s: int | None = None
+    last_s: int | None = None
+    written_ns: int = 0
+
+    @property
+    def when(self) -> tuple[int, int] | None:
+        """Of when it is; None: nothing in its file says."""
+        return None if self.first_s is None or self.last_s is None else (self.first_s, self.last_s)
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -38,6 +51,9 @@ class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Kind
     start_line: int
     scripts: bytes | None = None  # see scripts_read
+    first_s: int | None = None  # as of StoredChunk
+    last_s: int | None = None
+    written_ns: int = 0
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
@@ -71,7 +87,7 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Ch
         StoreDamaged: what is stored of one is no such thing.
     """
     rows = connection.execute(
-        "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.scripts FROM json_each(?) AS wanted"
+        f"SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.scripts, {_WHEN} FROM json_each(?) AS wanted"
         " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
@@ -86,11 +102,11 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
     """
     rows = connection.execute(
         "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context,"
-        " chunks.numbers"
+        f" chunks.numbers, {_WHEN}"
         " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
-    found = [(*row, numbers_read(numbers)) for *row, numbers in rows]
+    found = [(*row[:7], numbers_read(row[7]), *row[8:]) for row in rows]
     return {chunk.id: chunk for chunk in _typed(found, list[StoredChunk])}
 
 

@@ -11,9 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store.vector_matrix import DEAD, Floats, Matrix, MatrixBlock, NearestRows, Row, Rows
+from memd.store.vector_matrix import (
+    DEAD,
+    Floats,
+    Ids,
+    Matrix,
+    MatrixBlock,
+    NearestRows,
+    Row,
+    Rows,
+    places_among,
+)
 
-Ids = NDArray[np.int64]
 Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
 
 # Of a row: its id and its kind. The vector of the bundled model has 1536 bytes.
@@ -86,7 +95,7 @@ class DiskVectors:
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
         """Forget chunks; those that are not on it are passed over."""
-        at, is_there = _places(self._listed.ids, np.fromiter(chunk_ids, np.int64))
+        at, is_there = places_among(self._listed.ids, np.fromiter(chunk_ids, np.int64))
         if is_there.any():
             gone, now = at[is_there], self._listed
             self._listed = ListedVector(np.delete(now.ids, gone), np.delete(now.kinds, gone))
@@ -116,7 +125,7 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
 def parts(known: ListedVector, blocks: Iterable[Block]) -> Iterator[MatrixBlock]:
     """Blocks as a search scans them; rows of chunks that are not listed are dead."""
     for ids, vectors in blocks:
-        at, is_there = _places(known.ids, ids)
+        at, is_there = places_among(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
         kinds[is_there] = known.kinds[at[is_there]]
         yield MatrixBlock(vectors, ids, kinds, {})
@@ -129,6 +138,7 @@ def nearest(
     limit: int,
     kinds: Collection[Kind],
     also: Collection[ChunkId],
+    among: Ids | None = None,
 ) -> NearVectors | None:
     """See vector_matrix.nearest; one look at each block.
 
@@ -139,18 +149,19 @@ def nearest(
         limit: How many of each source at most.
         kinds: What may be seen.
         also: Chunks whose vectors are wanted however far they are.
+        among: As of vector_matrix.scan.
 
     Returns:
         None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
     """
-    scanned = NearestRows(query, limit, kinds)
+    scanned = NearestRows(query, limit, kinds, among)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
     kept: list[MatrixBlock] = []
     is_any_known = not len(known.ids)
     for part in parts(known, blocks):
         is_alive = part.kinds != DEAD
         is_any_known = is_any_known or bool(is_alive.any())
-        is_kept = _places(wanted, part.ids)[1] & is_alive
+        is_kept = places_among(wanted, part.ids)[1] & is_alive
         is_kept[scanned.take(part)] = True
         kept.append(_some(part, is_kept))
     if not is_any_known:
@@ -158,8 +169,8 @@ def nearest(
     near = scanned.nearest()
     # What was near for a while, until nearer ones came, is not needed any more.
     needed = np.union1d(wanted, np.array(near, np.int64))
-    last = [_some(part, _places(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return NearVectors(near, Rows(tuple(_with_places(part) for part in last)), scanned.mean_cosine())
+    last = [_some(part, places_among(needed, part.ids)[1]) for part in kept if len(part.ids)]
+    return NearVectors(near, Rows(tuple(_withplaces_among(part) for part in last)), scanned.mean_cosine())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
@@ -167,14 +178,6 @@ def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
     return MatrixBlock(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], {})
 
 
-def _with_places(part: MatrixBlock) -> MatrixBlock:
+def _withplaces_among(part: MatrixBlock) -> MatrixBlock:
     row_of = {chunk_id: row for row, chunk_id in enumerate(part.ids.tolist())}
     return MatrixBlock(part.vectors, part.ids, part.kinds, row_of)
-
-
-def _places(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where ids are among others, and whether they are."""
-    if not len(ascending):
-        return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
-    return at, ascending[at] == ids

@@ -9,14 +9,25 @@ from typing import Any, TypeVar
 
 import apsw
 
-from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, TextHash, Turn
+from memd.domain_types import (
+    NO_FILTER,
+    Chunk,
+    ChunkId,
+    FoundFile,
+    Kind,
+    LabelKind,
+    SearchFilter,
+    TextHash,
+    Turn,
+)
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.store import chunk_parts, chunks, files, keywords, meta, recovery, sessions, vectors
+from memd.store import chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.integrity import IndexDamage
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
+from memd.store.vector_matrix import Ids
 
 T = TypeVar("T")
 
@@ -34,6 +45,10 @@ class Reader:
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
         """Chunks with their text; those that are gone are left out."""
         return chunks.texts(self._connection, chunk_ids)
+
+    def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
+        """See labels.newest."""
+        return labels.newest(self._connection, limit, wanted, kinds)
 
     def closest_parts(
         self, chunk_ids: Sequence[ChunkId], query: Floats
@@ -463,14 +478,28 @@ class Index:
     # --- what a search reads
 
     async def keywords(
-        self, match: str, limit: int, kinds: Collection[Kind]
+        self, match: str, limit: int, kinds: Collection[Kind], wanted: SearchFilter = NO_FILTER
     ) -> list[tuple[ChunkId, keywords.Match]]:
         """The best keyword matches by chunk, best first.
 
         Raises:
             StoreDamaged: the keyword index is broken.
         """
-        return await self.database.read(keywords.search, match, limit, kinds)
+        return await self.database.read(keywords.search, match, limit, kinds, wanted)
+
+    async def allowed(self, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
+        """See labels.allowed."""
+        return await self.database.read(labels.allowed, wanted, kinds)
+
+    async def allowed_lines(
+        self, wanted: SearchFilter, kinds: Collection[Kind]
+    ) -> dict[str, list[tuple[int, int]]]:
+        """See labels.allowed_lines."""
+        return await self.database.read(labels.allowed_lines, wanted, kinds)
+
+    async def label_counts(self, kind: LabelKind, kinds: Collection[Kind]) -> list[tuple[str, int]]:
+        """See labels.counts."""
+        return await self.database.read(labels.counts, kind, kinds)
 
     async def at_rest(self, most_s: float) -> bool:
         """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 import apsw
 import msgspec
 
-from memd.domain_types import ChunkId, Kind, Source
-from memd.store import meta
+from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter, Source
+from memd.store import labels, meta
 from memd.text.tokens import fts_text
 
 # How much a match in what places a chunk (title, heading, date) counts beside one in its text.
@@ -82,7 +82,11 @@ def merge(connection: apsw.Connection, *, begin: bool) -> bool:
 
 
 def search(
-    connection: apsw.Connection, match: str, limit: int, kinds: Collection[Kind]
+    connection: apsw.Connection,
+    match: str,
+    limit: int,
+    kinds: Collection[Kind],
+    wanted: SearchFilter = NO_FILTER,
 ) -> list[tuple[ChunkId, Match]]:
     """The best matches by chunk, best first.
 
@@ -91,18 +95,30 @@ def search(
         match: Phrases in quotes, with ALTERNATIVE between them.
         limit: How many of each source at most.
         kinds: Only chunks of files of these kinds take part, so that hidden ones take no place of others.
+        wanted: And only those that it lets through.
     """
+    if not wanted.is_empty:
+        sources = [frozenset(kind for kind in kinds if kind.source == one) for one in _sources(kinds)]
+        few = [one for some in sources for one in _best_of_few(connection, match, limit, some, wanted)]
+        return _with_shares(connection, match, few)
     # Most often the best of all hold enough of each source, and ranking is what takes the time.
     everything = _everything(connection)
     most = limit if everything <= set(kinds) and len(_sources(everything)) == 1 else 2 * limit
     ranked = _ranked(connection, match, most)
     found: list[tuple[ChunkId, Match]] = []
     for source in _sources(kinds):
-        wanted = frozenset(kind for kind in kinds if kind.source == source)
-        best = [(one.id, one.match) for one in ranked if one.kind in wanted][:limit]
-        if len(best) < limit and len(ranked) == most and wanted & everything:
-            best = _best_of_few(connection, match, limit, wanted)
+        seen = frozenset(kind for kind in kinds if kind.source == source)
+        best = [(one.id, one.match) for one in ranked if one.kind in seen][:limit]
+        if len(best) < limit and len(ranked) == most and seen & everything:
+            best = _best_of_few(connection, match, limit, seen)
         found += best
+    return _with_shares(connection, match, found)
+
+
+def _with_shares(
+    connection: apsw.Connection, match: str, found: list[tuple[ChunkId, Match]]
+) -> list[tuple[ChunkId, Match]]:
+    """Matches with what they hold of the weight of all phrases, best first."""
     weights = _weights(connection, match) if found else []
     whole = math.fsum(weights) or 1.0
     shares = {held: math.fsum(weights[n] for n in held) / whole for held in {one.held for _, one in found}}
@@ -161,16 +177,19 @@ def _ranked(connection: apsw.Connection, match: str, limit: int) -> list[_Ranked
 
 
 def _best_of_few(
-    connection: apsw.Connection, match: str, limit: int, kinds: Collection[Kind]
+    connection: apsw.Connection,
+    match: str,
+    limit: int,
+    kinds: Collection[Kind],
+    wanted: SearchFilter = NO_FILTER,
 ) -> list[tuple[ChunkId, Match]]:
-    """The best of some kinds, where others hold most of the matches: only theirs are ranked."""
+    """The best of some kinds, or of what a filter lets through, where others hold most of the matches: only theirs are ranked."""
+    among, values = labels.matching(connection, wanted, kinds)
     # The plus sign keeps SQLite from asking the keyword index for each of the chunks.
     rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
         f"SELECT keywords.rowid, bm25(keywords, 1.0, {CONTEXT_WEIGHT}) AS r, held(keywords) FROM keywords"
-        " WHERE keywords MATCH ? AND +keywords.rowid IN (SELECT chunks.id FROM files CROSS JOIN chunks"
-        " ON chunks.file_id = files.id"
-        f" WHERE files.kind IN ({', '.join(str(int(kind)) for kind in sorted(kinds))}))"
+        f" WHERE keywords MATCH ? AND +keywords.rowid IN (SELECT chunks.id {among})"
         " ORDER BY r, keywords.rowid LIMIT ?",
-        (match, limit),
+        (match, *values, limit),
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
     return [(chunk_id, Match(max(0.0, -rank), held)) for chunk_id, rank, held in rows]

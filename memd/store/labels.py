@@ -5,12 +5,11 @@ from typing import Any
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
-from memd.domain_types import Kind, Label, LabelKind, SearchFilter
+from memd.domain_types import ChunkId, Kind, Label, LabelKind, SearchFilter
+from memd.store.chunks import WRITTEN_NS
+from memd.store.vector_matrix import Ids
 from memd.text.memory_paths import exclude_of
-
-Ids = NDArray[np.int64]
 
 
 def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> None:
@@ -57,6 +56,32 @@ def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection
     return np.fromiter((chunk_id for (chunk_id,) in rows), np.int64)
 
 
+def allowed_lines(
+    connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
+) -> dict[str, list[tuple[int, int]]]:
+    """By path, the first and the last line of each chunk that a filter lets through; the arguments are those of allowed."""
+    condition, values = matching(connection, wanted, kinds)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for path, first, last in connection.execute(
+        f"SELECT files.path, chunks.start_line, chunks.end_line {condition}", values
+    ):
+        found.setdefault(path, []).append((first, last))
+    return found
+
+
+def newest(
+    connection: apsw.Connection, limit: int, wanted: SearchFilter, kinds: Collection[Kind]
+) -> list[ChunkId]:
+    """The chunks that are of the latest time, about in this order, at most so many; else as allowed."""
+    condition, values = matching(connection, wanted, kinds)
+    rows = connection.execute(
+        f"SELECT chunks.id {condition}"
+        f" ORDER BY coalesce(chunks.last_s, {WRITTEN_NS} / 1000000000) DESC, chunks.id LIMIT ?",
+        (*values, limit),
+    )
+    return [ChunkId(chunk_id) for (chunk_id,) in rows]
+
+
 def matching(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[str, tuple[Any, ...]]:
@@ -84,10 +109,9 @@ def matching(
         (wanted.until_s, wanted.until_ns, "first_s", "<="),
     ):
         if bound is not None:
-            # A file whose stamp is below 0 was written a moment before it was read: the change of its inode dates it.
             conditions.append(
                 f"CASE WHEN chunks.{column} IS NOT NULL THEN chunks.{column} {compared} ?"
-                f" ELSE iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns) {compared} ? END"
+                f" ELSE {WRITTEN_NS} {compared} ? END"
             )
             values += [bound, bound_ns]
     return (

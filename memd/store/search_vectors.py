@@ -85,6 +85,7 @@ class SearchVectors:
         limit: int,
         kinds: Collection[Kind],
         also: Collection[ChunkId],
+        among: vector_matrix.Ids | None = None,
     ) -> disk_vectors.NearVectors | None:
         """Like disk_vectors.nearest, over the vectors in the file; None: they are those of another model by now.
 
@@ -94,7 +95,7 @@ class SearchVectors:
 
         def look(connection: apsw.Connection) -> disk_vectors.NearVectors | None:
             stored = vectors.blocks(connection, len(query))
-            return disk_vectors.nearest(known, stored, query, limit, kinds, also)
+            return disk_vectors.nearest(known, stored, query, limit, kinds, also, among)
 
         try:
             return await self._database.read(look)

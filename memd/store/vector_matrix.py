@@ -12,6 +12,7 @@ from memd.domain_types import ChunkId, Kind
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 # Vectors are kept in blocks of so many bytes. Growing and tidying touch one block at a time, for a millisecond: one
 # array for all would have to be copied whole, while searches wait.
@@ -191,12 +192,16 @@ class Matrix:
         return Rows(tuple(block.part() for block in self._blocks))
 
 
-def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
+def nearest(
+    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None
+) -> list[ChunkId]:
     """See scan: the chunks that were found, nearest first."""
-    return scan(rows, query, limit, kinds).nearest()
+    return scan(rows, query, limit, kinds, among).nearest()
 
 
-def scan(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "NearestRows":
+def scan(
+    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None
+) -> "NearestRows":
     """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
 
     Args:
@@ -204,8 +209,10 @@ def scan(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Nea
         query: Shape (dimensions,).
         limit: How many of each source at most.
         kinds: What may be seen.
+        among: The ids of the only chunks that may be found, ascending; None: all. The mean cosine is that of all that may be
+            seen, so that a filter changes no score.
     """
-    scanned = NearestRows(query, limit, kinds)
+    scanned = NearestRows(query, limit, kinds, among)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
     # which every thread of the process has to be stopped.
     for part in rows.parts:
@@ -216,11 +223,11 @@ def scan(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> "Nea
 class NearestRows:
     """The nearest of each source in the blocks so far."""
 
-    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind]) -> None:
-        """No block was looked at yet; for the arguments see nearest."""
+    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None) -> None:
+        """No block was looked at yet; for the arguments see scan."""
         self._query = query
         self._sources = [
-            _NearestOfSource([kind for kind in kinds if kind.source == source], limit)
+            _NearestOfSource([kind for kind in kinds if kind.source == source], limit, among)
             for source in {kind.source for kind in kinds}
         ]
 
@@ -250,8 +257,9 @@ class NearestRows:
 class _NearestOfSource:
     """The nearest of one source so far."""
 
-    def __init__(self, kinds: Collection[Kind], limit: int) -> None:
+    def __init__(self, kinds: Collection[Kind], limit: int, among: Ids | None) -> None:
         self._seen = _lookup(kinds)
+        self._among = among
         self._limit = limit
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
@@ -262,6 +270,8 @@ class _NearestOfSource:
         visible = np.flatnonzero(self._seen[part.kinds])
         self.count += len(visible)
         self.total += int(np.rint(near[visible] * _UNITS).astype(np.int64).sum())
+        if self._among is not None:
+            visible = visible[places_among(self._among, part.ids[visible])[1]]
         # From this side: a partition of the other takes ten times as long where many are equal.
         ids = np.concatenate((self.ids, part.ids[visible]))
         far = np.concatenate((self.far, -near[visible]))
@@ -279,6 +289,14 @@ def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[
     less, equal = np.flatnonzero(far < border), np.flatnonzero(far == border)
     equal = equal[np.argsort(ids[equal])]
     return np.concatenate((less, equal[: limit - len(less)]))
+
+
+def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where ids are among others, and whether they are."""
+    if not len(ascending):
+        return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    return at, ascending[at] == ids
 
 
 def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:

@@ -110,6 +110,31 @@ GOLDEN: list[tuple[Request, str]] = [
             "a96d61785f6368617273cd07d0a36e6f77aa323032362d30322d3039"
         ),
     ),
+    (
+        Search(
+            query="q",
+            max_results=3,
+            min_score=0.5,
+            source="memory",
+            agent="main",
+            session_key="agent:main:main",
+            max_chars=2000,
+            now="2026-02-09",
+            strict=True,
+            mode="vector",
+            since="last week",
+            until="2026-02-09",
+            sort="time",
+            only=["tag:家", "path:memory/**"],
+        ),
+        (
+            "92018fa474797065a6736561726368a57175657279a171ab6d61785f726573756c747303a96d696e5f73636f7265cb3fe00000000000"
+            "00a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579af6167656e743a6d61696e3a6d61696e"
+            "a96d61785f6368617273cd07d0a36e6f77aa323032362d30322d3039a6737472696374c3a46d6f6465a6766563746f72a573696e6365"
+            "a96c617374207765656ba5756e74696caa323032362d30322d3039a4736f7274a474696d65a46f6e6c7992a77461673ae5aeb6ae7061"
+            "74683a6d656d6f72792f2a2a"
+        ),
+    ),
     (Get(path="MEMORY.md"), "920182a474797065a3676574a470617468a94d454d4f52592e6d64"),
     (
         Get(path="memory/a.md", start_line=300, lines=20, agent="main", session_key="main", max_chars=2000),
@@ -167,6 +192,27 @@ GOLDEN: list[tuple[Request, str]] = [
             "920188a474797065a76578706c61696ea57175657279a47768793fab6d61785f726573756c747301a96d696e5f73636f7265cb3fd000"
             "0000000000a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579a46d61696e"
             "a36e6f77aa323032362d30322d3039"
+        ),
+    ),
+    (
+        Explain(
+            query="q",
+            max_results=3,
+            min_score=0.5,
+            source="memory",
+            agent="main",
+            session_key="agent:main:main",
+            now="2026-02-09",
+            since="last week",
+            until="2026-02-09",
+            sort="time",
+            only=["tag:家", "path:memory/**"],
+        ),
+        (
+            "92018ca474797065a76578706c61696ea57175657279a171ab6d61785f726573756c747303a96d696e5f73636f7265cb3fe000000000"
+            "0000a6736f75726365a66d656d6f7279a56167656e74a46d61696eab73657373696f6e5f6b6579af6167656e743a6d61696e3a6d6169"
+            "6ea36e6f77aa323032362d30322d3039a573696e6365a96c617374207765656ba5756e74696caa323032362d30322d3039a4736f7274"
+            "a474696d65a46f6e6c7992a77461673ae5aeb6ae706174683a6d656d6f72792f2a2a"
         ),
     ),
     (Warm(session_key="main"), "920182a474797065a47761726dab73657373696f6e5f6b6579a46d61696e"),
@@ -286,7 +332,8 @@ def test_golden_is_complete() -> None:
     for kind in get_args(Request):
         ours = [request_ for request_, _ in GOLDEN if isinstance(request_, kind)]
         fields = kind.__struct_fields__
-        defaults = dict(zip(reversed(fields), reversed(kind.__struct_defaults__), strict=False))
+        given = zip(reversed(fields), reversed(kind.__struct_defaults__), strict=False)
+        defaults = {name: getattr(each, "factory", lambda each=each: each)() for name, each in given}
         assert any(all(getattr(one, field) != default for field, default in defaults.items()) for one in ours)
         assert any(all(getattr(one, field) == default for field, default in defaults.items()) for one in ours)
 

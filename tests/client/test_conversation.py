@@ -9,8 +9,10 @@ from memd_client.conversation import (
     Conversation,
     WentAway,
     asked_at,
+    checked_filters,
     checked_reply,
     checked_timeout,
+    filters,
     patience_ms,
 )
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
@@ -40,6 +42,31 @@ def said(data: bytes) -> bytes:
 def test_hello() -> None:
     """A conversation begins with a greeting of this protocol."""
     assert codec.decode_hello(said(Conversation().hello())).protocol == 2
+
+
+def test_filters_are_as_a_request_has_them() -> None:
+    """One text is a list of one; a date is a text."""
+    given = filters(
+        date(2026, 2, 9), datetime(2026, 2, 9, 18, tzinfo=UTC), "time", "work", ["a/**", "b"], {"k": "v"}
+    )
+    assert given == {
+        "since": "2026-02-09",
+        "until": "2026-02-09T18:00:00+00:00",
+        "sort": "time",
+        "only": ["tag:work", "property:k=v", "path:a/**", "path:b"],
+    }
+    assert Search(query="q", **filters(None, None, "relevance", (), (), None)) == Search(query="q")
+
+
+def test_an_answer_without_the_filters_is_refused() -> None:
+    """Of an older daemon, which has passed over what it does not know; what was not asked for is not missed."""
+    asked = Search(query="q", since="7d", only=["tag:a"])
+    with pytest.raises(RequestFailed, match="too old for since, only") as refused:
+        checked_filters(asked, Found())
+    assert refused.value.code == "unsupported"
+    checked_filters(asked, Found(filtered=True))
+    checked_filters(asked, Found(scope_denied=True))
+    checked_filters(Search(query="q"), Found())
 
 
 def test_ids_count_up() -> None:

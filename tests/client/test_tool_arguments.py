@@ -20,7 +20,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=8,
 )
-NAMES = st.sampled_from(["query", "maxResults", "minScore", "path", "from", "startLine", "lines"])
+NAMES = st.sampled_from(
+    ["query", "maxResults", "minScore", "since", "sort", "tags", "path", "from", "startLine", "lines"]
+)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,16 @@ NAMES = st.sampled_from(["query", "maxResults", "minScore", "path", "from", "sta
         ('{"query": "q", "maxResults": 3}', SearchCall("q", 3)),
         (b'{"query": "q"}', SearchCall("q")),
         (r'{"query": "half \ud83d a pair"}', SearchCall("half ? a pair")),
+        (
+            {"query": "q", "since": " last week ", "until": "", "sort": "time"},
+            SearchCall("q", since="last week", sort="time"),
+        ),
+        ({"query": "q", "since": None, "sort": None, "tags": None, "path": []}, SearchCall("q")),
+        (
+            {"query": "q", "tags": "work", "path": ["memory/**", " "]},
+            SearchCall("q", tags=("work",), path=("memory/**",)),
+        ),
+        ({"query": "q", "tags": ["half \ud800", "b"]}, SearchCall("q", tags=("half ?", "b"))),
     ],
 )
 def test_a_search_is_taken_as_it_is_meant(arguments: object, meant: SearchCall) -> None:
@@ -167,7 +179,7 @@ def test_unknown_arguments_are_ignored_and_told() -> None:
     assert isinstance(asked, SearchCall)
     (remark,) = asked.remarks
     assert remark.startswith(
-        "memory_search takes query, maxResults, minScore; these were ignored: sessionKey, unknownxxx"
+        "memory_search takes query, maxResults, minScore, since, until, sort, tags, path; these were ignored: sessionKey, unknownxxx"
     )
     assert remark.endswith(" and 896 more")
     assert len(remark) < 600

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from memd.runtime.timing import Backoff, Debouncer, LocalZone, delay_s, until_next_tick_s
+from memd.runtime.timing import Backoff, Debouncer, LocalZone, delay_s, until_next_tick_s, wall_s, zone_of
 
 
 @pytest.mark.parametrize(
@@ -123,3 +123,32 @@ def test_a_success_makes_the_next_failure_a_first_one() -> None:
         full = min(8.0, 2 * full)
     backoff.reset()
     assert backoff.failed() <= 1.0
+
+
+def test_a_zone_has_a_name() -> None:
+    """An empty one is that of the machine; others must be known."""
+    assert zone_of("") == LocalZone()
+    assert str(zone_of("Europe/Berlin")) == "Europe/Berlin"
+    for name in ("Middle/Earth", "../etc/passwd", "/etc/passwd", "\0", "Europe"):
+        with pytest.raises(ValueError, match="is no time zone that this machine knows"):
+            zone_of(name)
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [
+        ("2026-03-29T00:59:59+00:00", "01:59:59"),
+        ("2026-03-29T01:00:00+00:00", "03:00:00"),
+        ("2026-10-25T01:00:00+00:00", "02:00:00"),
+    ],
+)
+def test_seconds_are_those_of_the_wall(moment: str, shown: str) -> None:
+    """Over the changes to summer time and back."""
+    at = datetime.fromisoformat(moment)
+    seconds = wall_s(int(at.timestamp()) * 10**9, zone_of("Europe/Berlin"))
+    assert f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}" == f"{moment[:10]} {shown}"
+
+
+def test_a_moment_beyond_all_calendars_is_the_nearest() -> None:
+    """A stamp of a file may say anything."""
+    assert wall_s(-(2**63) * 10, zone_of("UTC")) < 0 < wall_s(2**63 * 100, zone_of("UTC"))

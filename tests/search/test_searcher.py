@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
-from memd.domain_types import ChunkId, Kind
+from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter
 from memd.providers.provider import Calibration, Vector, Vectors, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads
@@ -268,9 +268,11 @@ class Followed(Index):
             await self.before_reading()
         return await super().read(fn)
 
-    async def keywords(self, match: str, limit: int, kinds: Collection[Kind]) -> list[tuple[ChunkId, Match]]:
+    async def keywords(
+        self, match: str, limit: int, kinds: Collection[Kind], wanted: SearchFilter = NO_FILTER
+    ) -> list[tuple[ChunkId, Match]]:
         self.wanted.append(limit)
-        return await super().keywords(match, limit, kinds)
+        return await super().keywords(match, limit, kinds, wanted)
 
     async def at_rest(self, most_s: float) -> bool:
         self.rests.append(most_s)

@@ -24,7 +24,7 @@ from memd.backends.backend import (
 )
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimits
-from memd.domain_types import DegradedPart, FoundHit, Kind, Trace
+from memd.domain_types import DegradedPart, FoundHit, Kind, SearchFilter, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
 from memd.runtime.threads import Threads
@@ -277,6 +277,82 @@ async def test_a_question_is_asked_on_the_day_that_it_says(
     assert (asked.hour == 23) is (len(now) == 10 or ("23:30" in now and "-05:00" not in now))
     assert then is not None
     assert timedelta(0) <= then - before < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({}, SearchFilter()),
+        ({"since": "1970-01-02"}, SearchFilter(since_s=86_400, since_ns=86_400 * 10**9)),
+        ({"until": "1970-01-02"}, SearchFilter(until_s=2 * 86_400 - 1, until_ns=2 * 86_400 * 10**9 - 1)),
+        ({"since": "yesterday", "now": "1970-01-03"}, SearchFilter(since_s=86_400, since_ns=86_400 * 10**9)),
+        ({"since": "1970-01-02T00:00+01:00"}, SearchFilter(since_s=82_800, since_ns=82_800 * 10**9)),
+        ({"only": ["tag:#Work", "tag:home/", "tag:ＷＯＲＫ"]}, SearchFilter(tags=("work", "home"))),
+        ({"only": ["path:memory/**", "path:!old/"]}, SearchFilter(paths=("memory/**", "!old/"))),
+        ({"only": ["property:Status= Done"]}, SearchFilter(properties=(("status", "done"),))),
+    ],
+)
+async def test_a_request_filters(tmp_path: Path, request_: dict[str, Any], expected: SearchFilter) -> None:
+    """In the zone of the agent; a filter has its own least score, unless the request names one."""
+    (tmp_path / "agents").mkdir()
+    bench = Bench(tmp_path)
+    await bench.serve(timezone="UTC")
+    reply = await bench.found(**request_)
+    assert reply.filtered
+    asked = bench.backend.asked[0]
+    assert asked.wanted == expected
+    assert asked.min_score == (0.35 if expected.is_empty else 0)
+    await bench.found(**request_, min_score=0.5, sort="time")
+    assert bench.backend.asked[1].min_score == 0.5
+    assert [one.by_time for one in bench.backend.asked] == [False, True]
+    await bench.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"since": "lst week"}, "since: 'lst week' is no time that memd knows"),
+        ({"until": ""}, "until: '' is no time"),
+        ({"since": "today", "until": "last week"}, "is later than until"),
+        ({"only": ["tag: "]}, "only has 'tag: '; it must be tag:NAME"),
+        ({"only": ["work"]}, "only has 'work'"),
+        ({"only": ["property:x"]}, "it must be tag:NAME, property:KEY=VALUE or path:GLOB"),
+        ({"only": ["tag:a"] * 21}, "only has 21 entries, and may have 20"),
+        ({"only": ["path:" + "a" * 500]}, "of at most 500 characters"),
+    ],
+)
+async def test_a_filter_that_makes_no_sense_is_one_clear_error(
+    bench: Bench, request_: dict[str, Any], said: str
+) -> None:
+    """The agent is not asked."""
+    reply = await bench.handlers.handle(wire.Search(query="x", **request_))
+    assert isinstance(reply, wire.Failure)
+    assert reply.code == "bad_request"
+    assert said in reply.message
+    assert bench.backend.asked == []
+
+
+def test_a_request_has_so_many_filters() -> None:
+    """As many as the page of the protocol says."""
+    assert shipped("memd.server.requests.search.MAX_FILTERS") == 20
+    assert shipped("memd.server.requests.search.MAX_FILTER_CHARS") == 500
+
+
+async def test_a_hit_says_of_when_it_is(bench: Bench) -> None:
+    """A day, or two; where only the disk knows it, that is said."""
+    hit = FoundHit("a.md", 1, 1, 0.5, "x", "memory")
+    day = msgspec.structs.replace(hit, when=(86_400, 2 * 86_400 - 1), written_ns=1)
+    days = msgspec.structs.replace(hit, when=(86_400, 3 * 86_400))
+    file = msgspec.structs.replace(hit, written_ns=12 * 3600 * 10**9)
+    bench.backend.answer = msgspec.structs.replace(bench.backend.answer, hits=(hit, day, days, file))
+    reply = await bench.found(max_chars=0)
+    dates = [(one.date, one.file_date) for one in reply.results]
+    assert dates == [
+        (None, False),
+        ("1970-01-02", False),
+        ("1970-01-02/1970-01-04", False),
+        ("1970-01-01", True),
+    ]
 
 
 async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:

@@ -35,7 +35,7 @@ from memd.backends.qmd.parse import QmdEntry
 from memd.backends.qmd.process import CollectionMissing, QmdFailed, QmdUnavailable, UnknownOption
 from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
-from memd.domain_types import DegradedPart, FoundHit
+from memd.domain_types import DegradedPart, FallbackUse, FoundHit
 from memd.redact.rule import rules_key
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
@@ -64,6 +64,15 @@ class _Asked(msgspec.Struct, frozen=True):
     query: Query
     collections: Mapping[str, WantedCollection]  # that the asker may search, by name
     deadline: float  # of the monotonic clock
+    # By path the lines that its filter lets through; None: it has none.
+    allowed: Mapping[str, Sequence[tuple[int, int]]] | None = None
+
+    def lets_through(self, hit: FoundHit) -> bool:
+        """Whether the filter lets some of the lines of a hit through."""
+        if self.allowed is None:
+            return True
+        lines = self.allowed.get(hit.path, ())
+        return any(first <= hit.end_line and hit.start_line <= last for first, last in lines)
 
 
 class QmdBackend:
@@ -192,6 +201,10 @@ class QmdBackend:
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
     async def _search(self, question: BackendQuestion) -> BackendAnswer:
+        if question.by_time:
+            answer = await self._builtin.search(question)
+            untold = FallbackUse("qmd", "qmd does not tell of when its results are")
+            return msgspec.structs.replace(answer, fallback=untold)
         is_fresh = await self._sync.catch_up()
         with spent("waiting for an update of qmd"):
             await self.updater.wait_for_collections(COLLECTIONS_S)
@@ -205,6 +218,9 @@ class QmdBackend:
             parse_question(question.text, question.now),
             {one.name: one for one in state.collections if one.kinds & question.kinds},
             time.monotonic() + self._settings.qmd.timeout_ms / 1000,
+            None
+            if question.wanted.is_empty
+            else await self._index.allowed_lines(question.wanted, question.kinds),
         )
         best = await self._all_words(asked, mode)
         own, own_answer = await self._own(question)
@@ -212,6 +228,9 @@ class QmdBackend:
         if mode == "search" and len(hits) < question.max_results:
             others = await self._any_words(asked, hits)
             hits = deduplicated([*hits, *others])
+        if asked.allowed is not None and len(hits) < question.max_results:
+            own_answer = own_answer or await self._builtin.search(question)
+            hits = deduplicated([*hits, *own_answer.hits])
         return BackendAnswer(
             hits=tuple(hits[: question.max_results]),
             backend="qmd",
@@ -219,7 +238,7 @@ class QmdBackend:
             model="qmd",
             mode=_MODES[mode],
             stale=not is_fresh or (own_answer is not None and own_answer.stale),
-            degraded=self._degraded(own_answer),
+            degraded=self._degraded(own_answer, is_filtered=asked.allowed is not None),
         )
 
     @property
@@ -227,7 +246,7 @@ class QmdBackend:
         mode = mode_of(self._settings.qmd, self.updater.vectors)
         return self._instead.get(mode, mode)
 
-    def _degraded(self, own: BackendAnswer | None) -> tuple[DegradedPart, ...]:
+    def _degraded(self, own: BackendAnswer | None, *, is_filtered: bool) -> tuple[DegradedPart, ...]:
         health = self._sync.health
         vectors = self.updater.vectors
         found = (
@@ -244,6 +263,9 @@ class QmdBackend:
             )
             if reason is not None
         ]
+        if is_filtered:
+            why = "qmd does not filter: what it proposed was filtered afterwards, and the built-in search added to it"
+            found.append(DegradedPart("filter", why))
         return (*found, *(one for one in (() if own is None else own.degraded) if one.part == "keyword"))
 
     async def _own(self, question: BackendQuestion) -> tuple[list[FoundHit], BackendAnswer | None]:
@@ -355,7 +377,7 @@ class QmdBackend:
             if counts.get(known.kind.source, 0) >= enough:
                 continue
             hit = await self._hit(asked, entry, known)
-            if hit is not None:
+            if hit is not None and asked.lets_through(hit):
                 hits.append(hit)
                 counts[hit.source] = counts.get(hit.source, 0) + 1
         return hits

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
@@ -10,7 +11,7 @@ from memd.ctl.output import reply_text
 from memd.ctl.output.humanize import visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
-from memd_client.messages import Note, Source
+from memd_client.messages import Note, Sort, Source
 
 
 class QueryOptions(TypedDict):
@@ -23,6 +24,12 @@ class QueryOptions(TypedDict):
     agent: str | None
     session_key: str | None
     now: str | None
+    since: str | None
+    until: str | None
+    sort: Sort
+    tags: Sequence[str]
+    path: Sequence[str]
+    properties: Mapping[str, str]
 
 
 def question_of(options: argparse.Namespace) -> QueryOptions:
@@ -44,6 +51,12 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
         agent=options.agent,
         session_key=options.session_key,
         now=options.now,
+        since=options.since,
+        until=options.until,
+        sort=options.sort,
+        tags=options.tag,
+        path=options.path,
+        properties=dict(options.property),
     )
 
 

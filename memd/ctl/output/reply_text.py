@@ -23,7 +23,10 @@ def hit_headline(hit: Hit, paint: Paint) -> str:
     place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
     scale = " on a scale of its own" if hit.own_scale else ""
     weak = ", weak" if hit.weak else ""
-    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}', 'dim')}"
+    # A daily note has its date in its name.
+    is_told = hit.date is not None and hit.date not in hit.path
+    date = f"  {hit.date}{' (of the file)' if hit.file_date else ''}" if is_told else ""
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}{date}', 'dim')}"
 
 
 def indented_snippet(snippet: str) -> str:

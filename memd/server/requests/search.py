@@ -3,21 +3,26 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
-from datetime import datetime, time
-from typing import Literal
+from datetime import datetime, time, timedelta, tzinfo
+from typing import Any, Literal
 
 import msgspec
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
-from memd.domain_types import FoundHit
+from memd.domain_types import FoundHit, SearchFilter
 from memd.runtime.profiling import spent
-from memd.runtime.timing import LocalZone
+from memd.runtime.timing import wall_s, zone_of
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
-from memd.text.tokens import safe_end
+from memd.text.time_phrases import TimeSpan, UnknownTime, read_time
+from memd.text.tokens import folded, safe_end
 from memd_client import messages as wire
 
 MAX_RESULTS = 50
+MAX_FILTERS = 20  # of a kind
+MAX_FILTER_CHARS = 500
+_EPOCH_YEAR = 1970
+_BEYOND = 1 << 62
 AT_WORK = 8  # searches of one client that one agent works on; further ones of a flood wait behind them, and those of other clients do not
 
 _HIDDEN_REASON = "its owner can see why"  # a reason may name directories, which are no business of a group
@@ -78,23 +83,78 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
         raise BadRequest(f"min_score is {min_score}; it must be 0 to 1")
     if isinstance(request, wire.Search) and (request.max_chars or 0) < 0:
         raise BadRequest("max_chars counts characters; 0 means as many as there are")
+    zone = zone_of(allowed.agent.settings.timezone)
+    now = _wall_time(request.now, zone)
+    wanted = _filter(request, now, zone)
+    if request.min_score is None and not wanted.is_empty:
+        # The configured least score is one for all of a memory. Who says where to look finds the best of what is there.
+        min_score = 0.0
     return BackendQuestion(
         text=request.query,
         kinds=allowed.granted.kinds,
         max_results=max_results,
         min_score=min_score,
         mode=(request.mode if isinstance(request, wire.Search) else None) or "hybrid",
-        now=_wall_time(request.now),
+        now=now,
+        wanted=wanted,
+        by_time=request.sort == "time",
     )
 
 
-def _wall_time(now: str | None) -> datetime:
+def _filter(request: wire.Search | wire.Explain, now: datetime, zone: tzinfo) -> SearchFilter:
+    """What a request wants to be searched.
+
+    Raises:
+        BadRequest: it makes no sense.
+    """
+    given: dict[str, list[str]] = {"tag": [], "property": [], "path": []}
+    for one in request.only[:MAX_FILTERS]:
+        name, _, value = one.partition(":")
+        is_known = name in given and value.strip() and (name != "property" or "=" in value)
+        if not is_known or len(one) > MAX_FILTER_CHARS:
+            raise BadRequest(
+                f"only has {one[:40]!r}; it must be tag:NAME, property:KEY=VALUE or path:GLOB, of at most {MAX_FILTER_CHARS} characters"
+            )
+        given[name].append(value)
+    if len(request.only) > MAX_FILTERS:
+        raise BadRequest(f"only has {len(request.only)} entries, and may have {MAX_FILTERS}")
+    since, until = _bound("since", request.since, now, zone), _bound("until", request.until, now, zone)
+    if since is not None and until is not None and since.first > until.last:
+        raise BadRequest(f"since ({since.first}) is later than until ({until.last})")
+    tags = (folded(tag).strip().removeprefix("#").strip("/") for tag in given["tag"])
+    properties = (folded(one).partition("=") for one in given["property"])
+    return SearchFilter(
+        since_s=None if since is None else since.as_seconds[0],
+        until_s=None if until is None else until.as_seconds[1],
+        since_ns=None if since is None else _unix_ns(since.first, zone),
+        until_ns=None if until is None else _unix_ns(until.last, zone) + 999_999_999,
+        tags=tuple(dict.fromkeys(tags)),
+        properties=tuple((key.strip(), value.strip()) for key, _, value in properties),
+        paths=tuple(given["path"]),
+    )
+
+
+def _bound(name: str, given: str | None, now: datetime, zone: tzinfo) -> TimeSpan | None:
+    try:
+        return None if given is None else read_time(given, now, zone)
+    except UnknownTime as error:
+        raise BadRequest(f"{name}: {error}") from None
+
+
+def _unix_ns(at: datetime, zone: tzinfo) -> int:
+    """A moment on the clocks of a zone in Unix time; the nearest one that there is."""
+    try:
+        return int(at.replace(tzinfo=zone).timestamp()) * 1_000_000_000
+    except (OverflowError, ValueError, OSError):
+        return -_BEYOND if at.year < _EPOCH_YEAR else _BEYOND
+
+
+def _wall_time(now: str | None, zone: tzinfo) -> datetime:
     """What clocks on the wall show when a question is asked; of a day that is named, the end.
 
     Raises:
         BadRequest: it is no day or moment.
     """
-    zone = LocalZone()
     if now is None:
         return datetime.now(zone).replace(tzinfo=None)
     try:
@@ -120,12 +180,13 @@ def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | N
     citations = is_cited(settings.citations, direct=granted.direct)
     most = settings.limits.max_injected_chars if max_chars is None else max_chars
     hits = clamp(answer.hits, most, footer if citations else lambda _: "") if most else answer.hits
+    zone = zone_of(settings.timezone)
     fallback = answer.fallback
     return wire.Found(
         results=[
-            wire.Hit(**msgspec.structs.asdict(hit), citation=citation(hit) if citations else None)
-            for hit in hits
+            wire.Hit(**_fields(hit, zone), citation=citation(hit) if citations else None) for hit in hits
         ],
+        filtered=True,
         backend=answer.backend,
         provider=answer.provider,
         model=answer.model,
@@ -142,6 +203,21 @@ def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | N
             for one in answer.degraded
         ],
     )
+
+
+def _fields(hit: FoundHit, zone: tzinfo) -> dict[str, Any]:
+    """A hit as the wire has it: with its day, or its first and its last, instead of seconds."""
+    fields = msgspec.structs.asdict(hit)
+    when, written_ns = fields.pop("when"), fields.pop("written_ns")
+    if when is None and not written_ns:
+        return fields
+    written_s = wall_s(written_ns, zone)
+    days = dict.fromkeys(_day(seconds) for seconds in when or (written_s,))
+    return {**fields, "date": "/".join(days), "file_date": when is None}
+
+
+def _day(seconds: int) -> str:
+    return (datetime(1970, 1, 1) + timedelta(seconds=seconds)).date().isoformat()  # noqa: DTZ001 - of clocks on the wall
 
 
 async def explain(request: wire.Explain, caller: Caller, client: ConnectedClient) -> wire.Explanation:

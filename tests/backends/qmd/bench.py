@@ -103,12 +103,19 @@ class Bench:
         await until_async(lambda: not self.qmd.updater.is_behind, 60)
 
     async def ask(
-        self, text: str, *, max_results: int = 6, kinds: frozenset[Kind] = frozenset(Kind)
+        self,
+        text: str,
+        *,
+        max_results: int = 6,
+        kinds: frozenset[Kind] = frozenset(Kind),
+        min_score: float = 0.35,
+        **how: Any,
     ) -> BackendAnswer:
         """Search."""
-        return await self.qmd.search(
-            BackendQuestion(text=text, kinds=kinds, max_results=max_results, min_score=0.35)
+        question = BackendQuestion(
+            text=text, kinds=kinds, max_results=max_results, min_score=min_score, **how
         )
+        return await self.qmd.search(question)
 
     async def found(self, text: str, **how: Any) -> list[str]:
         """The files of the hits."""

@@ -10,7 +10,7 @@ import pytest
 from memd.backends.backend import BackendQuestion
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
-from memd.domain_types import Kind
+from memd.domain_types import Kind, SearchFilter
 from memd.runtime.profiling import TimeTrace
 from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
@@ -149,6 +149,31 @@ async def test_files_that_qmd_never_sees_are_found(tmp_path: Path, standin: Stan
     }
     async with serving(tmp_path, standin.program, notes=notes) as bench:
         assert set(await bench.found("albatross")) == {"memory/build/x.md", "memory/LOUD.MD"}
+
+
+async def test_what_qmd_proposes_is_filtered_and_the_built_in_search_adds_to_it(
+    tmp_path: Path, standin: Standin
+) -> None:
+    """The answer says so; and by time the built-in search answers alone."""
+    notes = {
+        "memory/2026-02-09.md": "a kestrel\n",
+        "memory/2026-01-01.md": "---\ntags: [bird]\n---\na kestrel in the tower\n",
+        "memory/topic.md": "kestrel kestrel #bird\n",
+    }
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        assert set(await bench.found("kestrel")) == set(notes)
+        tagged = SearchFilter(tags=("bird",))
+        assert set(await bench.found("kestrel", wanted=tagged)) == {"memory/2026-01-01.md", "memory/topic.md"}
+        day_s = 1_770_595_200  # the beginning of 9 February 2026
+        day = SearchFilter(since_s=day_s, until_s=day_s + 86_399, since_ns=1 << 62, until_ns=0)
+        answer = await bench.ask("kestrel", wanted=day)
+        assert [hit.path for hit in answer.hits] == ["memory/2026-02-09.md"]
+        assert [one.reason.partition(":")[0] for one in answer.degraded if one.part == "filter"] == [
+            "qmd does not filter"
+        ]
+        by_time = await bench.ask("kestrel", by_time=True, min_score=0.0)
+        assert [hit.path for hit in by_time.hits][-2:] == ["memory/2026-02-09.md", "memory/2026-01-01.md"]
+        assert (by_time.backend, by_time.fallback and by_time.fallback.instead_of) == ("builtin", "qmd")
 
 
 async def test_a_larger_max_results_only_appends(tmp_path: Path, standin: Standin) -> None:
