@@ -15,7 +15,6 @@ from memd.domain_types import (
     ChunkId,
     FoundFile,
     Kind,
-    LabelKind,
     SearchFilter,
     TextHash,
     Turn,
@@ -496,10 +495,6 @@ class Index:
     ) -> dict[str, list[tuple[int, int]]]:
         """See labels.allowed_lines."""
         return await self.database.read(labels.allowed_lines, wanted, kinds)
-
-    async def label_counts(self, kind: LabelKind, kinds: Collection[Kind]) -> list[tuple[str, int]]:
-        """See labels.counts."""
-        return await self.database.read(labels.counts, kind, kinds)
 
     async def at_rest(self, most_s: float) -> bool:
         """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.

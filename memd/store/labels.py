@@ -27,22 +27,6 @@ def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> N
     )
 
 
-def counts(connection: apsw.Connection, kind: LabelKind, kinds: Collection[Kind]) -> list[tuple[str, int]]:
-    """Each tag, or the name of each linked note, with the number of notes that have it: the most frequent first.
-
-    Args:
-        connection: Of a reader.
-        kind: TAG or LINK.
-        kinds: Only files of these kinds count.
-    """
-    rows = connection.execute(
-        "SELECT min(labels.value), count(DISTINCT labels.file_id) AS n FROM labels JOIN files ON files.id = labels.file_id"
-        f" WHERE labels.kind = ? AND files.kind IN ({_listed(kinds)}) GROUP BY labels.name ORDER BY n DESC, labels.name",
-        (int(kind),),
-    )
-    return [(str(name), int(n)) for name, n in rows]
-
-
 def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
     """The ids of the chunks that a filter lets through, ascending.
 

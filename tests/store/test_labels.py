@@ -168,17 +168,3 @@ async def test_a_date_changes_without_the_text(index: Index) -> None:
     tenth = dated("2026-02-10")
     assert isinstance(tenth, TimeSpan)
     assert await let_through(index, SearchFilter(since_s=tenth.as_seconds[0], since_ns=0)) == ["memory/a.md"]
-
-
-async def test_tags_are_counted_by_notes(index: Index) -> None:
-    """The most frequent first; of several spellings one is shown."""
-    await put(index, "memory/a.md", of=labelled("Work", "home"))
-    await put(index, "memory/b.md", of=labelled("work"))
-    await put(index, "MEMORY.md", kind=Kind.CURATED, of=labelled("own"))
-    counted = await index.database.read(labels.counts, LabelKind.TAG, EVERY_KIND)
-    assert counted == [("Work", 2), ("home", 1), ("own", 1)]
-    assert await index.database.read(labels.counts, LabelKind.TAG, frozenset({Kind.NOTE})) == [
-        ("Work", 2),
-        ("home", 1),
-    ]
-    assert await index.database.read(labels.counts, LabelKind.LINK, EVERY_KIND) == []
