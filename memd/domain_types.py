@@ -237,13 +237,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it
     repeats: bool = False  # it only repeats the question, so that its score was lowered
+    older: int | None = (
+        None  # the place of what says the same earlier: it is in front of that, with its score
+    )
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """How a search came to its hits.
 
     The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share x .8 x the
-    share of the words. See memd.search.fuse.
+    share of the words, and that of the older one where it is in front of one. See memd.search.fuse.
     """
 
     terms: tuple[str, ...]

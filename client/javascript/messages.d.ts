@@ -295,7 +295,7 @@ export interface Explanation {
   /** as configured */
   text_weight: number;
   min_score: number;
-  /** the first candidates, and those of the others that are hits; the best first, except those that are `owed` */
+  /** the first candidates, and those of the others that are hits; the best first, except those that are `owed` or have an `older` */
   candidates: ExplainedHit[];
   /** those of the terms that are names or quotations */
   phrases: string[];
@@ -371,6 +371,8 @@ export interface ExplainedHit {
   foreign: number;
   /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
   repeats: boolean;
+  /** the `place` of a candidate that says the same and is of an earlier day: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */
+  older: number | null;
 }
 
 export interface Reloaded {

@@ -259,7 +259,8 @@ const PARTS = {
       "others": [],
       "owed": false,
       "foreign": 0.0,
-      "repeats": false
+      "repeats": false,
+      "older": null
     },
     "holds": {}
   },

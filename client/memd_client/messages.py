@@ -254,6 +254,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
     repeats: bool = False  # it only repeats the question, so that its score was lowered
+    older: int | None = (
+        None  # the place of what says the same earlier: it is in front of that, with its score
+    )
 
 
 class Explanation(WireMessage, frozen=True):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import chain, pairwise
+from typing import Literal
 
 import msgspec
 
@@ -55,6 +56,23 @@ _GRAMMAR = frozenset(
     "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
 )
 
+# What asks for what was: such words, English past and perfect tenses, and 过 before what is asked ("去过哪里").
+_PAST = re.compile(
+    r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|first|back then|past|old|once"
+    r"|ever|ago|last (?:year|month|week|spring|summer|autumn|fall|winter|time)|yesterday|(?:19|20)\d\d"
+    r"|did|was|were|had|went|happened|came|gave|took|said|told|got|made|bought|won|lost|sent|paid|wrote|found|broke)\b"
+    r"|^(?:what|who|which(?: \w+){1,2}|how many(?: \w+){1,2})(?: \w+)? \w{2,}ed\b"
+    r"|\bha(?:s|ve)\b(?: [\w']+){0,4}? (?:been|done|gone|met|read|\w{2,}(?:ed|wn|en))\b"
+    "|以前|之前|原[来先本來]|过去|過去|曾|当初|當初|当时|當時|最初|起初|从前|從前|那时|那時|那会|那會|旧|舊|上[次一]|去年|前年"
+    "|昨天|前天|上个?[月周週]|上個?月|上星期|前(?=[,，、。？?]|$)|[换換].{0,6}前|[过過](?=[哪什几幾多吗嗎谁誰没沒])"
+)
+# What asks for what is so now.
+_PRESENT = re.compile(
+    r"\b(?:now|nowadays|current(?:ly)?|at (?:the moment|present)|present(?:ly)?|these days|latest|newest|most recent|still"
+    r"|any ?more|up[- ]to[- ]date|as of today|in the end|final(?:ly)?|eventually|in force)\b"
+    "|[现現]在|目前|[当當]前|如今|眼下|[现現]行|最新|最近|仍|依然|最[后後终終]"
+)
+
 
 class Query(msgspec.Struct, frozen=True):
     """What one question asks of each part of the search."""
@@ -66,6 +84,8 @@ class Query(msgspec.Struct, frozen=True):
     parts: tuple[int, ...] = ()  # of what is asked for, the part that each of words is, as a set of bits
     times: tuple[TimeSpan, ...] = ()  # that it names
     names: Names = Names()  # which of the terms name somebody or something
+    # Whether it asks for what is so now or for what was, or at a time that it names; None: it does not say.
+    tense: Literal["present", "past"] | None = None
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -125,7 +145,17 @@ def parse(text: str, now: datetime | None = None) -> Query:
         parts=_bits(words),
         times=times,
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
+        tense=_tense(read[:_MAX_EMBED_CHARS], times),
     )
+
+
+def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"] | None:
+    """Whether a question asks for what is so now, or for what was."""
+    if _PAST.search(read):
+        return "past"
+    if _PRESENT.search(read):
+        return "present"
+    return "past" if times else None
 
 
 def _narrowest(times: list[TimeSpan]) -> tuple[TimeSpan, ...]:

@@ -66,9 +66,12 @@ class QuestionEchoes:
 
 def lowered(scored: Scored) -> Scored:
     """As good as what is just worth reading, and not better."""
-    factor = min(1.0, _EVIDENCE / scored.evidence) if scored.evidence else 1.0
+    evidence = scored.meaning + scored.words
+    factor = min(1.0, _EVIDENCE / evidence) if evidence else 1.0
     meaning, words = factor * scored.meaning, factor * scored.words
-    return msgspec.structs.replace(scored, score=relevance(meaning + words), meaning=meaning, words=words)
+    return msgspec.structs.replace(
+        scored, score=relevance(meaning + words), meaning=meaning, words=words, older=None
+    )
 
 
 def _turns(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from memd.config.settings import AgentSettings
+from memd.config.settings import WORTH_READING, AgentSettings
 from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, FoundHit, Kind, SearchFilter, Source, Trace
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
@@ -17,12 +17,24 @@ from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
 from memd.runtime.timing import wall_s, zone_of
 from memd.search import query, rank
-from memd.search.fuse import FusionWeights, Scored, background, best, fuse, place_in_order, support
+from memd.search.fuse import (
+    POOL,
+    Dated,
+    FusionWeights,
+    Scored,
+    background,
+    best,
+    fuse,
+    later_first,
+    place_in_order,
+    support,
+)
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import vector_matrix
+from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
@@ -328,6 +340,7 @@ class Searcher:
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
             cosines: dict[ChunkId, float] = {}
+            parts: Mapping[ChunkId, ClosestPart] = {}
             if isinstance(vectors, _VectorResults):
                 cosines = vector_matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
             places = reader.places(chunk_ids)
@@ -345,13 +358,16 @@ class Searcher:
             if isinstance(vectors, _VectorResults):
                 first = best(found, self._weights, calibration, subtracted, EXAMINED)
                 scripts_of = {place.id: place.scripts for place in places}
+                parts = reader.closest_parts(first, vectors.question.vector) if self._index.has_parts else {}
                 scripts_first = {one: scripts_of[one] for one in first}
-                found = self._with_parts_and_scripts(reader, found, scripts_first, asked, vectors)
+                found = _with_parts_and_scripts(found, scripts_first, asked.query, parts)
                 strongest = set(first[:STRONGEST])
                 examined = [one for one in found if one.id in strongest]
             supported = support(examined, calibration, asked.query.names, self._held(keywords))
+            # By the same candidates whatever the least score is, so that a higher one only leaves out.
             is_cut = not with_cut and not asked.by_time
-            ordered = fuse(found, self._weights, calibration, subtracted, asked.min_score if is_cut else 0.0)
+            least = min(asked.min_score, WORTH_READING) if is_cut else 0.0
+            ordered = fuse(found, self._weights, calibration, subtracted, least)
             kind_of = {place.id: place.kind for place in places}
             lanes: dict[Source | None, list[Scored]] = {}
             min_score = asked.min_score
@@ -360,6 +376,15 @@ class Searcher:
             else:
                 for one in ordered:
                     lanes.setdefault(kind_of[one.id].source, []).append(one)
+                shown = asked.min_score if is_cut else 0.0
+                lanes = {
+                    source: [
+                        one
+                        for one in _later_first(reader, some, asked.query, vectors, parts)
+                        if one.score >= shown
+                    ]
+                    for source, some in lanes.items()
+                }
             verdicts = rank.verdicts(
                 [_with_text(reader, some) for some in lanes.values()],
                 asked.query,
@@ -383,38 +408,6 @@ class Searcher:
         if keywords.trouble is not None or not self._settings.query.hybrid.enabled:
             return None
         return frozenset().union(*{match.held for match in keywords.matches.values()})
-
-    def _with_parts_and_scripts(
-        self,
-        reader: Reader,
-        found: list[Found],
-        first: Mapping[ChunkId, bytes | None],
-        asked: _Asked,
-        vectors: _VectorResults,
-    ) -> list[Found]:
-        """Candidates, the first ones with their best parts and with how foreign they are to the question.
-
-        Args:
-            reader: Of the state of the index that the candidates are of.
-            found: All candidates.
-            first: Those to look at, each with its scripts as they are stored.
-            asked: The question.
-            vectors: What they gave, with the question as the model has it.
-        """
-        parts = reader.closest_parts(list(first), vectors.question.vector) if self._index.has_parts else {}
-        asked_in = scripts(asked.query.embed_text)
-        foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
-        return [
-            one
-            if one.id not in first
-            else msgspec.structs.replace(
-                one,
-                part=parts[one.id].cosine if one.id in parts else None,
-                foreign=foreign_by[first[one.id]],
-                closest=parts[one.id].span if one.id in parts else None,
-            )
-            for one in found
-        ]
 
     def _searched(
         self,
@@ -610,6 +603,62 @@ class Searcher:
 def _found(place: ChunkPlace, match: Match | None, cosine: float | None, *, is_of_time: bool) -> Found:
     r, share = (None, 0.0) if match is None else (match.r, match.share)
     return Found(place.id, place.path, place.start_line, r, cosine, share, is_of_time=is_of_time)
+
+
+def _with_parts_and_scripts(
+    found: list[Found],
+    first: Mapping[ChunkId, bytes | None],
+    asked: Query,
+    parts: Mapping[ChunkId, ClosestPart],
+) -> list[Found]:
+    """Candidates, the first ones with their best parts and with how foreign they are to the question.
+
+    Args:
+        found: All candidates.
+        first: Those to look at, each with its scripts as they are stored.
+        asked: The question.
+        parts: Of the first ones, as far as they have any.
+    """
+    asked_in = scripts(asked.embed_text)
+    foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
+    return [
+        one
+        if one.id not in first
+        else msgspec.structs.replace(
+            one,
+            part=parts[one.id].cosine if one.id in parts else None,
+            foreign=foreign_by[first[one.id]],
+            closest=parts[one.id].span if one.id in parts else None,
+        )
+        for one in found
+    ]
+
+
+def _later_first(
+    reader: Reader,
+    ordered: list[Scored],
+    asked: Query,
+    vectors: _VectorResults | _NoVectorResults,
+    parts: Mapping[ChunkId, ClosestPart],
+) -> list[Scored]:
+    """Candidates of one source, what says the same later before what it replaces."""
+    if isinstance(vectors, _NoVectorResults) or asked.tense == "past":
+        return ordered
+    worth_reading = [one for one in ordered if one.score >= WORTH_READING]
+    first = [one.id for one in worth_reading[:POOL]]
+    times = reader.times(first)
+    if len(times) < 2:
+        return ordered
+    of_chunks = vector_matrix.vectors_of(vectors.rows, [one for one in first if one not in parts])
+    dated = {
+        one: Dated(vector, *times.get(one, (None, None)))
+        for one in first
+        if (vector := parts[one].vector if one in parts else of_chunks.get(one)) is not None
+    }
+    placed = later_first(
+        worth_reading, dated, vectors.question.calibration, asks_now=asked.tense == "present"
+    )
+    return placed + ordered[len(placed) :]
 
 
 def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:

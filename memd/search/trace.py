@@ -102,6 +102,7 @@ def traced(
                 others=others,
                 owed=verdict.owed,
                 repeats=verdict.repeats,
+                older=None if scored.older is None else places[scored.older.id],
             )
         )
         if verdict.window is not None and (verdict.hit is not None or others):

@@ -24,6 +24,7 @@ class ClosestPart(msgspec.Struct, frozen=True, gc=False):
 
     cosine: float
     span: tuple[int, int]  # of the text of the chunk
+    vector: NDArray[np.float32]
 
 
 def is_part(some_id: int) -> bool:
@@ -143,15 +144,16 @@ def closest(
     if not rows:
         return {}
     try:
-        vectors = np.frombuffer(b"".join(vector for *_, vector in rows), _STORED).reshape(-1, len(query))
-        cosines = np.vecdot(vectors.astype(np.float32), query).tolist()
+        stored = np.frombuffer(b"".join(vector for *_, vector in rows), _STORED).reshape(-1, len(query))
+        vectors = stored.astype(np.float32)
+        cosines = np.vecdot(vectors, query).tolist()
         best: dict[int, int] = {}
         for row, cosine in enumerate(cosines):  # those of a chunk come in the order of its text
             before = best.setdefault(rows[row][0], row)
             if cosine > cosines[before]:
                 best[rows[row][0]] = row
         found = {
-            ChunkId(chunk_id): ClosestPart(cosines[row], (int(rows[row][1]), int(rows[row][2])))
+            ChunkId(chunk_id): ClosestPart(cosines[row], (int(rows[row][1]), int(rows[row][2])), vectors[row])
             for chunk_id, row in best.items()
         }
     except (TypeError, ValueError) as error:

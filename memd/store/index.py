@@ -41,6 +41,10 @@ class Reader:
         """Where chunks stand; those that are gone are left out."""
         return chunks.places(self._connection, chunk_ids)
 
+    def times(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, tuple[int, int]]:
+        """See chunks.times."""
+        return chunks.times(self._connection, chunk_ids)
+
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
         """Chunks with their text; those that are gone are left out."""
         return chunks.texts(self._connection, chunk_ids)

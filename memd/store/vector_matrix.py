@@ -1,6 +1,6 @@
 """The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -313,19 +313,35 @@ def cosines(rows: Rows, query: Floats, chunk_ids: Collection[ChunkId]) -> dict[C
     tie whatever their place.
     """
     precise = query.astype(np.float64)
-    left = set(chunk_ids)
     ids: list[ChunkId] = []
     values: list[Doubles] = []
-    for part in rows.parts:
-        here = part.row_of.keys() & left
-        left -= here
-        # What came since, or went, has no row that may be looked at.
-        n = len(part.ids)
-        found = {ChunkId(one): row for one in here if (row := part.row_of.get(one, n)) < n}
-        at = np.fromiter(found.values(), np.intp, len(found))
+    for found, part, at in _rows_of(rows, chunk_ids):
         ids += found
         values += [
             (part.vectors[at[start : start + AT_ONCE]] * precise).sum(axis=1)
             for start in range(0, len(at), AT_ONCE)
         ]
     return dict(zip(ids, np.concatenate(values or [np.empty(0)]).tolist(), strict=True))
+
+
+def vectors_of(rows: Rows, chunk_ids: Collection[ChunkId]) -> dict[ChunkId, Floats]:
+    """The vectors of these chunks; chunks without one are left out."""
+    return {
+        one: vector
+        for found, part, at in _rows_of(rows, chunk_ids)
+        for one, vector in zip(found, part.vectors[at], strict=True)
+    }
+
+
+def _rows_of(
+    rows: Rows, chunk_ids: Collection[ChunkId]
+) -> Iterator[tuple[list[ChunkId], MatrixBlock, NDArray[np.intp]]]:
+    """Of each block the chunks that it has, and their rows."""
+    left = set(chunk_ids)
+    for part in rows.parts:
+        here = part.row_of.keys() & left
+        left -= here
+        # What came since, or went, has no row that may be looked at.
+        n = len(part.ids)
+        found = {ChunkId(one): row for one in here if (row := part.row_of.get(one, n)) < n}
+        yield list(found), part, np.fromiter(found.values(), np.intp, len(found))

@@ -113,3 +113,383 @@ QUESTIONS = (
     Asked("nothing", "火星上有没有水？"),
     Asked("nothing", "zxqv wibble fnord"),
 )
+
+# The memory of a sailing club and of an office that translates: of each thing what it was, what it became, and a later line
+# that says neither.
+STATES = {
+    "memory/2026-01-06.md": """# 2026-01-06
+
+- 教练是 Benno，只带少年组。
+- 周会取消，因为三个人感冒。
+""",
+    "memory/2026-01-12.md": """# 2026-01-12
+
+- 整理了照片，删了四百张。
+- The insurance for the safety boat is with Nordhaven, policy ends in June.
+""",
+    "memory/2026-01-20.md": """# 2026-01-20
+
+- CAT tool of the office: Trabant 2021, two licences.
+- Rain all day, nobody came.
+""",
+    "memory/2026-01-31.md": """# 2026-01-31
+
+- 客户 Feldkirch 的联系人是 Herr Amsel。
+- 周会取消，因为三个人感冒。
+""",
+    "memory/2026-02-08.md": """# 2026-02-08
+
+- 翻译单价：德译中每千字 260。
+- Dentist called, appointment moved by an hour.
+""",
+    "memory/2026-02-13.md": """# 2026-02-13
+
+- Key of the boathouse hangs behind the fuse box.
+- The cat of the harbour master slept on the charts.
+- 食堂周五供应鱼汤，厨师阿强。
+""",
+    "memory/2026-02-15.md": """# 2026-02-15
+
+- A school class visited, twenty-two children, lots of questions.
+- Diesel at the dock: 1.94 a litre, cash only.
+""",
+    "memory/2026-02-20.md": """# 2026-02-20
+
+- We have moved to Lingolite, five seats, paid yearly.
+- 晚饭吃了饺子，韭菜馅。
+""",
+    "memory/2026-02-22.md": """# 2026-02-22
+
+- Lost property is kept for four weeks in the green chest.
+- 给窗台的薄荷浇水，快枯了。
+""",
+    "memory/2026-02-24.md": """# 2026-02-24
+
+- Rain all day, nobody came.
+- 冬季存船费每米 95 元。
+""",
+    "memory/2026-03-01.md": """# 2026-03-01
+
+- 周会取消，因为三个人感冒。
+- 浮桥 B 排归访客用。
+""",
+    "memory/2026-03-04.md": """# 2026-03-04
+
+- Storage room rented at Kilnway 4, 75 a month.
+- Heating on for the first time this autumn.
+""",
+    "memory/2026-03-09.md": """# 2026-03-09
+
+- 打印机卡纸，拆开清了一下。
+- A segment crashed the CAT tool twice, sent the log to support.
+""",
+    "memory/2026-03-23.md": """# 2026-03-23
+
+- Fuel dock takes cards, diesel 2.12 a litre.
+- 德译中调到每千字 310，老客户也一样。
+- Read half of the report about the breakwater; dull.
+""",
+    "memory/2026-03-30.md": """# 2026-03-30
+
+- Safety boat is insured by Skerry Mutual since the claim was refused.
+- Swept the slip, algae everywhere.
+""",
+    "memory/2026-04-02.md": """# 2026-04-02
+
+- 路上堵车一个小时，桥在修。
+- Lost property goes to the town office after ten days.
+""",
+    "memory/2026-04-05.md": """# 2026-04-05
+
+- 少年组的教练换成魏敏，Benno 退休了。
+- 周会取消，因为三个人感冒。
+""",
+    "memory/2026-04-06.md": """# 2026-04-06
+
+- The hose of the fuel dock drips, Ottmar has ordered a seal.
+- 把旧杂志送去了回收站。
+- Feldkirch 那边换人了，联系 Frau Zeisig，只发邮件。
+""",
+    "memory/2026-04-14.md": """# 2026-04-14
+
+- Birthday of Ylva, cake with plums.
+- A single glove and a thermos in lost property.
+""",
+    "memory/2026-04-16.md": """# 2026-04-16
+
+- The boathouse key is with Ottmar at the fuel dock from now on.
+- The cat of the harbour master slept on the charts.
+""",
+    "memory/2026-04-21.md": """# 2026-04-21
+
+- The cat of the harbour master slept on the charts.
+- Feldkirch 来问能不能再便宜点，没答应。
+""",
+    "memory/2026-04-24.md": """# 2026-04-24
+
+- 给窗台的薄荷浇水，快枯了。
+- 少年组这次来了九个孩子，风太小，只练了绳结。
+""",
+    "memory/2026-05-01.md": """# 2026-05-01
+
+- The town plans a bus stop at the corner.
+- 访客船位挪到 D 排，B 排给会员。
+""",
+    "memory/2026-05-02.md": """# 2026-05-02
+
+- 给窗台的薄荷浇水，快枯了。
+- 德译中的稿子晚了两天，客户没说什么。
+""",
+    "memory/2026-05-03.md": """# 2026-05-03
+
+- Read half of the report about the breakwater; dull.
+- Insurance wants photographs of the safety boat's trailer.
+""",
+    "memory/2026-05-12.md": """# 2026-05-12
+
+- Somebody left the boathouse unlocked over night, nothing is missing.
+- Rain all day, nobody came.
+""",
+    "memory/2026-05-22.md": """# 2026-05-22
+
+- Gave up Kilnway; boxes are in the cellar of Harbour Street 12, 40 a month.
+- Ordered paper towels and bin bags.
+""",
+    "memory/2026-05-29.md": """# 2026-05-29
+
+- 访客投诉洗手间太远，考虑放一个移动的。
+- Read half of the report about the breakwater; dull.
+""",
+    "memory/2026-06-02.md": """# 2026-06-02
+
+- 食堂厨师换成 Nadja，周五改成扁豆汤。
+- Rain all day, nobody came.
+""",
+    "memory/2026-06-05.md": """# 2026-06-05
+
+- Mice in the storage, bought two traps.
+- A school class visited, twenty-two children, lots of questions.
+""",
+    "memory/2026-06-22.md": """# 2026-06-22
+
+- Read half of the report about the breakwater; dull.
+- 存船费涨到每米 118 元，从这个冬天开始算。
+""",
+    "memory/2026-07-04.md": """# 2026-07-04
+
+- 食堂的灯坏了一盏，等电工。
+- 路上堵车一个小时，桥在修。
+""",
+    "memory/2026-07-29.md": """# 2026-07-29
+
+- 有三条船的存船费还没交，要再催一次。
+- Read half of the report about the breakwater; dull.
+""",
+}
+
+
+class AskedOfStates(msgspec.Struct, frozen=True):
+    """A question for what is so now, for what was, or with a tense that says neither."""
+
+    kind: str
+    text: str
+    right: str
+    wrong: str  # what was so at another time
+
+
+OF_STATES = (
+    AskedOfStates(
+        "now",
+        "Where is the boathouse key now?",
+        "The boathouse key is with Ottmar at the fuel dock from now on.",
+        "Key of the boathouse hangs behind the fuse box.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "where do I get the key to the boathouse?",
+        "The boathouse key is with Ottmar at the fuel dock from now on.",
+        "Key of the boathouse hangs behind the fuse box.",
+    ),
+    AskedOfStates(
+        "then",
+        "where did the boathouse key hang before?",
+        "Key of the boathouse hangs behind the fuse box.",
+        "The boathouse key is with Ottmar at the fuel dock from now on.",
+    ),
+    AskedOfStates(
+        "now",
+        "现在冬季存船每米多少钱？",
+        "存船费涨到每米 118 元，从这个冬天开始算。",
+        "冬季存船费每米 95 元。",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "存一冬天的船怎么收费？",
+        "存船费涨到每米 118 元，从这个冬天开始算。",
+        "冬季存船费每米 95 元。",
+    ),
+    AskedOfStates(
+        "then", "以前存船费每米多少？", "冬季存船费每米 95 元。", "存船费涨到每米 118 元，从这个冬天开始算。"
+    ),
+    AskedOfStates(
+        "now",
+        "Who coaches the juniors now?",
+        "少年组的教练换成魏敏，Benno 退休了。",
+        "教练是 Benno，只带少年组。",
+    ),
+    AskedOfStates(
+        "unsaid", "少年组谁在教？", "少年组的教练换成魏敏，Benno 退休了。", "教练是 Benno，只带少年组。"
+    ),
+    AskedOfStates(
+        "then", "魏敏之前是谁带少年组？", "教练是 Benno，只带少年组。", "少年组的教练换成魏敏，Benno 退休了。"
+    ),
+    AskedOfStates(
+        "now",
+        "柴油现在卖多少一升？",
+        "Fuel dock takes cards, diesel 2.12 a litre.",
+        "Diesel at the dock: 1.94 a litre, cash only.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "what does diesel cost at our dock?",
+        "Fuel dock takes cards, diesel 2.12 a litre.",
+        "Diesel at the dock: 1.94 a litre, cash only.",
+    ),
+    AskedOfStates(
+        "then",
+        "what was the diesel price before they took cards?",
+        "Diesel at the dock: 1.94 a litre, cash only.",
+        "Fuel dock takes cards, diesel 2.12 a litre.",
+    ),
+    AskedOfStates(
+        "now",
+        "Which company insures the safety boat now?",
+        "Safety boat is insured by Skerry Mutual since the claim was refused.",
+        "The insurance for the safety boat is with Nordhaven, policy ends in June.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "安全艇的保险在哪家公司？",
+        "Safety boat is insured by Skerry Mutual since the claim was refused.",
+        "The insurance for the safety boat is with Nordhaven, policy ends in June.",
+    ),
+    AskedOfStates(
+        "then",
+        "who insured the safety boat formerly?",
+        "The insurance for the safety boat is with Nordhaven, policy ends in June.",
+        "Safety boat is insured by Skerry Mutual since the claim was refused.",
+    ),
+    AskedOfStates("now", "访客现在停哪一排？", "访客船位挪到 D 排，B 排给会员。", "浮桥 B 排归访客用。"),
+    AskedOfStates(
+        "unsaid", "where do visiting boats moor?", "访客船位挪到 D 排，B 排给会员。", "浮桥 B 排归访客用。"
+    ),
+    AskedOfStates("then", "访客原先停在哪一排？", "浮桥 B 排归访客用。", "访客船位挪到 D 排，B 排给会员。"),
+    AskedOfStates(
+        "now",
+        "德译中现行单价是多少？",
+        "德译中调到每千字 310，老客户也一样。",
+        "翻译单价：德译中每千字 260。",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "what do we charge per thousand characters for German into Chinese?",
+        "德译中调到每千字 310，老客户也一样。",
+        "翻译单价：德译中每千字 260。",
+    ),
+    AskedOfStates(
+        "then",
+        "涨价前德译中多少钱千字？",
+        "翻译单价：德译中每千字 260。",
+        "德译中调到每千字 310，老客户也一样。",
+    ),
+    AskedOfStates(
+        "now",
+        "Which CAT tool are we on now?",
+        "We have moved to Lingolite, five seats, paid yearly.",
+        "CAT tool of the office: Trabant 2021, two licences.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "办公室用哪个 CAT 软件？",
+        "We have moved to Lingolite, five seats, paid yearly.",
+        "CAT tool of the office: Trabant 2021, two licences.",
+    ),
+    AskedOfStates(
+        "then",
+        "which CAT tool did we use before Lingolite?",
+        "CAT tool of the office: Trabant 2021, two licences.",
+        "We have moved to Lingolite, five seats, paid yearly.",
+    ),
+    AskedOfStates(
+        "now",
+        "Feldkirch 现在找谁？",
+        "Feldkirch 那边换人了，联系 Frau Zeisig，只发邮件。",
+        "客户 Feldkirch 的联系人是 Herr Amsel。",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "who is our contact at Feldkirch?",
+        "Feldkirch 那边换人了，联系 Frau Zeisig，只发邮件。",
+        "客户 Feldkirch 的联系人是 Herr Amsel。",
+    ),
+    AskedOfStates(
+        "then",
+        "Feldkirch 以前的联系人是谁？",
+        "客户 Feldkirch 的联系人是 Herr Amsel。",
+        "Feldkirch 那边换人了，联系 Frau Zeisig，只发邮件。",
+    ),
+    AskedOfStates(
+        "now",
+        "Where do we store the boxes at present?",
+        "Gave up Kilnway; boxes are in the cellar of Harbour Street 12, 40 a month.",
+        "Storage room rented at Kilnway 4, 75 a month.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "存东西的房间在哪条街？",
+        "Gave up Kilnway; boxes are in the cellar of Harbour Street 12, 40 a month.",
+        "Storage room rented at Kilnway 4, 75 a month.",
+    ),
+    AskedOfStates(
+        "then",
+        "where was our storage room before?",
+        "Storage room rented at Kilnway 4, 75 a month.",
+        "Gave up Kilnway; boxes are in the cellar of Harbour Street 12, 40 a month.",
+    ),
+    AskedOfStates(
+        "now",
+        "How long is lost property kept now?",
+        "Lost property goes to the town office after ten days.",
+        "Lost property is kept for four weeks in the green chest.",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "失物放多久？",
+        "Lost property goes to the town office after ten days.",
+        "Lost property is kept for four weeks in the green chest.",
+    ),
+    AskedOfStates(
+        "then",
+        "how long was lost property kept before?",
+        "Lost property is kept for four weeks in the green chest.",
+        "Lost property goes to the town office after ten days.",
+    ),
+    AskedOfStates(
+        "now",
+        "食堂周五现在是什么汤？",
+        "食堂厨师换成 Nadja，周五改成扁豆汤。",
+        "食堂周五供应鱼汤，厨师阿强。",
+    ),
+    AskedOfStates(
+        "unsaid",
+        "what soup is there on Fridays?",
+        "食堂厨师换成 Nadja，周五改成扁豆汤。",
+        "食堂周五供应鱼汤，厨师阿强。",
+    ),
+    AskedOfStates(
+        "then",
+        "食堂周五以前是什么汤？",
+        "食堂周五供应鱼汤，厨师阿强。",
+        "食堂厨师换成 Nadja，周五改成扁豆汤。",
+    ),
+)

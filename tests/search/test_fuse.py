@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from memd.providers.provider import READABLE, Calibration
 from memd.search.fuse import (
     ALONE,
     ANSWERS,
+    POOL,
     WORDS,
+    Dated,
     FusionWeights,
     Scored,
     ScoredCandidate,
@@ -17,6 +20,7 @@ from memd.search.fuse import (
     best,
     closeness,
     fuse,
+    later_first,
     relevance,
     shares,
     strength,
@@ -279,3 +283,106 @@ def test_missing_names_take_off(names: Names, held: set[int] | None, taken: floa
 def test_nothing_found_is_weak() -> None:
     """There is no hit to be marked."""
     assert support([], CALIBRATION, Names(), ()).is_weak
+
+
+DAY_S = 86_400
+TEXTS = Calibration(0.0, 0.7)
+
+
+def said(degrees: float, day: int | None, axis: int = 0) -> Dated:
+    """What is said on a day, in a direction of a plane that is at right angles to those of other axes."""
+    vector = np.zeros(40, np.float32)
+    vector[2 * axis : 2 * axis + 2] = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return Dated(vector, None if day is None else day * DAY_S, None if day is None else (day + 1) * DAY_S - 1)
+
+
+def scores(*values: float) -> list[Scored]:
+    """Candidates 1, 2, 3... with these scores, made by words alone."""
+    return [
+        Scored(ChunkId(number), f"{number}.md", 1, score, 0.0, math.atanh(score))
+        for number, score in enumerate(values, 1)
+    ]
+
+
+def placed(ordered: list[Scored], said_by: dict[int, Dated], *, asks_now: bool = False) -> list[int]:
+    dated = {ChunkId(number): one for number, one in said_by.items()}
+    return ids(later_first(ordered, dated, TEXTS, asks_now=asks_now))
+
+
+def test_what_says_the_same_later_takes_the_place_of_what_it_replaces() -> None:
+    """With its score, so that scores never rise; what stands between them stays behind."""
+    ordered = scores(0.70, 0.68, 0.66, 0.5)
+    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: said(20, 9), 4: said(0, 3, axis=2)}
+    found = later_first(
+        ordered, {ChunkId(number): one for number, one in about.items()}, TEXTS, asks_now=False
+    )
+    assert ids(found) == [3, 1, 2, 4]
+    assert [one.score for one in found] == [0.70, 0.70, 0.68, 0.5]
+    assert [one.older and one.older.id for one in found] == [1, None, None, None]
+    assert found[0].evidence == ordered[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("later", "asks_now", "first"),
+    [
+        (said(20, 9), False, 3),
+        (said(20, 1), False, 1),  # of the same day
+        (said(20, 0), False, 1),  # of an earlier one
+        (said(20, None), False, 1),  # of no day
+        (said(68, 9), False, 1),  # about something else
+        (said(65, 9), False, 3),
+        (said(68, 9), True, 3),  # near enough where the question asks for what is so now
+    ],
+)
+def test_only_what_is_later_and_about_the_same_is_put_first(later: Dated, asks_now: bool, first: int) -> None:
+    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: later, 4: said(0, 3, axis=2)}
+    assert placed(scores(0.70, 0.68, 0.66, 0.5), about, asks_now=asks_now)[0] == first
+
+
+def test_of_candidates_that_are_all_alike_none_is_put_first() -> None:
+    """In a chat all is close: what stands out is what counts."""
+    about = {number: said(number, number) for number in range(1, 13)}
+    ordered = scores(*(round(0.7 - n / 100, 3) for n in range(12)))
+    assert placed(ordered, about, asks_now=True) == list(range(1, 13))
+
+
+def test_a_question_for_what_is_so_now_bridges_more() -> None:
+    """Otherwise the later one has nearly the score of the older, and is what is closest to it."""
+    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: said(20, 9), 4: said(0, 3, axis=2)}
+    for behind, weak, strong in ((0.06, 3, 3), (0.07, 1, 3), (0.15, 1, 3), (0.16, 1, 1)):
+        ordered = scores(0.80, 0.79, round(0.80 - behind, 3), 0.5)
+        assert placed(ordered, about)[0] == weak
+        assert placed(ordered, about, asks_now=True)[0] == strong
+    about[2] = said(10, 0)  # closer, and no later
+    assert placed(scores(0.70, 0.68, 0.66, 0.5), about)[:2] == [1, 2]
+    assert placed(scores(0.70, 0.68, 0.66, 0.5), about, asks_now=True)[0] == 3
+
+
+def test_of_several_later_ones_the_latest_is_first() -> None:
+    about = {1: said(0, 1), 2: said(5, 5), 3: said(10, 9), **{n: said(0, n, axis=n) for n in range(4, 12)}}
+    ordered = scores(0.70, 0.69, 0.68, *(0.6 - n / 100 for n in range(8)))
+    assert placed(ordered, about, asks_now=True)[:3] == [3, 2, 1]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.none() | st.integers(0, 9), st.integers(0, 3)), max_size=30),
+    st.booleans(),
+)
+def test_what_is_put_in_order_by_time_is_all_there(
+    drawn: list[tuple[int, int | None, int]], asks_now: bool
+) -> None:
+    """Scores never rise, what has no vector and what comes after the first stays, and nobody's own evidence is changed."""
+    ordered = scores(*(round(0.9 - n / 100, 3) for n in range(len(drawn))))
+    about = {
+        ChunkId(n): said(degrees, day, axis)
+        for n, (degrees, day, axis) in enumerate(drawn, 1)
+        if degrees % 7 and n <= POOL
+    }
+    found = later_first(ordered, about, TEXTS, asks_now=asks_now)
+    assert sorted(ids(found)) == ids(ordered)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert [one.evidence for one in found] == sorted((one.evidence for one in found), reverse=True)
+    assert found[POOL:] == ordered[POOL:]
+    assert {(one.id, one.words) for one in found} == {(one.id, one.words) for one in ordered}
+    still = [one.id for one in found if one.id not in about]
+    assert still == [one.id for one in ordered if one.id not in about]

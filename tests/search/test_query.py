@@ -350,3 +350,45 @@ def test_of_times_that_contain_each_other_the_narrowest_is_asked_for() -> None:
     ]
     assert parse("what of last week", WEDNESDAY).times
     assert parse("what of last week").times == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "tense"),
+    [
+        ("who mows the meadow now?", "present"),
+        ("which courier do we use these days", "present"),
+        ("what is the current fee?", "present"),
+        ("which sail did we choose in the end?", "past"),  # of a decision, not of a state
+        ("in the end, which sail is it?", "present"),
+        ("谁现在管钥匙？", "present"),
+        ("目前的價格是多少", "present"),
+        ("合同最后由谁签", "present"),
+        ("最新的报价", "present"),
+        ("who mows the meadow?", None),
+        ("钥匙在谁那里？", None),
+        ("which nozzle has the red one?", None),
+        ("who used to mow the meadow?", "past"),
+        ("what was the fee before?", "past"),
+        ("why did we choose the lake?", "past"),
+        ("what inspired the painting?", "past"),
+        ("how many letters has she written?", "past"),
+        ("which lakes have they ever been to?", "past"),
+        ("what did we pay until now?", "past"),
+        ("以前谁管钥匙？", "past"),
+        ("當初為什麼選這家", "past"),
+        ("他们去过哪些湖？", "past"),
+        ("搬家之前住在哪里，现在呢", "past"),
+        ("保险什么时候过期？", None),
+        ("what is planned in March 2026?", "past"),  # of a time that it names
+        ("三月的安排", "past"),
+        ("食堂周五现在是什么汤？", "present"),
+        ("the snowman", None),
+        ("renowned places", None),
+        ("", None),
+    ],
+)
+def test_a_question_says_whether_it_asks_for_what_is_or_for_what_was(
+    question: str, tense: str | None
+) -> None:
+    """Whoever asks for what was, or at a time, wants nothing later first."""
+    assert parse(question, datetime(2026, 5, 6, 12)).tense == tense  # noqa: DTZ001

@@ -19,7 +19,7 @@ from memd.store.meta import Fingerprint
 from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
 from tests.search import clinic
-from tests.search.library import NOTES, QUESTIONS, Asked
+from tests.search.library import NOTES, OF_STATES, QUESTIONS, STATES, Asked
 from tests.store.conftest import found_file
 
 # (share of questions with the answer among six hits, mean of 1/rank of it)
@@ -33,6 +33,9 @@ HIGH = 0.7  # what is there by name scores more
 INJECTED = 0.45  # what hooks put into a conversation unasked scores at least as much
 
 HASHING = {"identifier": (1.0, 1.0)}
+
+# The share of questions with the answer in front of what was so at another time, and the mean of 1/rank of the answer.
+STATES_IN_ORDER = {"now": (0.50, 0.61), "unsaid": (0.66, 0.75), "then": (0.5, 0.75)}
 
 
 class Bundled:
@@ -151,3 +154,23 @@ async def test_what_nothing_answers_has_weak_hits_or_none(
     assert float(np.mean(answers)) <= WEAK_ANSWERS
     reached = {kind: float(np.mean(some)) for kind, some in caught.items()}
     assert all(reached[kind] >= least for kind, least in CAUGHT.items()), reached
+
+
+@pytest.mark.timeout(300)
+async def test_what_is_so_now_stands_before_what_it_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a question asks for what was, that stays in front."""
+    for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
+        monkeypatch.setenv(name, value)
+    index, searcher = await searched(tmp_path / "a.sqlite", Bundled(), STATES)
+    figures: dict[str, list[tuple[float, float]]] = {}
+    for asked in OF_STATES:
+        shown = [hit.snippet for hit in await hits_of(searcher, Asked(asked.kind, asked.text))]
+        right = next((n for n, text in enumerate(shown, 1) if asked.right in text), 0)
+        wrong = next((n for n, text in enumerate(shown, 1) if asked.wrong in text), len(shown) + 1)
+        figures.setdefault(asked.kind, []).append((float(0 < right < wrong), 1 / right if right else 0.0))
+    await index.close()
+    reached = {kind: tuple(map(float, np.mean(some, axis=0))) for kind, some in figures.items()}
+    for kind, least in STATES_IN_ORDER.items():
+        assert all(one >= floor - 0.001 for one, floor in zip(reached[kind], least, strict=True)), reached

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,6 +21,7 @@ from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 from memd.store.search_vectors import REST_S, SearchVectors
+from memd.text.time_phrases import TimeSpan
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
 from tests.fakes import HashingProvider
@@ -78,6 +80,48 @@ async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
     for wanted in (1, 6, 20):
         part = await searcher.search("kettle 数据库", kinds=KINDS, max_results=wanted, min_score=0.0)
         assert part.hits == whole.hits[:wanted]
+    await index.close()
+
+
+async def test_what_says_the_same_later_is_shown_first_and_explained(tmp_path: Path) -> None:
+    """Whatever the least score, in front of what it replaces; where the question asks for what was, behind it."""
+    texts = ["kettle on the shelf 400", "kettle in the cellar 520", "kettle lid 1100", "kettle wire 4000"]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    provider = Leaning()
+    for number, day in ((0, 2), (1, 7)):
+        at = datetime(2026, 3, day)  # noqa: DTZ001
+        one = msgspec.structs.replace(chunk_of(texts[number]), when=TimeSpan(at, at))
+        vector = provider.embed([texts[number]])[0].tobytes()
+        await index.replace(
+            found_file(f"memory/{number:03}.md"), b"2", [one], {one.hash: vector}, frozenset()
+        )
+
+    async def paths(question: str, **wanted: float) -> list[str]:
+        asked = {"max_results": 6, "min_score": 0.0} | wanted
+        found = await searcher.search(question, kinds=KINDS, **asked)  # type: ignore[arg-type]
+        return [hit.path for hit in found.hits]
+
+    assert await paths("kettle now 350") == [
+        "memory/001.md",
+        "memory/000.md",
+        "memory/002.md",
+        "memory/003.md",
+    ]
+    assert await paths("kettle before 350") == [
+        "memory/000.md",
+        "memory/001.md",
+        "memory/002.md",
+        "memory/003.md",
+    ]
+    found, trace = await searcher.explain("kettle now 350", kinds=KINDS, max_results=6, min_score=0.0)
+    assert [(one.place, one.older) for one in trace.candidates[:3]] == [(2, 1), (1, None), (3, None)]
+    scores = [hit.score for hit in found.hits]
+    assert scores[0] == scores[1]
+    for least in (scores[0], scores[2], scores[2] + 0.001):
+        kept = [hit.path for hit in found.hits if hit.score >= least]
+        assert await paths("kettle now 350", min_score=least) == kept
+    for wanted in (1, 2, 3):
+        assert await paths("kettle now 350", max_results=wanted) == [hit.path for hit in found.hits][:wanted]
     await index.close()
 
 

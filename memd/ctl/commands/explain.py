@@ -124,6 +124,8 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     yield "score", _sum(one, explanation)
     if one.repeats:
         yield "place", "it only repeats the question: its score was lowered to what is just worth reading"
+    if one.older is not None:
+        yield "place", f"before candidate {one.older}, which says the same earlier, and with its score"
     if one.owed:
         yield "place", "before better ones: two hits of the other source stand before it"
     if explanation.assumed_cosine is not None:
@@ -141,7 +143,8 @@ def _sum(one: ExplainedHit, explanation: Explanation) -> str:
         parts.append(f"{one.meaning:.3f} by meaning")
     if explanation.text_share:
         parts.append(f"{one.by_words:.3f} by words")
-    return f"{one.score:.3f} = tanh({' + '.join(parts)})"
+    relation = "instead of" if one.older is not None else "="
+    return f"{one.score:.3f} {relation} tanh({' + '.join(parts)})"
 
 
 def _meaning(one: ExplainedHit, explanation: Explanation) -> str:
