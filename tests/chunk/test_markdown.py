@@ -404,13 +404,13 @@ FORMS = [
 @pytest.mark.parametrize("kind", list(Kind))
 def test_work_and_memory_grow_with_the_text_alone(form: str, kind: Kind) -> None:
     """Twice the text is twice the work, and what it takes in memory is a few times its size."""
-    size = 24_000 // len(form)
+    size = 12_000 // len(form)
     half, full = (document(form * n, kind=kind) for n in (size, 2 * size))
     work = calls(lambda: chunk(half, 60, 12))
     assert calls(lambda: chunk(full, 60, 12)) < 2.2 * work + 500
     made = sum(len(one.text) for one in chunk(full, 60, 12))
     # A chunk is an object with a hash besides its text; a character may take four bytes, and each line has a few numbers.
-    assert peak_bytes(lambda: chunk(full, 60, 12)) < 60 * len(full.lines) + 40 * made + 8 * 48_000 + 100_000
+    assert peak_bytes(lambda: chunk(full, 60, 12)) < 60 * len(full.lines) + 40 * made + 8 * 24_000 + 100_000
 
 
 @pytest.mark.parametrize("form", ["x" * 400, "字" * 400, "a. ", "字。", "\u0301", "word "])
