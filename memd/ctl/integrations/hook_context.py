@@ -85,9 +85,9 @@ _SMALL_TALK = re.compile(
     continue|go\ on|go\ ahead|keep\ going|proceed|carry\ on|do\ it|how\ are\ you(?:\ doing)?(?:\ today)?|
     (?:what's|what\ is|how's|how\ is)\ the\ weather(?:\ like)?(?:\ (?:today|tomorrow|now|outside))?|
     tell\ me\ a\ (?:joke|story))\b|
-    你好|您好|大家好|在吗|在么|早上好|下午好|晚上好|早安|晚安|早|再见|拜拜|回见|明天见|谢谢|多谢|感谢|辛苦|不客气|
+    你好|您好|大家好|在吗|在么|早上好|下午好|晚上好|早安|晚安|早|再见|拜拜|回见|明天见|谢谢|多谢|感谢|不客气|
     好的|好|行|可以|没问题|没事|知道了|明白|收到|继续|对|是的|是|嗯|哦|噢|哈|嘿|呵|请|了|啦|啊|吧|呀|哟|你|您|大家|
-    (?:今天|明天|现在|外面)(?:的)?天气(?:怎么样|怎样|如何|好吗|真好|不错)?|今天|讲个笑话|讲个故事)*+""",
+    (?:今天|明天|现在|外面)(?:的)?天气(?:怎么样|怎样|如何|好吗)?|讲个笑话|讲个故事)*+""",
     re.VERBOSE | re.IGNORECASE,
 )
 _COMMAND = re.compile(r"/[\w:-]+(\s|\Z)")

@@ -153,7 +153,7 @@ def test_a_message_is_searched_for(prompt: str, asked: str) -> None:
         "/memory:add this",
         marked("all of it"),
         "今天天气怎么样",
-        "谢谢你，今天辛苦啦",
+        "多谢，回见！",
         "你好" * 500,
         "Good morning! How are you today?",
         "thanks, that is great",
