@@ -15,7 +15,7 @@ from memd.index_service import IndexService
 from memd.indexing.pending_changes import PendingChanges
 from memd.providers.provider import space_of
 from memd.store.index import Index
-from memd.store.search_vectors import SearchVectors
+from memd.store.search_keywords import IndexMemory
 from memd.text.memory_paths import Root
 from memd_client.session_key import SessionKey
 
@@ -127,9 +127,9 @@ class Agents:
         """The agents of this moment."""
         return self._by_id
 
-    def vectors(self) -> Mapping[str, SearchVectors]:
-        """The vectors of each agent of this moment, by which the limit of memory is kept."""
-        return {agent.id: agent.index.vectors for agent in self._by_id.values()}
+    def vectors(self) -> Mapping[str, IndexMemory]:
+        """What searches of each agent hold in memory at this moment, by which the limit of memory is kept."""
+        return {agent.id: agent.index.memory for agent in self._by_id.values()}
 
     def left_out(self) -> Mapping[str, LeftOut]:
         """The agents that cannot run at this moment."""

@@ -55,7 +55,10 @@ def resident_bytes(pid: int, *, platform: str = sys.platform) -> int | None:
 class ResidentVectors(Protocol):
     """The vectors of an agent, in memory or on disk."""
 
-    asked_at: float | None
+    @property
+    def asked_at(self) -> float | None:
+        """When a search last wanted them, of the monotonic clock; None: none has."""
+        ...
 
     @property
     def resident_bytes(self) -> int:

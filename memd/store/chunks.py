@@ -11,6 +11,7 @@ import msgspec
 from memd.domain_types import ChunkId, Kind, TextHash, embedded_text
 from memd.store import chunk_parts, meta, vectors
 from memd.store.errors import StoreDamaged
+from memd.store.postings import ChunkText
 from memd.text.writing_systems import scripts
 
 T = TypeVar("T")
@@ -126,6 +127,20 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
     )
     found = [(*row[:7], numbers_read(row[7]), *row[8:]) for row in rows]
     return {chunk.id: chunk for chunk in _typed(found, list[StoredChunk])}
+
+
+def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[ChunkText]:
+    """What the keyword index reads of the chunks with larger ids than one, in their order.
+
+    Raises:
+        StoreDamaged: what is stored of one is no such thing.
+    """
+    rows = connection.execute(
+        "SELECT chunks.id, files.kind, chunks.text, chunks.context FROM chunks"
+        " CROSS JOIN files ON files.id = chunks.file_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
+        (after, limit),
+    )
+    return _typed(rows.fetchall(), list[ChunkText])
 
 
 def numbers_stored(numbers: Sequence[int] | None) -> bytes | None:

@@ -25,6 +25,7 @@ from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.integrity import IndexDamage
+from memd.store.search_keywords import IndexMemory, SearchKeywords
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 from memd.store.vector_matrix import Ids
 
@@ -79,6 +80,8 @@ class Index:
         self.vectors: SearchVectors = SearchVectors(
             self.database, self._changing, resident=resident, like=None if like is None else like.vectors
         )
+        self.postings = SearchKeywords(self.database, self._changing, self.vectors)
+        self.memory = IndexMemory(self.vectors, self.postings)
         self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
         self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
         self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
@@ -105,11 +108,13 @@ class Index:
         """
         await self.database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
         self.vectors.take(None, None, has_parts=False)
+        self.postings.forget()
         self.begun_anew = str(damage)
         self.changed.notify()
 
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
+        await self.postings.close()
         await self.database.close()
         if self._under_way:
             await asyncio.wait(self._under_way)
@@ -302,10 +307,9 @@ class Index:
         )
 
     async def _follow_all(self, done: Sequence[files.ReplacedChunks]) -> None:
-        await self.vectors.follow(
-            [chunk_id for replaced in done for chunk_id in replaced.removed],
-            [row for replaced in done for row in replaced.embedded],
-        )
+        gone = [chunk_id for replaced in done for chunk_id in replaced.removed]
+        await self.vectors.follow(gone, [row for replaced in done for row in replaced.embedded])
+        await self.postings.follow(gone, came=any(replaced.added for replaced in done))
 
     async def replace_sessions(
         self,
@@ -384,6 +388,7 @@ class Index:
             removed = await self.database.write(files.remove, paths)
             self.changed.notify()
             await self.vectors.follow(removed, ())
+            await self.postings.follow(removed, came=False)
 
         await self._carried_through(change)
 
@@ -488,6 +493,8 @@ class Index:
         Raises:
             StoreDamaged: the keyword index is broken.
         """
+        if wanted.is_empty:
+            return await self.postings.search(match, limit, kinds)
         return await self.database.read(keywords.search, match, limit, kinds, wanted)
 
     async def allowed(self, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
@@ -564,6 +571,7 @@ class Index:
             if damage is not None:
                 await self._put_in_place(other, damage)
             self.vectors.take(built, other.space, has_parts=other.has_parts)
+            self.postings.forget()
             with contextlib.suppress(StoreUnavailable):  # they are searched on disk
                 await self.vectors.move_where_wanted()
         self._unwritten = self.begun_anew = None

@@ -38,6 +38,7 @@ def prepare(connection: apsw.Connection) -> None:
     # A file that cannot be read fails here, where the error says why. The schema does not fit into its first page.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
+    connection.register_fts5_function("often", _often)
 
 
 def make(connection: apsw.Connection) -> None:
@@ -54,6 +55,25 @@ def begin(connection: apsw.Connection) -> None:
 
 def _held(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
     return bytes(n for n in range(row.phrase_count) if len(row.phrase_columns(n)) > 0)
+
+
+def _often(row: apsw.FTS5ExtensionApi, *_: object) -> int:
+    return row.inst_count
+
+
+def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId, int]]:
+    """The chunks that hold a phrase, each with how often it does."""
+    found: list[tuple[ChunkId, int]] = connection.execute(
+        "SELECT rowid, often(keywords) FROM keywords WHERE keywords MATCH ?", (f'"{phrase}"',)
+    ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
+    return found
+
+
+def phrases_of(match: str) -> list[str] | None:
+    """The phrases of an expression, without their quotes; None: it is not made of phrases in quotes alone."""
+    parts = match.split(ALTERNATIVE)
+    are_quoted = all(len(one) > 2 and one[0] == one[-1] == '"' and '"' not in one[1:-1] for one in parts)
+    return [one[1:-1] for one in parts] if are_quoted else None
 
 
 def add(connection: apsw.Connection, rows: Sequence[tuple[ChunkId, str, str]]) -> None:
@@ -100,7 +120,7 @@ def search(
     if not wanted.is_empty:
         sources = [frozenset(kind for kind in kinds if kind.source == one) for one in _sources(kinds)]
         few = [one for some in sources for one in _best_of_few(connection, match, limit, some, wanted)]
-        return _with_shares(connection, match, few)
+        return _with_frequencies(connection, match, few)
     # Most often the best of all hold enough of each source, and ranking is what takes the time.
     everything = _everything(connection)
     most = limit if everything <= set(kinds) and len(_sources(everything)) == 1 else 2 * limit
@@ -112,32 +132,42 @@ def search(
         if len(best) < limit and len(ranked) == most and seen & everything:
             best = _best_of_few(connection, match, limit, seen)
         found += best
-    return _with_shares(connection, match, found)
+    return _with_frequencies(connection, match, found)
 
 
-def _with_shares(
+def _with_frequencies(
     connection: apsw.Connection, match: str, found: list[tuple[ChunkId, Match]]
 ) -> list[tuple[ChunkId, Match]]:
-    """Matches with what they hold of the weight of all phrases, best first."""
-    weights = _weights(connection, match) if found else []
+    """Matches with their shares, best first."""
+    frequencies = _frequencies(connection, match) if found else []
+    return with_shares(
+        sorted(found, key=lambda one: (-one[1].r, one[0])), frequencies, meta.total(connection, "chunks")
+    )
+
+
+def with_shares(
+    found: Sequence[tuple[ChunkId, Match]], frequencies: Sequence[int], chunks: int
+) -> list[tuple[ChunkId, Match]]:
+    """Matches, each with its share of the weight of all phrases: of their inverse document frequencies.
+
+    A phrase that no chunk holds weighs the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework,
+    2009, 3.4; with 1 added, so that what most chunks hold is not below 0.
+
+    Args:
+        found: Without their shares.
+        frequencies: Of each phrase: how many chunks hold it.
+        chunks: How many there are.
+    """
+    weights = [math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)) for often in frequencies]
     whole = math.fsum(weights) or 1.0
     shares = {held: math.fsum(weights[n] for n in held) / whole for held in {one.held for _, one in found}}
-    found = [(chunk_id, Match(one.r, one.held, shares[one.held])) for chunk_id, one in found]
-    return sorted(found, key=lambda one: (-one[1].r, one[0]))
+    return [(chunk_id, Match(one.r, one.held, shares[one.held])) for chunk_id, one in found]
 
 
-def _weights(connection: apsw.Connection, match: str) -> list[float]:
-    """The weight of each phrase of an expression: its inverse document frequency.
-
-    One that no chunk holds weighs the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
-    3.4; with 1 added, so that what most chunks hold is not below 0.
-    """
-    chunks = meta.total(connection, "chunks")
-    weights = []
-    for phrase in match.split(ALTERNATIVE):
-        often: int = connection.execute("SELECT count(*) FROM keywords WHERE keywords MATCH ?", (phrase,)).get
-        weights.append(math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)))
-    return weights
+def _frequencies(connection: apsw.Connection, match: str) -> list[int]:
+    """How many chunks hold each phrase of an expression."""
+    ask = "SELECT count(*) FROM keywords WHERE keywords MATCH ?"
+    return [connection.execute(ask, (phrase,)).get for phrase in match.split(ALTERNATIVE)]
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,466 @@
+"""An inverted index in memory that ranks as the keyword index does. Pure, but for the chunks that it is made of.
+
+FTS5 scores every row that holds any phrase of an OR, row by row: at 100,000 chunks a hundred milliseconds. Here the
+postings of each term are arrays, and a question takes one pass over those of its terms. Scores, document frequencies
+and order are those of FTS5 to the last digit: the same numbers are added in the same order.
+
+A term is a word, as FTS5's tokenizer has it, or two adjacent tokens of which the second is a CJK character and the
+first one, too, or a number: the pairs that a question in such a script consists of. Other phrases are asked of FTS5.
+"""
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain, compress
+from typing import Any
+
+import apsw
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.domain_types import ChunkId, Kind
+from memd.store.errors import StoreDamaged
+from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
+
+Keys = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Doubles = NDArray[np.float64]
+
+BATCH = 500  # chunks that are read at once: a few ten milliseconds
+DEAD = -1  # in the place of a kind
+
+# As FTS5 has them: sqlite.org/fts5.html, "The bm25() function".
+_K1, _B = 1.2, 0.75
+_LEAST_IDF = 1e-6
+
+_TOKEN = re.compile(f"{WORD_CHARACTER}+")
+_ROW_BITS, _CODE_BITS = 11, 24  # of a row in a batch, and of a word in the codes of a TermReader
+_MOST_WORDS = 200_000  # that a TermReader keeps between two batches
+_CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3  # the two lowest bits of a key; 0: another word
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
+_SOURCES = sorted({kind.source for kind in Kind})
+_BLOCK = 64  # rows whose largest score is compared first
+_GROWTH = 4  # a segment is merged into the one before it, unless that is so many times as long
+
+
+class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A chunk as the keyword index reads it."""
+
+    id: ChunkId
+    kind: Kind
+    text: str
+    context: str
+
+
+class Occurrences(msgspec.Struct, frozen=True):
+    """The chunks that hold a phrase."""
+
+    rows: NDArray[Any]  # (n,) unsigned, ascending
+    counts: NDArray[Any]  # (n,) unsigned: how often each holds it
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """The postings of some chunks, by term."""
+
+    keys: Keys  # of the terms, ascending
+    starts: Ints  # (terms + 1,): the postings of term n are [starts[n]:starts[n + 1]]
+    rows: NDArray[np.uint32]  # ascending within a term
+    counts: NDArray[Any]  # unsigned, as small as they fit
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Hits(msgspec.Struct, frozen=True):
+    """The best chunks for some phrases."""
+
+    ids: list[ChunkId]  # best first
+    scores: list[float]
+    held: list[bytes]  # of each the phrases that it holds: their indexes, ascending
+    frequencies: list[int]  # of each phrase: how many chunks hold it
+
+
+class TermReader:
+    """Reads texts as terms. The keys of terms are of this process alone: they are hashes of 62 bits."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        """Read with the tokenizer of a connection, while it is open."""
+        self._tokenizer = connection.fts5_tokenizer("porter", ["ascii"])
+        self._code_of: dict[str, int] = {}  # of a word
+        self._code_of_stem: dict[str, int] = {}
+        self._keys: list[int] = []  # by code
+
+    def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
+        """The keys of phrases that are terms; None: one is none."""
+        words = [_TOKEN.findall(fts_text(phrase)) for phrase in phrases]
+        stems = iter(self._stems(chain.from_iterable(words)))
+        # A phrase of one word is given a second one, which no key of a pair is made with.
+        keys = np.array(
+            [([_key(next(stems)) for _ in some] + [0, 0])[:2] for some in words], np.uint64
+        ).reshape(-1, 2)
+        first, second = keys.T
+        pairs, are_pairs = _paired(first, second), _are_pairs(first, second)
+        found: list[np.uint64 | None] = []
+        for number, some in enumerate(words):
+            is_pair = len(some) == 2 and are_pairs[number]
+            found.append(pairs[number] if is_pair else first[number] if len(some) == 1 else None)
+        return found
+
+    def segment(self, chunks: Sequence[ChunkText], first_row: int) -> tuple[Segment, Ints]:
+        """The postings of at most BATCH chunks, and how many tokens each of them has."""
+        if len(self._code_of) > _MOST_WORDS:
+            self._code_of.clear()
+            self._code_of_stem.clear()
+            self._keys.clear()
+        columns = [_TOKEN.findall(fts_text(column)) for one in chunks for column in (one.text, one.context)]
+        sizes = np.fromiter(map(len, columns), np.int64, len(columns))
+        words = list(chain.from_iterable(columns))
+        self._learn(set(words) - self._code_of.keys())
+        codes = np.fromiter(map(self._code_of.__getitem__, words), np.uint64, len(words))
+        column = np.repeat(np.arange(len(columns), dtype=np.uint64), sizes)
+        keys = np.array(self._keys, np.uint64)
+        of_words = keys[codes]
+        is_pair = _are_pairs(of_words[:-1], of_words[1:]) & (column[1:] == column[:-1])
+        first, second, row = codes[:-1][is_pair], codes[1:][is_pair], column[1:][is_pair] >> np.uint64(1)
+        shift = np.uint64(_ROW_BITS)
+        paired = np.uint64(1 << (2 * _CODE_BITS)) | first << np.uint64(_CODE_BITS) | second
+        found = np.sort(np.concatenate((codes << shift | column >> np.uint64(1), paired << shift | row)))
+        segment = _segment_of(found, keys, first_row)
+        return segment, sizes[::2] + sizes[1::2]
+
+    def _stems(self, words: Iterable[str]) -> list[str]:
+        found: list[str] = self._tokenizer(
+            " ".join(words).encode(),
+            apsw.FTS5_TOKENIZE_DOCUMENT,
+            None,
+            include_offsets=False,
+            include_colocated=False,
+        )  # type: ignore[assignment]  # apsw types it by its arguments
+        return found
+
+    def _learn(self, words: Collection[str]) -> None:
+        known = list(words)
+        for word, stem in zip(known, self._stems(known), strict=True):
+            code = self._code_of_stem.setdefault(stem, len(self._keys))
+            if code == len(self._keys):
+                self._keys.append(_key(stem))
+            self._code_of[word] = code
+
+
+def _key(stem: str) -> int:
+    kind = _DIGITS if stem.isdigit() else _CJK if len(stem) == 1 and is_cjk(stem) else 0
+    return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
+
+
+def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:
+    """Whether words make terms with those after them."""
+    are: NDArray[np.bool_] = (second & np.uint64(_CLASS) == _CJK) & (first & np.uint64(_CLASS) != 0)
+    return are
+
+
+def _paired(first: Keys, second: Keys) -> Keys:
+    """The keys of pairs."""
+    mixed = first * _FIRST ^ (second * _SECOND >> np.uint64(7))
+    return mixed * _FIRST | np.uint64(_PAIR)
+
+
+def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
+    """A segment of what was found: for each token and each pair its codes with its row, ascending."""
+    begins = _beginnings(found)
+    counts = np.diff(np.append(begins, len(found)))
+    distinct = found[begins]
+    rows = (distinct & np.uint64((1 << _ROW_BITS) - 1)).astype(np.uint32) + np.uint32(first_row)
+    codes = distinct >> np.uint64(_ROW_BITS)
+    starts = _beginnings(codes)
+    sizes = np.diff(np.append(starts, len(codes)))
+    terms = codes[starts]
+    code = np.uint64((1 << _CODE_BITS) - 1)
+    second = keys[terms & code] if len(keys) else np.empty(0, np.uint64)
+    is_pair = terms >> np.uint64(2 * _CODE_BITS) > 0
+    second[is_pair] = _paired(keys[terms[is_pair] >> np.uint64(_CODE_BITS) & code], second[is_pair])
+    order = np.argsort(second)
+    at = _places(starts[order], sizes[order])
+    return Segment(second[order], _starts(sizes[order]), rows[at], _small(counts[at]))
+
+
+def _beginnings(values: Keys) -> Ints:
+    """Where another value begins, in an array of equal ones beside each other."""
+    return np.flatnonzero(np.concatenate((np.ones(min(1, len(values)), np.bool_), values[1:] != values[:-1])))
+
+
+def _starts(sizes: Ints) -> Ints:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+
+
+def _places(starts: Ints, sizes: Ints) -> Ints:
+    """The places of stretches that begin at starts, one after the other."""
+    return np.arange(int(sizes.sum())) + np.repeat(starts - _starts(sizes)[:-1], sizes)
+
+
+def _small(counts: NDArray[Any]) -> NDArray[Any]:
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+
+
+def merged(segments: Sequence[Segment]) -> Segment:
+    """One segment of several, whose rows follow each other in the same order."""
+    keys = np.unique(np.concatenate([one.keys for one in segments]))
+    places = [np.searchsorted(keys, one.keys) for one in segments]
+    sizes = np.zeros(len(keys), np.int64)
+    for one, place in zip(segments, places, strict=True):
+        sizes[place] += np.diff(one.starts)
+    starts = _starts(sizes)
+    free = starts[:-1].copy()
+    rows = np.empty(int(starts[-1]), np.uint32)
+    counts = np.empty(len(rows), np.result_type(*(one.counts.dtype for one in segments)))
+    for one, place in zip(segments, places, strict=True):
+        taken = np.diff(one.starts)
+        at = _places(free[place], taken)
+        rows[at], counts[at] = one.rows, one.counts
+        free[place] += taken
+    return Segment(keys, starts, rows, counts)
+
+
+class Postings(msgspec.Struct, frozen=True):
+    """The chunks of an index by row, in the order of their ids, with their postings: one state, which nothing changes."""
+
+    ids: Ints  # ascending
+    kinds: NDArray[np.int8]  # DEAD: the chunk is gone
+    lengths: Doubles  # in tokens
+    segments: tuple[Segment, ...]
+    kinds_held: frozenset[Kind] = frozenset()  # those of all its chunks, and maybe of some that are gone
+    dead: int = 0
+
+    @classmethod
+    def empty(cls) -> "Postings":
+        """Those of no chunk."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.float64), ())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def last_id(self) -> int:
+        """The id of the newest chunk that is in it."""
+        return int(self.ids[-1]) if len(self) else 0
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory that it takes."""
+        arrays: list[NDArray[Any]] = [self.ids, self.kinds, self.lengths]
+        for segment in self.segments:
+            arrays += [segment.keys, segment.starts, segment.rows, segment.counts]
+        return sum(array.nbytes for array in arrays)
+
+    def with_chunks(
+        self, chunks: Sequence[ChunkText], reader: TermReader, *, merges: bool = True
+    ) -> "Postings":
+        """With at most BATCH more chunks, whose ids ascend and are larger than all before.
+
+        Args:
+            chunks: What is added.
+            reader: Reads them.
+            merges: Whether segments are put together, so that there are a few at any time.
+        """
+        if not chunks:
+            return self
+        segment, lengths = reader.segment(chunks, len(self))
+        segments = [*self.segments, segment]
+        while merges and len(segments) > 1 and _GROWTH * len(segments[-1]) > len(segments[-2]):
+            segments[-2:] = [merged(segments[-2:])]
+        return Postings(
+            np.append(self.ids, [one.id for one in chunks]),
+            np.append(self.kinds, np.array([one.kind for one in chunks], np.int8)),
+            np.append(self.lengths, lengths),
+            tuple(segments),
+            self.kinds_held.union(one.kind for one in chunks),
+            self.dead,
+        )
+
+    def put_together(self) -> "Postings":
+        """With one segment for all."""
+        if len(self.segments) < 2:
+            return self
+        return msgspec.structs.replace(self, segments=(merged(self.segments),))
+
+    def without(self, chunk_ids: Iterable[ChunkId]) -> "Postings":
+        """Without some chunks; those that it has not are passed over."""
+        rows = self._rows_of(np.array(list(chunk_ids), np.int64))
+        if not len(rows):
+            return self
+        kinds = self.kinds.copy()
+        kinds[rows] = DEAD
+        return msgspec.structs.replace(self, kinds=kinds, dead=int((kinds == DEAD).sum()))
+
+    def _rows_of(self, chunk_ids: Ints) -> Ints:
+        if not len(self):
+            return np.empty(0, np.int64)
+        rows = np.minimum(np.searchsorted(self.ids, chunk_ids), len(self) - 1)
+        found: Ints = rows[self.ids[rows] == chunk_ids]
+        return found
+
+    def of_term(self, key: np.uint64) -> Occurrences:
+        """Where a term occurs, in chunks that are gone, too."""
+        rows: list[NDArray[Any]] = []
+        counts: list[NDArray[Any]] = []
+        for segment in self.segments:
+            at = int(np.searchsorted(segment.keys, key))
+            if at < len(segment.keys) and segment.keys[at] == key:
+                start, end = segment.starts[at], segment.starts[at + 1]
+                rows.append(segment.rows[start:end])
+                counts.append(segment.counts[start:end])
+        return _joined(rows, counts)
+
+    def of_chunks(self, found: Sequence[tuple[int, int]]) -> Occurrences:
+        """What FTS5 found of a phrase, as (chunk id, how often); chunks that it has not are passed over."""
+        ids, counts = np.array(found, np.int64).reshape(-1, 2).T
+        order = np.argsort(ids)
+        ids, counts = ids[order], counts[order]
+        is_here = np.isin(ids, self.ids)
+        return Occurrences(self._rows_of(ids).astype(np.uint32), counts[is_here])
+
+    def best(
+        self,
+        phrases: Sequence[Occurrences],
+        limit: int,
+        kinds: Collection[Kind],
+        average_length: float,
+        allowed: Collection[ChunkId] | None = None,
+    ) -> Hits:
+        """The chunks with the best bm25.
+
+        Args:
+            phrases: What is looked for, in the order in which FTS5 adds up their scores.
+            limit: How many of each source at most.
+            kinds: Only chunks of files of these kinds take part.
+            average_length: Of all chunks, as FTS5 has it.
+            allowed: Only these take part; None: all do.
+        """
+        alive = self.kinds != DEAD if self.dead else None
+        frequencies = [
+            len(one.rows) if alive is None else int(np.count_nonzero(alive[one.rows])) for one in phrases
+        ]
+        scores = self._scores(phrases, frequencies, average_length)
+        if allowed is not None:
+            may = np.zeros(len(self), np.bool_)
+            may[self._rows_of(np.array(list(allowed), np.int64))] = True
+            scores[~may] = 0.0
+        found = [_top(self._visible(scores, some), limit) for some in self._by_source(kinds)]
+        rows = np.concatenate(found) if found else np.empty(0, np.int64)
+        rows = rows[np.lexsort((rows, -scores[rows]))]
+        return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
+
+    def _scores(
+        self, phrases: Sequence[Occurrences], frequencies: Sequence[int], average_length: float
+    ) -> Doubles:
+        """The bm25 of every row; 0: it holds no phrase. The additions are those of FTS5, in its order."""
+        together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
+        chunks = len(self) - self.dead
+        idfs = [max(math.log((chunks - n + 0.5) / (n + 0.5)), 0.0) or _LEAST_IDF for n in frequencies]
+        if not len(together.rows):
+            return np.zeros(len(self))
+        often = together.counts.astype(np.float64)
+        bound = _K1 * ((1 - _B) + _B * self.lengths / average_length)
+        parts = bound[together.rows]
+        parts += often
+        often *= _K1 + 1.0
+        often /= parts
+        often *= np.repeat(idfs, [len(one.rows) for one in phrases])
+        scores: Doubles = np.bincount(together.rows, often, len(self)).astype(np.float64, copy=False)
+        return scores
+
+    def _by_source(self, kinds: Collection[Kind]) -> list[frozenset[Kind]]:
+        here = self.kinds_held & frozenset(kinds)
+        some = [frozenset(kind for kind in here if kind.source == source) for source in _SOURCES]
+        return [one for one in some if one]
+
+    def _visible(self, scores: Doubles, kinds: frozenset[Kind]) -> Doubles:
+        if not self.dead and self.kinds_held == kinds:
+            return scores
+        seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)  # by kind; the last place is that of DEAD
+        seen[list(kinds)] = True
+        return np.where(seen[self.kinds], scores, 0.0)
+
+
+def _joined(rows: Sequence[NDArray[Any]], counts: Sequence[NDArray[Any]]) -> Occurrences:
+    if len(rows) == 1:
+        return Occurrences(rows[0], counts[0])
+    return Occurrences(
+        np.concatenate(rows or [np.empty(0, np.uint32)]), np.concatenate(counts or [np.empty(0, np.uint8)])
+    )
+
+
+def _top(scores: Doubles, limit: int) -> Ints:
+    """The rows of the largest scores above 0, in no order; of equal ones the first."""
+    # As many blocks as are wanted have one row of at least this score: few rows have to be sorted.
+    whole = len(scores) // _BLOCK * _BLOCK
+    largest = np.append(scores[:whole].reshape(-1, _BLOCK).max(axis=1), scores[whole:].max(initial=0.0))
+    least = float(np.partition(largest, -limit)[-limit]) if len(largest) > limit else 0.0
+    rows = np.flatnonzero(scores >= least if least > 0 else scores > 0)
+    return rows if len(rows) <= limit else rows[np.lexsort((rows, -scores[rows]))[:limit]]
+
+
+def _held(phrases: Sequence[Occurrences], rows: Ints) -> list[bytes]:
+    """Of each row the phrases that it holds."""
+    holds = np.zeros((len(rows), len(phrases)), np.bool_)
+    for number, phrase in enumerate(phrases):
+        if len(phrase.rows):
+            at = np.minimum(np.searchsorted(phrase.rows, rows), len(phrase.rows) - 1)
+            holds[:, number] = phrase.rows[at] == rows
+    packed = np.packbits(holds, axis=1)  # most rows hold what another one does
+    keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else []
+    first = {key: row for row, key in enumerate(keys)}
+    numbers = range(len(phrases))
+    held = {
+        key: bytes(compress(numbers, some))
+        for key, some in zip(first, holds[list(first.values())].tolist(), strict=True)
+    }
+    return [held[key] for key in keys]
+
+
+def average_length(connection: apsw.Connection) -> float:
+    """The average number of tokens of a chunk, as FTS5 keeps it: what was taken out still counts in the sum.
+
+    Source: fts5_index.c, "the averages record": varints, the number of rows and the tokens of each column.
+
+    Raises:
+        StoreDamaged: there is no such record.
+    """
+    row = connection.execute("SELECT block FROM keywords_data WHERE id = 1").fetchone()
+    if row is None or not isinstance(row[0], bytes):
+        raise StoreDamaged("the keyword index does not tell how long its chunks are")
+    chunks, *tokens = _varints(row[0]) or [0]  # nothing was ever written
+    return sum(tokens) / chunks if chunks else 1.0
+
+
+def _varints(data: bytes) -> list[int]:
+    """Numbers as SQLite writes them: seven bits a byte, the highest first; the ninth byte has eight."""
+    numbers: list[int] = []
+    value = size = 0
+    for byte in data:
+        size += 1
+        value = value << 8 | byte if size == 9 else value << 7 | byte & 0x7F
+        if size == 9 or byte < 0x80:
+            numbers.append(value)
+            value = size = 0
+    return numbers
+
+
+Ask = Callable[[str], Sequence[tuple[int, int]]]
+
+
+def occurrences(
+    postings: Postings, phrases: Sequence[str], reader: TermReader, ask: Ask
+) -> list[Occurrences]:
+    """Where each phrase occurs.
+
+    Args:
+        postings: Where to look.
+        phrases: Without quotes.
+        reader: Reads them.
+        ask: Asks FTS5 for a phrase that is no term.
+    """
+    return [
+        postings.of_chunks(ask(phrase)) if key is None else postings.of_term(key)
+        for key, phrase in zip(reader.keys_of(phrases), phrases, strict=True)
+    ]

@@ -1,0 +1,364 @@
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import apsw
+import msgspec
+import pytest
+
+from memd.domain_types import ChunkId, Kind
+from memd.store import search_keywords
+from memd.store.index import Index
+from memd.store.keywords import search as search_fts5
+from memd.store.postings import BATCH, ChunkText, Postings, TermReader
+from tests.bounds import shipped
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file
+from tests.wait import until_async
+
+EVERYTHING = frozenset(Kind)
+LIMIT = 20
+
+WORDS = [
+    *(
+        "the",
+        "a",
+        "run",
+        "running",
+        "runs",
+        "runner",
+        "nation",
+        "national",
+        "relational",
+        "x",
+        "ß",
+        "naïve",
+        "naive",
+    ),
+    *(
+        "2026",
+        "03",
+        "7",
+        "٣",
+        "a1",
+        "v2",
+        "snake_case",
+        "ΣΊΣΥΦΟΣ",
+        "мир",
+        "mиp",
+        "ﬁne",
+        "e\u0301t",
+        "हिन्दी",
+        "คำ",
+    ),
+    *(
+        "数据",
+        "据数",
+        "数据库",
+        "的的的",
+        "3月",
+        "十二月",
+        "月月",
+        "数，据",
+        "数 据",
+        "カタ",
+        "한글",
+        "数据2026年",
+        "a数",
+        "🙂",
+    ),
+    *("don't", "memd.search", "a-b", "C++", "\u200b", "_", "\x00", "、", "  "),
+]
+PHRASES = [
+    *(
+        "run",
+        "nation",
+        "absent",
+        "x",
+        "a",
+        "2026",
+        "数 据",
+        "据 库",
+        "的 的",
+        "的 的 的",
+        "3 月",
+        "月",
+        "2026 03",
+        "a 数",
+    ),
+    *(
+        "memd search",
+        "snake case",
+        "カ タ",
+        "한 글",
+        "naive",
+        "мир",
+        "هیچ 数",
+        "7 7 月",
+        "🙂",
+        "a a",
+        "the run",
+        "库 数",
+        "r",
+    ),
+]
+
+
+def written(rng: Random) -> str:
+    """A text of words that are alike, in several scripts."""
+    return "".join(
+        rng.choice(WORDS) + rng.choice(["", " ", " ", "\n"]) for _ in range(rng.choice((0, 3, 30, 90)))
+    )
+
+
+async def both(index: Index, phrases: Sequence[str], kinds: frozenset[Kind] = EVERYTHING) -> None:
+    """FTS5 and postings answer the same, to the last digit."""
+    assert index.postings.is_ready
+    match = " OR ".join(f'"{phrase}"' for phrase in phrases)
+    expected = await index.database.read(search_fts5, match, LIMIT, kinds)
+    found = await index.keywords(match, LIMIT, kinds)
+    assert [(chunk_id, one.held, one.share) for chunk_id, one in found] == [
+        (chunk_id, one.held, one.share) for chunk_id, one in expected
+    ]
+    # Another C library may take another logarithm.
+    assert [one.r for _, one in found] == pytest.approx([one.r for _, one in expected], rel=1e-12)
+
+
+@pytest.fixture
+def ready(index: Index, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """An index that makes postings of however few chunks."""
+    monkeypatch.setattr(search_keywords, "FEWEST", 1)
+    return index
+
+
+async def put(index: Index, path: str, texts: Sequence[str], kind: Kind = Kind.NOTE) -> None:
+    chunks = [chunk_of(text, number + 1, context) for number, (text, context) in enumerate(_placed(texts))]
+    if kind.is_session:
+        chunks = [msgspec.structs.replace(one, turn=number) for number, one in enumerate(chunks)]
+    await index.replace(found_file(path, kind=kind), b"1", chunks, {}, frozenset())
+
+
+def _placed(texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [(text, f"Title {number % 3} 2026-03-0{number % 9} 数据") for number, text in enumerate(texts)]
+
+
+async def made(index: Index) -> None:
+    """The postings of an index that holds chunks are there."""
+    await index.keywords('"the"', 1, EVERYTHING)
+    await until_async(lambda: index.postings.is_ready)
+
+
+async def ask_all(index: Index, rng: Random, times: int) -> None:
+    for _ in range(times):
+        kinds = rng.choice(
+            (EVERYTHING, EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION}), frozenset())
+        )
+        await both(index, rng.sample(PHRASES, rng.randint(1, 12)), kinds)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_postings_rank_as_fts5_does(ready: Index, seed: int) -> None:
+    """Whatever is written, changed and deleted after they were made."""
+    rng = Random(seed)
+    kinds = {f"memory/{n}.md": rng.choice(list(Kind)) for n in range(30)}
+    for path, kind in kinds.items():
+        await put(ready, path, [written(rng) for _ in range(rng.randint(0, 9))], kind)
+    await put(ready, "memory/x.md", ["the x"])
+    await made(ready)
+    await ask_all(ready, rng, 15)
+    for _ in range(12):
+        path = rng.choice(list(kinds))
+        if rng.random() < 0.3:
+            await ready.remove([path])
+        else:
+            await put(ready, path, [written(rng) for _ in range(rng.randint(0, 5))], rng.choice(list(Kind)))
+        await until_async(lambda: ready.postings.is_ready)
+        await ask_all(ready, rng, 3)
+    more = await ready.tidy_keywords(begin=True)
+    while more:
+        more = await ready.tidy_keywords(begin=False)
+    await ask_all(ready, rng, 3)
+
+
+async def test_chunks_that_hold_the_same_come_in_the_order_of_their_ids(ready: Index) -> None:
+    """Of many that score alike the first ones are taken, as FTS5 takes them."""
+    await put(ready, "memory/a.md", [f"same {'数据' if n % 7 else ''}" for n in range(400)])
+    await made(ready)
+    await both(ready, ["same", "数 据"])
+    await both(ready, ["same"])
+
+
+async def test_an_expression_of_other_than_phrases_is_for_fts5(ready: Index) -> None:
+    await put(ready, "memory/a.md", ["kettle pot", "pot"])
+    await made(ready)
+    assert len(await ready.keywords("pot NOT kettle", LIMIT, EVERYTHING)) == 1
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_few_chunks_have_no_postings(index: Index, missing: int) -> None:
+    """FTS5 is fast enough with them."""
+    few = shipped("memd.store.search_keywords.FEWEST")
+    await put(index, "memory/a.md", ["kettle"] * (few - missing))
+    assert await index.keywords('"kettle"', LIMIT, EVERYTHING)
+    if missing:
+        await index.keywords('"kettle"', LIMIT, EVERYTHING)
+        assert not index.postings.is_ready
+        assert index.memory.resident_bytes == 0
+    else:
+        await until_async(lambda: index.postings.is_ready)
+
+
+async def test_a_word_that_every_chunk_holds_weighs_next_to_nothing(ready: Index) -> None:
+    """But not nothing: what holds it is found."""
+    await put(ready, "memory/a.md", ["kettle"] * 2)
+    await made(ready)
+    found = await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    least = shipped("memd.store.postings._LEAST_IDF")
+    assert [one.r for _, one in found] == pytest.approx([least, least])
+
+
+async def test_what_changes_while_postings_are_made_is_in_them(
+    ready: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what was read already, and deleted before they were done."""
+    monkeypatch.setattr("memd.store.postings.BATCH", 3)
+    await put(ready, "memory/a.md", [f"kettle {n}" for n in range(10)])
+    await put(ready, "memory/b.md", [f"kettle pot {n}" for n in range(10)])
+    await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    assert not ready.postings.is_ready
+    await ready.remove(["memory/a.md"])
+    await put(ready, "memory/c.md", ["kettle of tea", "another"])
+    await until_async(lambda: ready.postings.is_ready)
+    await both(ready, ["kettle", "pot", "tea"])
+    assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 11
+
+
+async def test_postings_are_made_anew_when_many_chunks_are_gone(ready: Index) -> None:
+    """Else each search would go through what is not there."""
+    many = round(100 * shipped("memd.store.search_keywords.MOST_DEAD"))
+    for number in range(100):
+        await put(ready, f"memory/{number}.md", [f"kettle {number}"])
+    await made(ready)
+    before = ready.memory.resident_bytes
+    await ready.remove([f"memory/{number}.md" for number in range(many)])
+    await both(ready, ["kettle", "7", "77"])
+    enough = ready.postings.is_being_made
+    await ready.remove([f"memory/{many}.md"])
+    assert (enough, ready.postings.is_being_made) == (False, True)
+    await both(ready, ["kettle", "7", "77"])
+    await until_async(lambda: ready.memory.resident_bytes < 0.8 * before)
+    await both(ready, ["kettle", "7", "77"])
+
+
+async def test_postings_that_cannot_be_made_are_done_without(
+    ready: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5 answers, and memory is not asked for again at each search."""
+    tries = 0
+
+    def short(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise MemoryError
+
+    monkeypatch.setattr(Postings, "with_chunks", short)
+    await put(ready, "memory/a.md", ["kettle"])
+    for _ in range(3):
+        assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 1
+        await until_async(lambda: tries == 1)
+    assert not ready.postings.is_ready
+
+
+async def test_postings_give_way_where_memory_is_short(ready: Index) -> None:
+    """With the vectors; FTS5 answers the same, and both come back."""
+    await put(ready, "memory/a.md", [f"kettle {n}" for n in range(9)])
+    await made(ready)
+    found = await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    size = ready.memory.resident_bytes
+    assert size > 0
+    assert not ready.memory.is_shelved
+    await ready.memory.shelve()
+    assert (ready.memory.resident_bytes, ready.memory.whole_bytes, ready.memory.is_shelved) == (0, size, True)
+    assert await ready.keywords('"kettle"', LIMIT, EVERYTHING) == found
+    await put(ready, "memory/b.md", ["kettle of tea"])
+    assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 10
+    assert ready.memory.resident_bytes == 0
+    await ready.memory.unshelve()
+    await made(ready)
+    await both(ready, ["kettle", "tea"])
+
+
+async def test_another_index_in_its_place_has_postings_of_its_own(ready: Index, tmp_path: Path) -> None:
+    await put(ready, "memory/a.md", ["kettle"] * 3)
+    await made(ready)
+    other = Index(tmp_path / "other.sqlite", like=ready)
+    await other.open()
+    await other.adopt(FINGERPRINT)
+    await other.start_ids_at(100)
+    await put(other, "memory/a.md", ["kettle pot", "pot"])
+    await ready.swap_in(other)
+    assert not ready.postings.is_ready
+    assert [one for one, _ in await ready.keywords('"kettle"', LIMIT, EVERYTHING)] == [100]
+    await made(ready)
+    await both(ready, ["kettle", "pot"])
+
+
+async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:
+    """What was under way ends without a trace."""
+    await put(ready, "memory/a.md", ["kettle"])
+    await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    await ready.close()
+    assert not ready.postings.is_ready
+
+
+async def read_chunks(index: Index, texts: Sequence[str], batch: int) -> Postings:
+    """The postings of some texts, added so many at a time."""
+
+    def read(connection: apsw.Connection) -> Postings:
+        reader, held = TermReader(connection), Postings.empty()
+        chunks = [ChunkText(ChunkId(10 * n + 1), Kind.NOTE, text, "") for n, text in enumerate(texts)]
+        for start in range(0, len(chunks), batch):
+            held = held.with_chunks(chunks[start : start + batch], reader)
+        return held
+
+    return await index.database.read(read)
+
+
+async def test_edits_leave_few_segments(index: Index) -> None:
+    """Each search looks into all of them."""
+    rng = Random(1)
+    texts = [written(rng) for _ in range(300)]
+    by_one, at_once = await read_chunks(index, texts, 1), await read_chunks(index, texts, BATCH)
+    assert len(at_once.segments) == 1
+    assert len(by_one.segments) <= 5
+    [whole] = by_one.put_together().segments
+    assert whole.keys.tolist() == at_once.segments[0].keys.tolist()
+    assert whole.starts.tolist() == at_once.segments[0].starts.tolist()
+    assert whole.rows.tolist() == at_once.segments[0].rows.tolist()
+    assert whole.counts.tolist() == at_once.segments[0].counts.tolist()
+
+
+async def test_a_word_that_stands_often_is_counted_in_full(index: Index) -> None:
+    """More often than a byte counts to."""
+    held = await read_chunks(index, ["kettle " * 300 + "pot", "pot kettle"], 1)
+
+    def counts(connection: apsw.Connection) -> list[list[int]]:
+        keys = TermReader(connection).keys_of(["kettle", "pot"])
+        return [held.of_term(key).counts.tolist() for key in keys if key is not None]
+
+    assert await index.database.read(counts) == [[300, 1], [1, 1]]
+
+
+async def test_only_chunks_that_are_allowed_take_part(index: Index) -> None:
+    """The frequencies that scores are made of stay those of the whole index."""
+    held = await read_chunks(index, [f"kettle {n}" for n in range(50)], 7)
+
+    def ids(connection: apsw.Connection, allowed: set[ChunkId] | None) -> tuple[list[ChunkId], list[int]]:
+        [key] = TermReader(connection).keys_of(["kettle"])
+        assert key is not None
+        best = held.best([held.of_term(key)], 5, EVERYTHING, 2.0, allowed)
+        return best.ids, best.frequencies
+
+    assert (await index.database.read(ids, None))[0] == [1, 11, 21, 31, 41]
+    allowed = {ChunkId(one) for one in (41, 301, 5, 9_999)}
+    assert await index.database.read(ids, allowed) == ([41, 301], [50])
+    assert await index.database.read(ids, set()) == ([], [50])
