@@ -11,7 +11,7 @@ first one, too, or a number: the pairs that a question in such a script consists
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, pairwise
 from typing import Any
 
 import apsw
@@ -41,6 +41,7 @@ _CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3  # the two lowest bits of a key; 0: an
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
 _SOURCES = sorted({kind.source for kind in Kind})
 _BLOCK = 64  # rows whose largest score is compared first
+_STEP = 1 << 16  # postings that are copied at once, or one term's
 _GROWTH = 4  # a segment is merged into the one before it, unless that is so many times as long
 
 
@@ -204,20 +205,26 @@ def _small(counts: NDArray[Any]) -> NDArray[Any]:
 
 def merged(segments: Sequence[Segment]) -> Segment:
     """One segment of several, whose rows follow each other in the same order."""
-    keys = np.unique(np.concatenate([one.keys for one in segments]))
-    places = [np.searchsorted(keys, one.keys) for one in segments]
+    keys = np.concatenate([one.keys for one in segments])
+    keys.sort()
+    keys = keys[_beginnings(keys)]
     sizes = np.zeros(len(keys), np.int64)
-    for one, place in zip(segments, places, strict=True):
-        sizes[place] += np.diff(one.starts)
+    for one in segments:
+        sizes[np.searchsorted(keys, one.keys)] += np.diff(one.starts)
     starts = _starts(sizes)
     free = starts[:-1].copy()
     rows = np.empty(int(starts[-1]), np.uint32)
     counts = np.empty(len(rows), np.result_type(*(one.counts.dtype for one in segments)))
-    for one, place in zip(segments, places, strict=True):
-        taken = np.diff(one.starts)
-        at = _places(free[place], taken)
-        rows[at], counts[at] = one.rows, one.counts
-        free[place] += taken
+    # In short steps: while numpy copies to scattered places, no other thread runs.
+    for one in segments:
+        steps = np.searchsorted(one.starts, np.arange(0, len(one), _STEP))
+        for first, last in pairwise([*np.unique(steps).tolist(), len(one.keys)]):
+            place = np.searchsorted(keys, one.keys[first:last])
+            taken = np.diff(one.starts[first : last + 1])
+            at = _places(free[place], taken)
+            stretch = slice(one.starts[first], one.starts[last])
+            rows[at], counts[at] = one.rows[stretch], one.counts[stretch]
+            free[place] += taken
     return Segment(keys, starts, rows, counts)
 
 

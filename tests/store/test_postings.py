@@ -323,8 +323,10 @@ async def read_chunks(index: Index, texts: Sequence[str], batch: int) -> Posting
     return await index.database.read(read)
 
 
-async def test_edits_leave_few_segments(index: Index) -> None:
-    """Each search looks into all of them."""
+@pytest.mark.parametrize("step", [1, 50, 1 << 16])
+async def test_edits_leave_few_segments(index: Index, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Each search looks into all of them; they hold the same, in however short steps they are put together."""
+    monkeypatch.setattr("memd.store.postings._STEP", step)
     rng = Random(1)
     texts = [written(rng) for _ in range(300)]
     by_one, at_once = await read_chunks(index, texts, 1), await read_chunks(index, texts, BATCH)
