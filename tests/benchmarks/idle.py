@@ -56,9 +56,9 @@ def measure(home: Path, seconds: float = SECONDS) -> Iterator[Figure]:
         client.close()
         time.sleep(SETTLED_S)
         processes = (daemon.process.pid, watcher.pid)
-        before = [_spent(pid) for pid in processes]
+        before = [spent_by(pid) for pid in processes]
         time.sleep(seconds)
-        after = [_spent(pid) for pid in processes]
+        after = [spent_by(pid) for pid in processes]
     mine, theirs = (end.cpu_s - start.cpu_s for start, end in zip(before, after, strict=True))
     woke = ""
     if after[0].wakeups is not None and before[0].wakeups is not None:
@@ -81,7 +81,8 @@ def _watcher(directories: list[Path]) -> Iterator[subprocess.Popen[bytes]]:
             process.terminate()
 
 
-def _spent(pid: int) -> Spent:
+def spent_by(pid: int) -> Spent:
+    """What a process has spent so far."""
     if not Path("/proc/self/task").is_dir():
         printed = subprocess.run(
             ["ps", "-o", "cputime=", "-p", str(pid)], check=True, stdout=subprocess.PIPE

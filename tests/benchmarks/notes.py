@@ -232,6 +232,18 @@ def sentences(rng: Random, count: int) -> list[str]:
     return [author.sentence() for _ in range(count)]
 
 
+def natural_questions(count: int, *, seed: int = 1) -> list[str]:
+    """Questions in the words of the notes of a seed, so that each shares words with many of them; none comes twice.
+
+    Half of them are English, a quarter Chinese, and a quarter Chinese with English words.
+    """
+    author, rng = _Author(Random(seed)), Random(seed)
+    asked: dict[str, None] = {}
+    while len(asked) < count:
+        asked[author.question(rng, len(asked))] = None
+    return list(asked)
+
+
 class _Vocabulary:
     """Words by rank, drawn by the Zipf-Mandelbrot law."""
 
@@ -259,9 +271,19 @@ class _Author:
 
     def _coined(self) -> str:
         pick = self._rng.choice
-        return "".join(
-            pick(_ONSETS) + pick(_NUCLEI) + pick(_CODAS) for _ in range(self._rng.choice((2, 2, 3)))
-        )
+        syllable = [sounds.split() for sounds in (_ONSETS, _NUCLEI, _CODAS)]
+        return "".join(pick(sounds) for _ in range(pick((2, 2, 3))) for sounds in syllable)
+
+    def question(self, rng: Random, number: int) -> str:
+        """One of words as common as those of sentences, with two that tell what it is about."""
+        english, chinese = self._english.words[60:360], self._chinese.words[35:240]
+        if number % 2 == 0:
+            return (
+                f"what about {' '.join(self._english.draw(rng, rng.randint(4, 9)) + rng.sample(english, 2))}?"
+            )
+        if number % 4 == 1:
+            return f"{''.join(self._chinese.draw(rng, rng.randint(4, 8)) + rng.sample(chinese, 2))}是什么?"
+        return f"{''.join(self._chinese.draw(rng, rng.randint(3, 6)))} {' '.join(rng.sample(english, 2))} 在哪里?"
 
     def slug(self) -> str:
         """The name of a topic."""

@@ -5,7 +5,9 @@ import pytest
 from memd.chunk import markdown
 from memd.config.settings import Chunking
 from memd.domain_types import Document, Kind
+from memd.search.query import parse
 from memd.sources.notes import lines_of
+from memd.text.tokens import fts_text
 from tests.benchmarks import baseline, notes
 from tests.benchmarks.figures import Figure, Samples, milliseconds, table
 from tests.benchmarks.notes import QUESTIONS
@@ -44,6 +46,24 @@ def test_another_seed_gives_other_notes(workspace: Path, tmp_path: Path) -> None
     """Nothing is random but by the seed."""
     notes.generate(tmp_path, chunks=CHUNKS, seed=7)
     assert written(tmp_path) != written(workspace)
+
+
+def test_natural_questions_share_words_with_many_notes(workspace: Path) -> None:
+    """In both languages, and none is asked twice."""
+    asked = notes.natural_questions(40)
+    assert len(set(asked)) == 40
+    assert asked[:10] == notes.natural_questions(10)
+    assert sum(text.isascii() for text in asked) == 20
+    texts = [" ".join(fts_text(text).split()) for text in written(workspace).values()]
+    usual = [
+        question
+        for question in asked
+        if any(
+            sum(" ".join(fts_text(word).split()) in text for text in texts) >= len(texts) / 2
+            for word in parse(question).words
+        )
+    ]
+    assert len(usual) >= 30
 
 
 def test_each_question_is_answered_once(workspace: Path) -> None:
