@@ -68,6 +68,19 @@ class NormalisedText(msgspec.Struct, frozen=True):
         stood = at + self.lost[gap - 1] if gap else at
         return stood if self.under is None else self.under.place(stood)
 
+    def inner(self, spans: Sequence[Span]) -> Sequence[Span]:
+        """Where parts of the text that it was made of stand in it, in their order."""
+        if not self.gaps:
+            return spans
+        behind = [gap + lost for gap, lost in zip(self.gaps, self.lost, strict=True)]
+
+        def here(at: int) -> int:
+            passed = bisect_right(behind, at)
+            place = at - (self.lost[passed - 1] if passed else 0)
+            return min(place, self.gaps[passed]) if passed < len(self.gaps) else place
+
+        return [(here(start), here(end)) for start, end in spans]
+
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where a part of it stood, with all of an escape that it begins with."""
         return (self.place(start - 1) + 1 if start else 0), self.place(end - 1) + 1

@@ -218,8 +218,8 @@ class Redactor:
     def _found(self, text: str, changed: Sequence[Span] | None) -> Iterator[SecretSpan]:
         plain = folded(text)
         near: Sequence[Span] = ((0, len(plain.text)),)
-        if changed is not None and plain.text is text:
-            near = _near(changed, len(text))
+        if changed is not None:
+            near = _near(plain.inner(changed), len(plain.text))
         runs = runs_of(plain.text, near)
         known = _built_in(plain.text, runs, near)
         for find in chain(known, _in_base64(plain.text, runs)):
@@ -228,7 +228,7 @@ class Redactor:
             else:
                 start, end = plain.place(find.start), plain.place(find.end - 1) + 1
                 yield SecretSpan(start, end, find.kind, find.rank)
-        yield from _escaped(text, near if plain.text is text else ((0, len(text)),))
+        yield from _escaped(text, ((0, len(text)),) if changed is None else _near(changed, len(text)))
         for kind in self._numbers:
             for start, end in personal_numbers.spans(text, kind):
                 yield SecretSpan(start, end, kind, len(RULES))

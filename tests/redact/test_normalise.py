@@ -77,3 +77,12 @@ def test_what_is_decoded_knows_its_place(text: str) -> None:
                 stood = text[offset + start : offset + end]
                 again = [one.text for _, one in decoded(f"{stood}a", [(0, len(stood) + 1)])]
                 assert plain.text[at] == (again[0][:-1] if again else stood)
+
+
+@given(text=st.text("ab\u200b\u00ad", max_size=14), start=st.integers(0, 14), length=st.integers(0, 14))
+def test_a_part_of_a_text_is_found_in_what_was_made_of_it(text: str, start: int, length: int) -> None:
+    """Where what stands before its ends is as long without what is left out."""
+    start = min(start, len(text))
+    end = min(start + length, len(text))
+    expected = (len(folded(text[:start]).text), len(folded(text[:end]).text))
+    assert folded(text).inner([(start, end)]) == [expected]
