@@ -47,6 +47,12 @@ export class Client {
 /** The path at which this user's daemon listens. */
 export function defaultSocket(environ?: Record<string, string | undefined>, platform?: string, home?: string): string;
 
+/** The text as a block that is not indexed again when it is found in a transcript. */
+export function marked(text: string, kind?: "recall" | "workspace" | "flush"): string;
+
+/** The reply of a tool with such a mark. */
+export function markedReply<T extends object>(reply: T): T & { _memd: string };
+
 /** Any error of the client; `hint` says how to mend it, where that is known. */
 export class MemdClientError extends Error {
   hint: string | null;

@@ -9,4 +9,5 @@ export {
   RequestFailed,
   TimedOut,
 } from "./errors.js";
+export { marked, markedReply } from "./marker.js";
 export { PROTOCOL } from "./messages.js";

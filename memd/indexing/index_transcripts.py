@@ -33,6 +33,7 @@ _AGENTS = {
     "claude-code": "Claude Code",
     "codex": "Codex",
     "gemini": "Gemini",
+    "qwen": "Qwen Code",
 }
 
 

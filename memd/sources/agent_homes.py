@@ -1,6 +1,6 @@
 """Where known agents keep their notes and transcripts. It knows paths only, and does not read the disk.
 
-Claude Code, Codex, Gemini CLI and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
+Claude Code, Codex, Gemini CLI, Qwen Code and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +26,7 @@ VARIABLES = (
     "OPENCLAW_WORKSPACE_DIR",
     "PI_CODING_AGENT_DIR",
     "PI_CODING_AGENT_SESSION_DIR",
+    "QWEN_HOME",
 )
 """The variables that name a directory of an agent."""
 
@@ -87,6 +88,8 @@ def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
             )
         case "gemini":
             return (AgentHome(_gemini(homes) / "tmp", "gemini"),)
+        case "qwen":
+            return (AgentHome(_qwen(homes) / "projects", "qwen"),)
         case _:
             assert_never(preset)
 
@@ -118,6 +121,9 @@ def notes(
             return NotesPlace(home, file="GEMINI.md"), NotesPlace(
                 home, ("tmp", "*", "memory"), ("tmp/*/memory/skills/",)
             )
+        case "qwen":
+            home = _qwen(homes)
+            return NotesPlace(home, file="QWEN.md"), NotesPlace(home, ("projects", "*", "memory"))
         case _:
             assert_never(preset)
 
@@ -161,3 +167,7 @@ def _codex(homes: HomePlaces) -> Path:
 
 def _gemini(homes: HomePlaces) -> Path:
     return (homes.named("GEMINI_CLI_HOME") or homes.home) / ".gemini"
+
+
+def _qwen(homes: HomePlaces) -> Path:
+    return homes.named("QWEN_HOME") or homes.home / ".qwen"

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, assert_never
 
 import msgspec
 
-Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "plain"]
+Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "plain"]
 Parts = tuple[str, ...]
 
 # OpenClaw stamps an archive with the time in ISO 8601, "-" for ":"; older ones with milliseconds.
@@ -100,6 +100,8 @@ def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
             return depth == 1 or (subagents and (depth == 2 or (depth == 3 and name == _SUBAGENTS)))
         case "codex":
             return depth <= 3 and _DIGITS.fullmatch(name) is not None
+        case "qwen":
+            return depth == 1 or (depth == 2 and name == "chats")
         case "gemini":
             return depth == 1 or (depth == 2 and name == "chats") or (depth == 3 and subagents)
         case "plain":
@@ -168,6 +170,14 @@ def _gemini(above: Parts, own: str) -> _Place | None:
             return None
 
 
+def _qwen(above: Parts, own: str) -> _Place | None:
+    match above:
+        case (_, "chats"):
+            return _Place(own)
+        case _:
+            return None
+
+
 def _plain(above: Parts, own: str) -> _Place | None:
     if own == _JOURNAL and above[-1:] == (_SUBAGENTS,):
         return None
@@ -181,6 +191,7 @@ _PLACES: Mapping[Layout, Callable[[Parts, str], _Place | None]] = MappingProxyTy
         "claude-code": _claude_code,
         "codex": _codex,
         "gemini": _gemini,
+        "qwen": _qwen,
         "plain": _plain,
     }
 )

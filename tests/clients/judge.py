@@ -90,9 +90,9 @@ def _hooks(seen: Observed) -> Verdict:
         return _NONE
     texts = seen.first_requests[0].texts("system", "user") if seen.first_requests else ""
     return _all(
-        (TODAY in texts, "the daily note is not in the first request"),
+        (TODAY in texts or not seen.program.notes, "the daily note is not in the first request"),
         (FACT in texts, "what memory has on the message is not in the first request"),
-        ("<memd-recall " in texts, "there is no mark"),
+        (re.search(r"(?:<|&lt;)memd-recall ", texts) is not None, "there is no mark"),
     )
 
 

@@ -27,6 +27,8 @@ def _directories(
         ("codex", {}, ["/home/li/.codex/sessions", "/home/li/.codex/archived_sessions"]),
         ("codex", {"CODEX_HOME": "/x"}, ["/x/sessions", "/x/archived_sessions"]),
         ("gemini", {}, ["/home/li/.gemini/tmp"]),
+        ("qwen", {}, ["/home/li/.qwen/projects"]),
+        ("qwen", {"QWEN_HOME": "/q"}, ["/q/projects"]),
         (
             "openclaw",
             {},
@@ -100,4 +102,5 @@ def test_where_notes_are() -> None:
         NotesPlace(HOME / ".claude", ("projects", "*", "memory")),
     )
     assert notes("codex", homes, lambda _: ())[0].exclude == ("raw_memories.md",)
+    assert [one.file for one in notes("qwen", homes, lambda _: ())] == ["QWEN.md", None]
     assert [one.file for one in notes("gemini", homes, lambda _: ())] == ["GEMINI.md", None]

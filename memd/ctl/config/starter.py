@@ -18,7 +18,13 @@ from memd.sources.scan import scan
 from memd.text.memory_paths import Root
 
 NAMES: Mapping[PresetName, str] = MappingProxyType(
-    {"openclaw": "OpenClaw", "claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+    {
+        "openclaw": "OpenClaw",
+        "claude-code": "Claude Code",
+        "codex": "Codex",
+        "gemini": "Gemini CLI",
+        "qwen": "Qwen Code",
+    }
 )
 """The names of the agents, for people."""
 

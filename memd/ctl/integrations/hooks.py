@@ -62,8 +62,8 @@ HOOK_CLIENTS: Mapping[str, HookClient] = {
         HookClient(
             name="gemini",
             files=CLIENTS["gemini"].files,
+            # Not SessionStart: with -p its text stands before the first message, which --resume then leaves out.
             events={
-                "SessionStart": "session-start",
                 "BeforeAgent": "user-prompt",
                 "PreCompress": "pre-compact",
                 "SessionEnd": "session-end",

@@ -21,6 +21,8 @@ _TAGS = (
     "|model_switch|hook_prompt|skill"
     # Gemini CLI
     "|session_context|state_snapshot|hook_context"
+    # Qwen Code
+    "|qwen:[a-z-]+"
     # OpenClaw
     "|relevant-memories|active_memory_plugin"
 )

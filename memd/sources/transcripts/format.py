@@ -67,7 +67,7 @@ Event = TurnAdded | RecordAdded | Rewound | Branched | Dropped | Cleared | Sessi
 
 # Of the parsers and of what counts as speech. To be raised where the same lines would give other turns: transcripts
 # that are in an index already are read again then.
-VERSION = 2
+VERSION = 3
 
 
 class Format(msgspec.Struct, frozen=True):

@@ -1,5 +1,9 @@
-"""Parses transcripts of Gemini CLI: a log of operations on a list of messages."""
+"""Parses transcripts of Gemini CLI and of Qwen Code, whose messages are alike.
 
+Gemini CLI writes a log of operations on a list of messages, Qwen Code a tree of records: each one names the one before it.
+"""
+
+import re
 from typing import Any
 
 import msgspec
@@ -7,6 +11,7 @@ import msgspec
 from memd.domain_types import Role
 from memd.sources.transcripts import boilerplate, lenient_json
 from memd.sources.transcripts.format import (
+    Branched,
     Cleared,
     Event,
     Format,
@@ -19,6 +24,7 @@ from memd.sources.transcripts.format import (
 
 _TEXT = frozenset({None})
 _ROLES: dict[Any, Role] = {"user": "user", "gemini": "assistant"}
+_HOOK = re.compile(r"\s*<hook_context>(?:(?!</?hook_context>).)*</hook_context>\s*", re.DOTALL)
 _NO_SPEECH = frozenset({"info", "error", "warning"})
 
 
@@ -107,7 +113,8 @@ def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
     texts = lenient_json.texts(message.display_content, _TEXT) or lenient_json.texts(message.content, _TEXT)
     if texts is None:
         return (*passed, UnparsedLine("unknown"))
-    text = boilerplate.gemini("".join(texts), role)
+    # What a hook adds is a part of its own, which has no line end before it.
+    text = boilerplate.gemini("".join(one for one in texts if not _HOOK.fullmatch(one)), role)
     if not text:
         return passed
     if identity:
@@ -120,3 +127,70 @@ def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
 
 
 FORMAT = Format("gemini", GeminiState, lenient_json.never_raising(_read))
+
+
+class QwenState(msgspec.Struct):
+    """The state between two lines."""
+
+    began: bool = False  # the session was told
+    last: str | None = None  # id of the last record
+    seen: set[int] = set()  # marks of the ids of records
+
+
+class _QwenRecord(msgspec.Struct, gc=False, rename="camel"):
+    uuid: Any = None
+    parent_uuid: Any = msgspec.UNSET
+    session_id: Any = None
+    timestamp: msgspec.Raw = lenient_json.NO_JSON
+    type: Any = None
+    provenance: Any = None
+    cwd: Any = None
+    message: msgspec.Raw = lenient_json.NULL
+
+
+class _Part(msgspec.Struct, gc=False):
+    text: Any = None
+    thought: Any = None
+
+
+class _QwenMessage(msgspec.Struct, gc=False):
+    parts: list[_Part] = []
+
+
+_decode_qwen = msgspec.json.Decoder(_QwenRecord).decode
+_decode_qwen_message = msgspec.json.Decoder(_QwenMessage | None).decode
+_QWEN_SAYS = frozenset({None, "real_user", "assistant_output"})
+
+
+def _read_qwen(line: bytes, state: QwenState) -> tuple[Event, ...]:
+    record = _decode_qwen(line)
+    identity = lenient_json.word(record.uuid) or ""
+    if identity:
+        if lenient_json.mark(identity) in state.seen:  # a session that is resumed may repeat records
+            return ()
+        state.seen.add(lenient_json.mark(identity))
+    kind = lenient_json.word(record.type)
+    events: tuple[Event, ...] = () if kind else (UnparsedLine("unknown"),)
+    if not state.began and (session := lenient_json.word(record.session_id)) is not None:
+        state.began = True
+        started, cwd = lenient_json.instant(record.timestamp), lenient_json.word(record.cwd)
+        events = (*events, SessionFacts(session_id=session, cwd=cwd, started_at=started))
+    parent = None if record.parent_uuid is msgspec.UNSET else lenient_json.word(record.parent_uuid)
+    if identity and record.parent_uuid is not msgspec.UNSET:
+        if state.last is not None and parent != state.last:
+            events = (*events, Branched(parent))
+        state.last = identity
+    role = lenient_json.role(kind)
+    text = ""
+    if role is not None and lenient_json.word(record.provenance) in _QWEN_SAYS:
+        message = _decode_qwen_message(record.message)
+        said = [] if message is None else [part.text for part in message.parts if part.thought is not True]
+        texts = (lenient_json.clean(one) for one in said if isinstance(one, str))
+        text = boilerplate.joined(boilerplate.gemini(one, role) for one in texts)
+    if text and role is not None:
+        at = lenient_json.instant(record.timestamp)
+        return (*events, TurnAdded(id=identity, role=role, at=at, text=text))
+    return (*events, RecordAdded(identity)) if identity else events
+
+
+QWEN = Format("qwen", QwenState, lenient_json.never_raising(_read_qwen))

@@ -17,7 +17,14 @@ from memd.sources.transcripts.turn_builder import TurnBuilder
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         each.name: each
-        for each in (openclaw.FORMAT, claude_code.FORMAT, codex.FORMAT, gemini.FORMAT, plain.FORMAT)
+        for each in (
+            openclaw.FORMAT,
+            claude_code.FORMAT,
+            codex.FORMAT,
+            gemini.FORMAT,
+            gemini.QWEN,
+            plain.FORMAT,
+        )
     }
 )
 
@@ -40,6 +47,7 @@ class _Record(msgspec.Struct, gc=False, rename="camel"):
     parent_id: Any = msgspec.UNSET
     session_id: Any = None
     project_hash: Any = None
+    provenance: Any = None
     timestamp: msgspec.Raw = lenient_json.NO_JSON
     cwd: Any = None
     version: Any = None
@@ -56,6 +64,7 @@ class _Record(msgspec.Struct, gc=False, rename="camel"):
 class _Message(msgspec.Struct, gc=False):
     role: Any = None
     content: msgspec.Raw = lenient_json.NO_JSON
+    parts: msgspec.Raw = lenient_json.NO_JSON
 
 
 class _Findings(msgspec.Struct):
@@ -109,7 +118,9 @@ def _format(record: _Record, message: _Message | None) -> Format | None:
     if lenient_json.word(record.role) in _ROLES and record.content and message is None:
         return plain.FORMAT  # whatever ids it has: no other format has both at its top
     if _has_ids_of_claude_code(record) or kind in _CLAUDE_CODE:
-        return claude_code.FORMAT
+        # Qwen Code has the same ids, and messages as those of Gemini CLI.
+        is_qwen = lenient_json.word(record.provenance) or (message is not None and message.parts)
+        return gemini.QWEN if is_qwen else claude_code.FORMAT
     if kind == "message" and message is not None and (identity or record.parent_id is not msgspec.UNSET):
         return openclaw.FORMAT
     if kind in {"user", "gemini"} and identity and record.content and record.role is None:

@@ -1,4 +1,4 @@
-"""The Node client: what is written from PROTOCOL.md, its own tests, and a real daemon."""
+"""The Node client and the plugin for OpenClaw: what is written from PROTOCOL.md, their own tests, and a real daemon."""
 
 import json
 import os
@@ -8,10 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
-from memd_client import errors
+from memd_client import errors, marker
 from memd_client.conversation import __version__
 from tests.client.golden.write import DIRECTORY as GOLDEN
 from tests.client.javascript.write import PACKAGE, PAGE, script, types
@@ -19,8 +20,11 @@ from tests.clients.install import CACHE, installed
 from tests.daemon.process import Daemon
 
 MSGPACK = "3.1.3"
+HASHES = "2.4.0"
 TYPESCRIPT = "5.9.3"
 NODE_TYPES = "22.19.0"
+
+PLUGIN = PACKAGE.with_name("openclaw")
 
 SCRIPT = """
 import { Client } from "memd-client";
@@ -37,6 +41,14 @@ out.missing = await memd.search("x", { agent: "nobody" }).catch((error) => [erro
 out.wrong = await memd.search("x", { max_results: 99 }).catch((error) => [error.name, error.code]);
 console.log(JSON.stringify(out));
 // The connection stays open: the program ends all the same.
+"""
+
+MARKS = """
+import { marked, markedReply } from "memd-client";
+import { readFileSync } from "node:fs";
+
+const replies = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify({ replies: replies.map(markedReply), texts: replies.map((reply) => marked(reply.text)) }));
 """
 
 TYPED = """
@@ -61,6 +73,13 @@ def test_messages_are_those_of_the_page() -> None:
     assert (PACKAGE / "messages.d.ts").read_text(encoding="utf-8") == types(page)
 
 
+def test_the_plugin_has_the_version_of_the_client() -> None:
+    """Both are released together."""
+    package = json.loads((PLUGIN / "package.json").read_text())
+    assert package["version"] == __version__
+    assert package["openclaw"]["extensions"] == [f"./{package['main'].removeprefix('./')}"]
+
+
 def test_version_and_errors_are_those_of_the_python_client() -> None:
     """Both are released together, and one page describes both."""
     assert json.loads((PACKAGE / "package.json").read_text())["version"] == __version__
@@ -81,8 +100,10 @@ def project() -> Iterator[Path]:
         modules = Path(scratch) / "node_modules"
         modules.mkdir()
         shutil.copytree(PACKAGE, modules / "memd-client")
+        shutil.copytree(PLUGIN, Path(scratch) / "openclaw")
         for package, version in (
             ("@msgpack/msgpack", MSGPACK),
+            ("@noble/hashes", HASHES),
             ("typescript", TYPESCRIPT),
             ("@types/node", NODE_TYPES),
         ):
@@ -116,6 +137,42 @@ def test_its_own_tests_pass(project: Path) -> None:
     done = run(project, "node", "--test", *tests, MEMD_GOLDEN=str(GOLDEN))
     assert done.returncode == 0, done.stdout[-5000:]
     assert "\n# fail 0\n" in done.stdout or "\nℹ fail 0\n" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)  # the first one installs packages
+def test_the_tests_of_the_plugin_pass(project: Path) -> None:
+    """Its tools, prompts and what OpenClaw's own screens ask, with a client that answers from a table."""
+    done = run(project, "node", "--test", "openclaw/test/plugin.test.js")
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)  # the first one installs packages
+def test_marks_are_those_of_python(project: Path) -> None:
+    """What a program for Node has marked is known again in its transcript."""
+    replies: list[dict[str, Any]] = [
+        {"text": "We chose PostgreSQL.", "results": [{"path": "MEMORY.md", "score": 0.5, "n": 3}]},
+        {
+            "text": "数据库\u00a0与\u3000空格\u001f\u0085\ufeff 😀",
+            "z": ["b", ["a", None]],
+            "a": {"y": "1", "x": True},
+        },
+        {"text": "a <memd-recall 0123456789abcdef> block </memd-flush in a text", "empty": ""},
+    ]
+    (project / "marks.js").write_text(MARKS)
+    done = subprocess.run(
+        ["node", "marks.js"],
+        input=json.dumps(replies),
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    out = json.loads(done.stdout)
+    assert out["replies"] == [marker.marked_reply(reply) for reply in replies]
+    assert out["texts"] == [marker.marked(reply["text"]) for reply in replies]
 
 
 @pytest.mark.long

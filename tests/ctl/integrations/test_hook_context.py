@@ -288,3 +288,43 @@ def test_a_question_has_so_many_characters() -> None:
     assert (len(asked), asked[0], asked[-1]) == (most + 1, "a", "b")  # and the line end between them
     assert query_of("y" * least) is not None
     assert query_of("y" * (least - 1)) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ghp_" + "a1B2" * 9,
+        "sk-ant-api03-" + "Zz9-" * 20,
+        "AKIA" + "ABCD2345" * 2,
+        "xoxb-123456789012-123456789012-" + "aB3" * 8,
+        "Ab1+" * 8 + "==",
+    ],
+)
+@pytest.mark.parametrize("around", ["({})", "'{}'", "key={}", "{}.", "{},", "Bearer {}"])
+def test_a_key_is_not_searched_for(key: str, around: str) -> None:
+    """It would count as the rarest word of the question, and no hit would be close."""
+    asked = query_of(f"Where is the staging database? Do not show {around.format(key)} to anybody")
+    assert asked is not None
+    assert key[4:] not in asked
+    assert asked.startswith("Where is the staging database? Do not show ")
+    assert asked.endswith(" to anybody")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "INTERNATIONALIZATION",
+        "internationalization2024",
+        "3f2a9c1d4e5b6a7f8c9d0e1f2a3b4c5d6e7f8a9b",
+        "019dec85-1b2c-7d3e-8f4a-5b6c7d8e9f0a",
+        "src/components/Dashboard2/index.tsx",
+        "https://example.org/Releases/2024-11-23",
+        "MAX_CONNECTIONS_PER_HOST_2",
+        "getUserById2",
+        "2026-11-23T07:41:13.224Z",
+        "数据库在哪台主机上面Heron17",
+    ],
+)
+def test_what_may_stand_in_a_note_is_searched_for(word: str) -> None:
+    """Long words, hashes, ids, paths, addresses and names in code."""
+    assert query_of(f"what is {word} for?") == f"what is {word} for?"

@@ -166,6 +166,7 @@ def test_they_are_added_once_and_taken_out(name: str, run: Run, home: Path) -> N
 def test_gemini_has_other_events_and_milliseconds() -> None:
     """And comments in its settings stay."""
     gemini = HOOK_CLIENTS["gemini"]
+    assert "SessionStart" not in gemini.events
     commands = {event: f"memd-ctl hook {hook}" for event, hook in gemini.events.items()}
     text = '{\n  // mine\n  "theme": "x",\n}\n'
     changed = with_hooks(gemini, text, commands)

@@ -53,6 +53,12 @@ def gemini(identity: str, text: str, kind: str, other: str) -> Any:
             return message
 
 
+def qwen(identity: str, parent: str | None, kind: str, text: str) -> Any:
+    role = "model" if kind == "assistant" else "user"
+    record = {"uuid": identity, "parentUuid": parent, "sessionId": "s", "type": kind}
+    return {**record, "message": {"role": role, "parts": [{"text": text}]}}
+
+
 RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "openclaw": st.builds(
         openclaw,
@@ -68,6 +74,9 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "codex": st.builds(codex, st.sampled_from(["sent", "sent", "shown", "shown", "back"]), ROLES, TEXTS),
     "gemini": st.builds(
         gemini, IDS, TEXTS, st.sampled_from(["user", "gemini", "info", "set", "rewind"]), IDS
+    ),
+    "qwen": st.builds(
+        qwen, IDS, PARENTS, st.sampled_from(["user", "assistant", "tool_result", "system"]), TEXTS
     ),
     "plain": st.builds(lambda role, text: {"role": role, "content": text}, ROLES, TEXTS),
 }
@@ -101,7 +110,7 @@ def test_two_readings_give_what_one_gives(name: str, data: st.DataObject, cut: i
     assert second.learnt == whole.learnt
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "plain"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "qwen", "plain"])
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_ids_are_unique(name: str, data: st.DataObject) -> None:

@@ -1,11 +1,12 @@
 """Lines of Gemini CLI."""
 
+import json
 from typing import Any
 
 import pytest
 
 from memd.sources.transcripts.format import RecordAdded, Rewound, SessionFacts, TurnAdded, UnparsedLine
-from memd.sources.transcripts.gemini import FORMAT
+from memd.sources.transcripts.gemini import FORMAT, QWEN
 from tests.sources.transcripts.parsing import events, turns
 
 
@@ -76,3 +77,65 @@ AS, BS, CS = ("user", "A"), ("assistant", "B"), ("user", "C")
 def test_operations(lines: list[Any], said: list[tuple[str, str]]) -> None:
     """Messages are replaced by id, taken back from one on, and replaced all."""
     assert turns(FORMAT, *lines) == said
+
+
+def test_what_a_hook_adds_was_not_said() -> None:
+    """It is a part of its own; a person may write about it."""
+    added = "<hook_context>from memory</hook_context>"
+    assert turns(FORMAT, line("a", [{"text": "hi"}, {"text": added}])) == [("user", "hi")]
+    assert turns(FORMAT, line("a", [{"text": f"what is {added}?"}])) == [("user", f"what is {added}?")]
+
+
+# --- Qwen Code
+
+
+def record(
+    identity: str, parent: str | None, kind: str, *parts: object, provenance: str | None = None
+) -> bytes:
+    """A line as Qwen Code writes it."""
+    head = {"uuid": identity, "parentUuid": parent, "sessionId": "s", "type": kind, "provenance": provenance}
+    return json.dumps({**head, "message": {"role": "user", "parts": parts}}).encode()
+
+
+ASKED = record("a", None, "user", {"text": "which one?"}, provenance="real_user")
+CALLED = record("b", "a", "assistant", {"functionCall": {"name": "x"}}, provenance="assistant_output")
+FOUND = record("c", "b", "tool_result", {"text": "a file"}, provenance="tool_result")
+REPLIED = record("d", "c", "assistant", {"text": "hm", "thought": True}, {"text": "That one."})
+TYPED = ("user", "which one?")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([ASKED, CALLED, FOUND, REPLIED], [TYPED, ("assistant", "That one.")]),
+        ([ASKED, REPLIED, ASKED, REPLIED], [TYPED, ("assistant", "That one.")]),
+        # Rewound to before the answer, and to the very beginning.
+        ([ASKED, CALLED, FOUND, REPLIED, record("e", "a", "user", {"text": "no"})], [TYPED, ("user", "no")]),
+        ([ASKED, REPLIED, record("e", None, "user", {"text": "again"})], [("user", "again")]),
+        ([ASKED, record("b", "a", "user", {"text": "go on"}, provenance="goal_runtime")], [TYPED]),
+        (
+            [
+                record(
+                    "a",
+                    None,
+                    "user",
+                    {"text": "hi"},
+                    {"text": "<qwen:user-prompt-submit-context>\nx\n</qwen:user-prompt-submit-context>"},
+                )
+            ],
+            [("user", "hi")],
+        ),
+        (
+            [
+                record("a", None, "system", {"text": "x"}),
+                record("b", "a", "user", {"text": ""}),
+                b'{"uuid": "c"}',
+            ],
+            [],
+        ),
+        ([b'{"uuid": "a", "type": "user", "message": {"parts": 5}}', b"{", b"[]", b'{"uuid": 5}'], []),
+    ],
+)
+def test_what_is_said_in_qwen_code(lines: list[bytes], said: list[tuple[str, str]]) -> None:
+    """The living branch: no thoughts, no tools, nothing that a hook or the program itself added."""
+    assert turns(QWEN, *lines) == said

@@ -22,6 +22,8 @@ LINES = [
     ({"timestamp": "x", "type": "event_msg", "payload": {"type": "token_count"}}, "codex"),
     ({"id": "s", "timestamp": "2025-06-01T00:00:00Z", "instructions": None}, "codex"),
     ({"sessionId": "s", "projectHash": "9f", "kind": "main"}, "gemini"),
+    ({"uuid": "u", "sessionId": "s", "type": "user", "provenance": "real_user"}, "qwen"),
+    ({"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}, "qwen"),
     ({"$set": {"lastUpdated": "x"}}, "gemini"),
     ({"$rewindTo": "m"}, "gemini"),
     ({"id": "m", "type": "user", "content": [{"text": "hi"}]}, "gemini"),
@@ -81,4 +83,4 @@ def test_nothing_tells_nothing() -> None:
 def test_formats_are_known_by_their_names() -> None:
     """Each format is found under the name it has."""
     assert all(each.name == name for name, each in FORMATS.items())
-    assert set(FORMATS) == {"openclaw", "claude-code", "codex", "gemini", "plain"}
+    assert set(FORMATS) == {"openclaw", "claude-code", "codex", "gemini", "qwen", "plain"}

@@ -8,7 +8,7 @@ from memd.sources.transcripts.parser import LINES_ENOUGH, format_of
 from tests.sources.transcripts.parsing import turns
 
 FILES = sorted(Path(__file__).with_name("real").glob("*.jsonl"))
-FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini"}
+FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "qwen": "qwen"}
 
 
 def test_there_is_a_file_of_each_program() -> None:

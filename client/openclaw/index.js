@@ -1,0 +1,30 @@
+// The plugin: memd in the memory slot of OpenClaw. See README.md.
+
+import { Client } from "memd-client";
+
+import { registerCommands } from "./commands.js";
+import { flushPlan, promptSection } from "./prompts.js";
+import { createRuntime } from "./runtime.js";
+import { getTool, searchTool } from "./tools.js";
+
+export default {
+  id: "memd",
+  name: "memd",
+  description: "Long-term memory search by memd.",
+  kind: "memory",
+  register(api) {
+    const { socket, timeoutMs } = api.pluginConfig ?? {};
+    const memd = new Client({ socket, timeoutMs });
+    api.registerMemoryCapability({
+      deterministicRecallToolName: "memory_search",
+      promptBuilder: promptSection,
+      flushPlanResolver: flushPlan,
+      runtime: createRuntime(memd),
+    });
+    api.registerTool((context) => searchTool(memd, context), { names: ["memory_search"] });
+    api.registerTool((context) => getTool(memd, context), { names: ["memory_get"] });
+    api.registerCli(({ program }) => registerCommands(program, memd), {
+      descriptors: [{ name: "memory", description: "Search memd, and see how it is", hasSubcommands: true }],
+    });
+  },
+};

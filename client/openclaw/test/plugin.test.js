@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { DaemonNotRunning, RequestFailed } from "memd-client";
+
+import plugin from "../index.js";
+import { flushPlan, promptSection } from "../prompts.js";
+import { createRuntime } from "../runtime.js";
+import { getTool, searchTool } from "../tools.js";
+
+const manifest = JSON.parse(readFileSync(new URL("../openclaw.plugin.json", import.meta.url), "utf8"));
+
+const HIT = { path: "MEMORY.md", start_line: 3, end_line: 4, score: 0.9, snippet: "We chose PostgreSQL.\n", source: "memory", citation: null };
+const FOUND = {
+  results: [HIT], provider: "local", model: "e5", mode: "hybrid", citations: false, fallback: false, stale: false, omitted: 0,
+  degraded: [], scope_denied: false,
+};
+
+/** A client that answers from a table, and keeps what it was asked. */
+function fake(answers) {
+  const asked = [];
+  const method = (name) => async (...given) => {
+    asked.push([name, ...given]);
+    const answer = typeof answers[name] === "function" ? answers[name](...given) : answers[name];
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  return { asked, search: method("search"), get: method("get"), status: method("status"), sync: method("sync") };
+}
+
+const call = async (tool, parameters) => (await tool.execute("1", parameters)).details;
+
+test("all that is registered is in the manifest", () => {
+  const registered = { tools: [], commands: [] };
+  plugin.register({
+    pluginConfig: { socket: "/tmp/s" },
+    registerMemoryCapability: (capability) => (registered.capability = capability),
+    registerTool: (_factory, { names }) => registered.tools.push(...names),
+    registerCli: (_register, { descriptors }) => registered.commands.push(...descriptors),
+  });
+  assert.equal(plugin.id, manifest.id);
+  assert.deepEqual(registered.tools.sort(), manifest.contracts.tools);
+  assert.deepEqual(registered.commands, manifest.cliCommands);
+  assert.equal(typeof registered.capability.runtime.authorizeSearchHits, "function");
+});
+
+test("a search is asked in the name of its conversation, and answered in OpenClaw's words", async () => {
+  const memd = fake({ search: FOUND });
+  const tool = searchTool(memd, { sessionKey: "agent:main:telegram:group:1", agentId: "main" });
+  const reply = await call(tool, { query: "which database?", maxResults: 99, corpus: "memory" });
+  assert.deepEqual(reply.results, [{ path: "MEMORY.md", startLine: 3, endLine: 4, score: 0.9, snippet: HIT.snippet, source: "memory" }]);
+  const [[, query, options]] = memd.asked;
+  assert.equal(query, "which database?");
+  assert.deepEqual(
+    { session_key: options.session_key, agent: options.agent, max_results: options.max_results, source: options.source },
+    { session_key: "agent:main:telegram:group:1", agent: undefined, max_results: 50, source: "memory" },
+  );
+  assert.match(reply._memd, /^[0-9a-f]{16}$/);
+});
+
+test("a citation stands in the snippet", async () => {
+  const memd = fake({ search: { ...FOUND, results: [{ ...HIT, citation: "MEMORY.md#L3-L4" }] } });
+  const [hit] = (await call(searchTool(memd, {}), { query: "x" })).results;
+  assert.equal(hit.snippet, "We chose PostgreSQL.\n\nSource: MEMORY.md#L3-L4");
+  assert.equal(hit.citation, "MEMORY.md#L3-L4");
+});
+
+test("what is stale or missing is said", async () => {
+  const memd = fake({ search: { ...FOUND, stale: true, degraded: [{ part: "vector", reason: "no model" }] } });
+  const reply = await call(searchTool(memd, {}), { query: "x" });
+  assert.equal(reply.stale, true);
+  assert.match(reply.warning, /vector: no model.*not be found yet/);
+});
+
+test("a conversation that may not search is told so, and goes on", async () => {
+  const reply = await call(searchTool(fake({ search: { ...FOUND, results: [], scope_denied: true } }), {}), { query: "x" });
+  assert.deepEqual([reply.results, reply.scopeDenied, reply.disabled], [[], true, undefined]);
+});
+
+test("without a daemon the reply says that memory is disabled, and how to start it", async () => {
+  const reply = await call(searchTool(fake({ search: new DaemonNotRunning("/tmp/s") }), {}), { query: "x" });
+  assert.deepEqual([reply.disabled, reply.unavailable, reply.results], [true, true, []]);
+  assert.match(reply.action, /memd-ctl up/);
+});
+
+test("a call that makes no sense does not disable memory", async () => {
+  const reply = await call(searchTool(fake({ search: new RequestFailed("bad_request", "No.") }), {}), { query: "x" });
+  assert.equal(reply.disabled, undefined);
+  assert.equal(reply.error, "No.");
+});
+
+test("the wiki is not searched, and the reply says it", async () => {
+  const memd = fake({});
+  assert.match((await call(searchTool(memd, {}), { query: "x", corpus: "wiki" })).warning, /wiki/);
+  assert.deepEqual(memd.asked, []);
+});
+
+test("an excerpt says where to read on", async () => {
+  const memd = fake({ get: { path: "MEMORY.md", text: "a\nb", missing: false, start_line: 2, end_line: 3, next_line: 4 } });
+  const reply = await call(getTool(memd, { agentId: "main" }), { path: "MEMORY.md", from: 2, lines: 2 });
+  assert.deepEqual([reply.status, reply.from, reply.lines, reply.nextFrom, reply.truncated], ["ok", 2, 2, 4, true]);
+  assert.equal(memd.asked[0][2].agent, "main");
+});
+
+test("a note that is not there is not found, and a failure is an error", async () => {
+  assert.equal((await call(getTool(fake({ get: { path: "x", missing: true } }), {}), { path: "x" })).status, "not_found");
+  assert.equal((await call(getTool(fake({ get: new RequestFailed("unavailable", "No.") }), {}), { path: "x" })).status, "error");
+});
+
+test("a bug of the plugin is not hidden", async () => {
+  await assert.rejects(call(searchTool(fake({ search: new TypeError("bug") }), {}), { query: "x" }), TypeError);
+});
+
+test("hits that a conversation may not see are taken out", async () => {
+  const memd = fake({ get: (path) => ({ missing: path.startsWith("sessions/") }) });
+  const hits = [HIT, { ...HIT, path: "sessions/a.jsonl" }, { ...HIT, start_line: 9 }];
+  const { authorizeSearchHits } = createRuntime(memd);
+  assert.deepEqual(await authorizeSearchHits({ requesterSessionKey: "agent:main:x:group:1", hits }), [hits[0], hits[2]]);
+  assert.equal(memd.asked.length, 2);
+  assert.deepEqual(await authorizeSearchHits({ requesterSessionKey: undefined, hits }), hits);
+  const down = createRuntime(fake({ get: new DaemonNotRunning("/tmp/s") }));
+  assert.deepEqual(await down.authorizeSearchHits({ requesterSessionKey: "agent:main:main", hits }), []);
+});
+
+const OK = { ok: true, reason: null };
+const STATUS = {
+  version: "0.1.0",
+  agents: {
+    main: {
+      workspace: "/w", backend: "builtin", provider: "local", model: "e5", files: 3, chunks: 9, dirty: 1, extra_paths: [], sources: ["memory"],
+      keyword: OK, vector: { ...OK, ok: false, reason: "no model", enabled: true, available: false }, watcher: OK, provider_health: OK, store: OK,
+      vectors: { waiting: 2, eta_s: 4 }, backend_fallback: null,
+    },
+  },
+};
+
+test("the status is memd's own", async () => {
+  const { manager } = await createRuntime(fake({ status: STATUS })).getMemorySearchManager({ agentId: "main" });
+  const status = manager.status();
+  assert.deepEqual([status.files, status.chunks, status.dirty, status.workspaceDir], [3, 9, true, "/w"]);
+  assert.equal(status.vector.available, false);
+  assert.match(status.lastSyncError, /vector: no model/);
+  assert.equal(status.custom.memd.waitingChunks, 2);
+  assert.equal(await manager.probeVectorAvailability(), false);
+});
+
+test("without a daemon there is no manager, and a reason", async () => {
+  const { manager, error } = await createRuntime(fake({ status: new DaemonNotRunning("/tmp/s") })).getMemorySearchManager({ agentId: "main" });
+  assert.equal(manager, null);
+  assert.match(error, /memd-ctl up/);
+});
+
+test("the prompt names only tools that there are", () => {
+  assert.deepEqual(promptSection({ availableTools: new Set(["memory_get"]) }), []);
+  assert.doesNotMatch(promptSection({ availableTools: new Set(["memory_search"]) }).join("\n"), /memory_get/);
+  assert.match(promptSection({ availableTools: new Set(["memory_search", "memory_get"]) }).join("\n"), /memory_get/);
+});
+
+test("the silent turn writes to the note of the user's day, and is marked", () => {
+  const nowMs = Date.UTC(2026, 1, 8, 16, 30); // half past midnight of the 9th in Shanghai
+  const plan = flushPlan({ nowMs, cfg: { agents: { defaults: { userTimezone: "Asia/Shanghai" } } }, contextWindowTokens: 32_768 });
+  assert.equal(plan.relativePath, "memory/2026-02-09.md");
+  assert.equal(plan.reserveTokensFloor, 8192);
+  assert.match(plan.prompt, /^<memd-flush [0-9a-f]{16}>\n[^]*memory\/2026-02-09.md[^]*<\/memd-flush/);
+  assert.equal(flushPlan({ cfg: { agents: { defaults: { compaction: { memoryFlush: { enabled: false } } } } } }), null);
+  assert.match(flushPlan({ nowMs, cfg: { agents: { defaults: { userTimezone: "Mars/Base" } } } }).relativePath, /^memory\/2026-02-0[89].md$/);
+});
