@@ -53,10 +53,8 @@ def front_matter(document: Document) -> FrontMatter:
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
-    try:
-        import yaml  # noqa: PLC0415 - 15 ms, for notes that have front matter alone
-    except ImportError:
-        return {}
+    import yaml  # noqa: PLC0415 - 15 ms, for notes that have front matter alone
+
     # Of this one each value is the text that stands there, with neither dates nor numbers nor objects made of it.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     if len(text) > _MOST_CHARS:

@@ -124,12 +124,12 @@ _BODY = re.compile(
     r"MII[A-P][A-Za-z0-9+/][AQgw]IB(?:AAKC|ADAN)|M(?:Hc|HQ|Gg)CAQEE|MI(?:GkAgEBBD|HcAgEBBE|GHAgEAMB|G2AgEAMB|HuAgEAMB)|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE"
 )
 _ENDS_LINE = re.compile(r"\n|\\[nr]")
-_LONGEST_HEAD = 6  # signs of it before an anchor
+_BEFORE_ANCHOR = 6  # signs of it before an anchor
 
 
 def _body(text: str, at: int) -> Span | None:
     """The lines of a key whose first line, which says that it is one, is missing."""
-    start = at - _LONGEST_HEAD if text.startswith("IBA", at) else at
+    start = at - _BEFORE_ANCHOR if text.startswith("IBA", at) else at
     if start < 0 or _BODY.match(text, start) is None or text[start - 1 : start].isalnum():
         return None
     end, lines, here = start, 0, start

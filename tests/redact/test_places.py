@@ -1,6 +1,7 @@
 """Secrets where people and programs leave them, from forms that were written down without a look at the rules."""
 
 import random
+import string
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,6 +11,7 @@ from hypothesis import settings
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from tests.bounds import shipped
 from tests.redact import harmless, places, vendors
 from tests.redact.chance import filled
 
@@ -95,3 +97,11 @@ def test_the_corpus_has_many_forms() -> None:
     assert [template for template, count in counted.items() if count > 1] == []
     assert len(list(vendors.tokens())) > 140
     assert sum(1 for _ in harmless.texts()) > 800
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 300])
+def test_a_value_of_a_header_goes_to_its_end(more: int) -> None:
+    """However many signs it has beyond those that it is judged by."""
+    length = shipped("memd.redact.headers._MOST_JUDGED") + more
+    value = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=length))
+    assert _REDACTOR.redact(f"authorization={value} end").text == "authorization=[REDACTED:authorization] end"

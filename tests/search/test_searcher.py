@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
-import numpy as np
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter
-from memd.providers.provider import Calibration, Vector, Vectors, space_of
+from memd.providers.provider import Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
@@ -24,32 +23,11 @@ from memd.store.search_vectors import REST_S, SearchVectors
 from memd.text.time_phrases import TimeSpan
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
-from tests.fakes import HashingProvider
+from tests.search.leaning import KINDS, Leaning
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
 
-KINDS = frozenset(Kind)
 T = TypeVar("T")
-
-
-class Leaning(HashingProvider):
-    """Puts each text where it says."""
-
-    def __init__(self) -> None:
-        super().__init__(dimensions=2)
-
-    @property
-    def calibration(self) -> Calibration:
-        return Calibration(0.77, 0.90)
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The first is at 0; a text that ends in a number is at so many thousandths of a radian."""
-        angles = [int(text.rpartition(" ")[2]) / 1000 if text[-1].isdigit() else 0.0 for text in texts]
-        return np.array([[np.cos(angle), np.sin(angle)] for angle in angles], np.float32)
-
-    async def embed_query(self, text: str) -> Vector:
-        row: Vector = self.embed([text])[0]
-        return row
 
 
 async def filled(

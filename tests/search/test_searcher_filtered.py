@@ -16,7 +16,7 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.time_phrases import read_time
 from tests.embedding.supplies import OneSpeaker
-from tests.search.test_searcher import KINDS, Leaning
+from tests.search.leaning import KINDS, Leaning
 from tests.store.conftest import chunk_of, found_file
 
 NOW = datetime(2026, 2, 11)  # noqa: DTZ001 - as clocks on the wall show it
