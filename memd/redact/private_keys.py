@@ -145,6 +145,9 @@ _LEAST_BODY = 60  # signs; the shortest keys, of Ed25519, have 64
 
 
 RULES = (
+    Rule("private-key", "private-key", ("private key",), _beginning),
+    Rule("private-key-end", "private-key", ("private key",), _ending),
+    Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),
     Rule(
         "private-key-body",
         "private-key",
@@ -165,8 +168,5 @@ RULES = (
         _body,
         in_token=True,
     ),
-    Rule("private-key", "private-key", ("private key",), _beginning),
-    Rule("private-key-end", "private-key", ("private key",), _ending),
-    Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),
 )
-"""Both ends of blocks, and the form that one program has of its own."""
+"""Both ends of blocks, the form that one program has of its own, and bodies whose ends are missing."""

@@ -147,6 +147,26 @@ RECORDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             }
         ),
     ),
+    "qwen": st.one_of(
+        *[
+            _record(
+                uuid=_IDS,
+                parentUuid=_IDS,
+                sessionId=_is("s"),
+                timestamp=_TIMES,
+                type=st.sampled_from(["user", "assistant", "system", "novel"]),
+                provenance=st.sampled_from(["real_user", "assistant_output", "system"]),
+                cwd=_TEXTS,
+                message=_record(
+                    role=_ROLES, parts=st.lists(_record(text=_TEXTS, thought=st.booleans()), max_size=3)
+                ),
+            ),
+            _record(
+                uuid=_IDS, sessionId=_is("s"), type=_is("user"), message=_record(parts=_is([{"text": "x"}]))
+            ),
+        ]
+        * 2,
+    ),
     "plain": st.one_of(
         _record(role=_ROLES, content=_blocks("text"), timestamp=_TIMES),
         _record(message=_record(role=_ROLES, content=_TEXTS), ts=_TIMES),

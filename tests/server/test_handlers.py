@@ -387,6 +387,7 @@ async def test_a_reply_carries_what_the_backend_told(bench: Bench) -> None:
         max_chars=4000,
         stale=True,
         degraded=[wire.Degraded(part="vector", reason="why")],
+        filtered=True,
     )
 
 

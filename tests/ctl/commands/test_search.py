@@ -30,6 +30,20 @@ def test_all_options_reach_the_question() -> None:
         "memory",
         "--now",
         "2026-02-09",
+        "--since",
+        "last week",
+        "--until",
+        "today",
+        "--sort",
+        "time",
+        "--tag",
+        "work",
+        "--tag",
+        "ops",
+        "--path",
+        "memory/**",
+        "--property",
+        "status=done",
     ]
     assert question_of(arguments.parse([*argv, "--agent", "a", "--session-key", "agent:a:main"])) == {
         "query": "which database?",
@@ -39,6 +53,12 @@ def test_all_options_reach_the_question() -> None:
         "agent": "a",
         "session_key": "agent:a:main",
         "now": "2026-02-09",
+        "since": "last week",
+        "until": "today",
+        "sort": "time",
+        "tags": ["work", "ops"],
+        "path": ["memory/**"],
+        "properties": {"status": "done"},
     }
 
 

@@ -63,6 +63,9 @@ def test_every_field_is_named() -> None:
                 "source": "memory",
                 "citation": None,
                 "own_scale": False,
+                "weak": False,
+                "date": None,
+                "file_date": False,
             }
         ],
         "backend": "builtin",
@@ -78,6 +81,7 @@ def test_every_field_is_named() -> None:
         "degraded": [{"part": "vector", "reason": "gone"}],
         "max_chars": 0,
         "omitted": 0,
+        "filtered": False,
     }
 
 
