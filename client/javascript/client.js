@@ -17,7 +17,7 @@ export class Client {
   #socket;
   #timeoutMs;
   #connecting = null; // a promise of the connection
-  #isClosed = false;
+  #closing = new AbortController();
 
   /** `socket`: the daemon's path; `timeoutMs`: of a whole call, null for as long as it takes. */
   constructor({ socket, timeoutMs = 10_000 } = {}) {
@@ -72,8 +72,9 @@ export class Client {
 
   /** Ends the connection and all unanswered calls. The client stays closed. */
   close() {
-    this.#isClosed = true;
-    this.#connecting?.then((connection) => connection.close(closed()), () => {});
+    const closed = new ConnectionLost("This client is closed.");
+    this.#closing.abort(closed);
+    this.#connecting?.then((connection) => connection.close(closed), () => {});
     this.#connecting = null;
   }
 
@@ -83,7 +84,7 @@ export class Client {
     const timer =
       this.#timeoutMs === null ? null : setTimeout(() => abort.abort(new TimedOut(this.#timeoutMs)), this.#timeoutMs);
     try {
-      const message = await this.#exchange(request, abort.signal);
+      const message = await this.#exchange(request, AbortSignal.any([abort.signal, this.#closing.signal]));
       if (message.type !== answer) {
         throw new RequestFailed("protocol", `The daemon answered with ${message.type} instead of ${answer}.`);
       }
@@ -109,7 +110,7 @@ export class Client {
 
   async #connection(signal) {
     for (;;) {
-      if (this.#isClosed) throw closed();
+      this.#closing.signal.throwIfAborted();
       if (this.#connecting === null) {
         const connecting = Connection.open(this.#socket, VERSION, signal);
         this.#connecting = connecting;
@@ -145,8 +146,4 @@ function checked(type, fields) {
 /** A moment as the daemon reads it; anything else unchanged. */
 function plain(value) {
   return value instanceof Date ? value.toISOString() : value;
-}
-
-function closed() {
-  return new ConnectionLost("This client is closed.");
 }

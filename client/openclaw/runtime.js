@@ -18,9 +18,9 @@ export function createRuntime(memd) {
       }
     },
     resolveMemoryBackendConfig: () => ({ backend: "builtin" }),
-    /** The hits that the conversation may see: memd's scope decides, by the session key. */
+    /** The hits that the conversation may see: memd's scope decides, by the session key. Without one, no transcript is seen. */
     async authorizeSearchHits({ requesterSessionKey, hits }) {
-      if (!requesterSessionKey) return hits;
+      if (!requesterSessionKey) return hits.filter((hit) => hit.source === "memory");
       const paths = [...new Set(hits.map((hit) => hit.path))];
       const seen = await Promise.all(paths.map((path) => isVisible(memd, path, requesterSessionKey)));
       const visible = new Set(paths.filter((_, at) => seen[at]));

@@ -223,6 +223,14 @@ test("a closed client stays closed, and ends what waits", async () => {
   await assert.rejects(client.search("x"), /closed/);
 });
 
+test("a client that is closed while the daemon does not greet waits no longer", async () => {
+  await serve(echo, { hello: null });
+  const client = new Client({ socket: path, timeoutMs: null });
+  const waiting = client.search("x");
+  setTimeout(() => client.close(), 50);
+  await assert.rejects(waiting, /closed/);
+});
+
 test("a timeout must be possible", () => {
   for (const timeoutMs of [0, -1, NaN, Infinity, "soon"]) assert.throws(() => new Client({ timeoutMs }), RangeError);
 });

@@ -114,11 +114,11 @@ test("a bug of the plugin is not hidden", async () => {
 
 test("hits that a conversation may not see are taken out", async () => {
   const memd = fake({ get: (path) => ({ missing: path.startsWith("sessions/") }) });
-  const hits = [HIT, { ...HIT, path: "sessions/a.jsonl" }, { ...HIT, start_line: 9 }];
+  const hits = [HIT, { ...HIT, path: "sessions/a.jsonl", source: "sessions" }, { ...HIT, start_line: 9 }];
   const { authorizeSearchHits } = createRuntime(memd);
   assert.deepEqual(await authorizeSearchHits({ requesterSessionKey: "agent:main:x:group:1", hits }), [hits[0], hits[2]]);
   assert.equal(memd.asked.length, 2);
-  assert.deepEqual(await authorizeSearchHits({ requesterSessionKey: undefined, hits }), hits);
+  assert.deepEqual(await authorizeSearchHits({ requesterSessionKey: undefined, hits }), [hits[0], hits[2]]);
   const down = createRuntime(fake({ get: new DaemonNotRunning("/tmp/s") }));
   assert.deepEqual(await down.authorizeSearchHits({ requesterSessionKey: "agent:main:main", hits }), []);
 });
