@@ -327,7 +327,6 @@ class Searcher:
         """
         asking = asyncio.create_task(self._keyword_results(asked))
         keywords, vectors = await asyncio.gather(asking, self._vector_results(embeddings, asked, asking))
-        of_times = frozenset(await self._of_times(asked) if asked.times else ())
         if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
             raise keywords.failure
         known = vectors.question.calibration if isinstance(vectors, _VectorResults) else None
@@ -336,6 +335,8 @@ class Searcher:
         subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
+
+        times = [time.as_seconds for time in asked.query.times]
 
         def put_together(reader: Reader) -> tuple[T, bool]:
             chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
@@ -349,7 +350,7 @@ class Searcher:
                     place,
                     keywords.matches.get(place.id),
                     cosines.get(place.id),
-                    is_of_time=place.id in of_times,
+                    is_of_time=_is_of_time(place, times),
                 )
                 for place in places
                 if place.kind in asked.kinds
@@ -598,6 +599,13 @@ class Searcher:
                 DegradedPart("store", "the index changed while it was searched: some hits may be missing")
             )
         return tuple(found)
+
+
+def _is_of_time(place: ChunkPlace, times: list[tuple[int, int]]) -> bool:
+    """Whether a chunk is of one of some times, each from one second to another."""
+    if place.first_s is None or place.last_s is None:
+        return False
+    return any(place.first_s <= last and place.last_s >= first for first, last in times)
 
 
 def _found(place: ChunkPlace, match: Match | None, cosine: float | None, *, is_of_time: bool) -> Found:
