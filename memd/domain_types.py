@@ -124,6 +124,9 @@ class Label(msgspec.Struct, frozen=True):
     value: str  # of a property its value, folded; else the name as it is written
 
 
+AFTER_ALL_NS = 1 << 62  # no file is written then
+
+
 class SearchFilter(msgspec.Struct, frozen=True):
     """What chunks must be to take part in a search: all that is said here."""
 
@@ -143,6 +146,16 @@ class SearchFilter(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether everything may take part."""
         return self == NO_FILTER
+
+    @property
+    def has_time(self) -> bool:
+        """Whether it says of when."""
+        return self.since_s is not None or self.until_s is not None
+
+    @property
+    def may_be_undated(self) -> bool:
+        """Whether when a file was written may let a chunk through."""
+        return self.has_time and self.since_ns != AFTER_ALL_NS
 
 
 NO_FILTER = SearchFilter()
@@ -229,6 +242,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     # Of what the words of the question tell, that keywords found in the chunk or in what places it.
     share: float = 0.0
     foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
+    of_time: bool = False  # that the question names
     terms: tuple[str, ...] = ()  # the query's terms that the window holds
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been

@@ -369,6 +369,8 @@ export interface ExplainedHit {
   owed: boolean;
   /** 0 to 1, how much of it is written in other scripts than the query */
   foreign: number;
+  /** it is of a time that the query names */
+  of_time: boolean;
   /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
   repeats: boolean;
   /** the `place` of a candidate that says the same and is of an earlier day: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */

@@ -259,6 +259,7 @@ const PARTS = {
       "others": [],
       "owed": false,
       "foreign": 0.0,
+      "of_time": false,
       "repeats": false,
       "older": null
     },

@@ -253,6 +253,9 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
+    of_time: bool = (
+        False  # it is of a time that the query names, so that meaning and by_words are 1.5 times as much
+    )
     repeats: bool = False  # it only repeats the question, so that its score was lowered
     older: int | None = (
         None  # the place of what says the same earlier: it is in front of that, with its score
@@ -265,7 +268,8 @@ class Explanation(WireMessage, frozen=True):
     The score of a candidate is tanh(meaning + by_words). Where its closeness is .35 x cosine + .65 x part, or its cosine
     where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - background - a)
     / (b - a), at least 0, with [a, b] = calibration; by_words is text_share x .8 x share, and of a share below
-    share_taken, foreign of what is missing to that is added to it. min_score cuts what scores less.
+    share_taken, foreign of what is missing to that is added to it. Both are 1.5 times as much of a candidate that is of_time.
+    min_score cuts what scores less.
     """
 
     found: Found

@@ -96,6 +96,7 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     share: float = 0.0
     foreign: float = 0.0
     closest: Span | None = None
+    is_of_time: bool = False
     older: "Scored | None" = None  # the one in whose place it is, with its evidence, see later_first
 
     @property
@@ -216,6 +217,7 @@ def fuse(
                 one.share,
                 one.foreign,
                 one.closest,
+                one.is_of_time,
             )
         )
     scored.sort(key=place_in_order)
@@ -250,14 +252,18 @@ def _evidence(
         taken = share_taken(
             (meaning, one.share, one.foreign) for meaning, one in zip(meanings, found, strict=True)
         )
-    factors = [1 + OF_TIME if one.is_of_time else 1.0 for one in found]
     return [
         (
-            factor * meaning,
-            factor * text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share)),
+            time_factor(one) * meaning,
+            time_factor(one) * text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share)),
         )
-        for factor, meaning, one in zip(factors, meanings, found, strict=True)
+        for meaning, one in zip(meanings, found, strict=True)
     ]
+
+
+def time_factor(one: "ScoredCandidate | Scored") -> float:
+    """What both evidences of a candidate are multiplied with."""
+    return 1 + OF_TIME if one.is_of_time else 1.0
 
 
 class Dated(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -10,7 +10,17 @@ import msgspec
 import numpy as np
 
 from memd.config.settings import WORTH_READING, AgentSettings
-from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, FoundHit, Kind, SearchFilter, Source, Trace
+from memd.domain_types import (
+    AFTER_ALL_NS,
+    NO_FILTER,
+    ChunkId,
+    DegradedPart,
+    FoundHit,
+    Kind,
+    SearchFilter,
+    Source,
+    Trace,
+)
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
@@ -52,7 +62,6 @@ ATTEMPTS = 3  # at a search that the index changes under
 # Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
 EXAMINED = 100
 STRONGEST = 30  # of them, one of which is the strongest
-_AFTER_ALL = 1 << 62  # files: a time in nanoseconds
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 T = TypeVar("T")
@@ -110,9 +119,10 @@ class _Asked(msgspec.Struct, frozen=True):
     by_time: bool = False  # the newest hit first
 
     @property
-    def times(self) -> tuple[SearchFilter, ...]:
-        """Of all that takes part, what is of each time that the question names."""
-        return tuple(_within(self.wanted, *time.as_seconds) for time in self.query.times)
+    def among(self) -> tuple[SearchFilter, ...]:
+        """All that takes part, and of it what is of each time that the question names: the best of each is looked for."""
+        of_times = (_within(self.wanted, *time.as_seconds) for time in self.query.times)
+        return (self.wanted, *of_times)
 
 
 def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
@@ -122,8 +132,8 @@ def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
         wanted,
         since_s=first_s if since_s is None else max(since_s, first_s),
         until_s=last_s if until_s is None else min(until_s, last_s),
-        since_ns=_AFTER_ALL,
-        until_ns=_AFTER_ALL,
+        since_ns=AFTER_ALL_NS,
+        until_ns=AFTER_ALL_NS,
     )
 
 
@@ -460,11 +470,8 @@ class Searcher:
             return _KeywordResults({})
         try:
             with spent("keywords"):
-                found = dict(await self._index.keywords(match, self._candidates, asked.kinds, asked.wanted))
-                for time in asked.times:
-                    found |= await self._index.keywords(match, self._candidates, asked.kinds, time)
-                best_first = sorted(found.items(), key=lambda one: (-one[1].r, one[0]))
-                return _KeywordResults(dict(best_first))
+                found = await self._index.keywords(match, self._candidates, asked.kinds, asked.among)
+                return _KeywordResults(dict(found))
         except StoreDamaged as damage:
             return _KeywordResults({}, str(damage))
         except StoreClosed:
@@ -508,12 +515,11 @@ class Searcher:
                 continue
             if isinstance(question, DegradedPart):
                 return _NoVectorResults(question)
-            among = None if asked.wanted.is_empty else await self._index.allowed(asked.wanted, asked.kinds)
-            of_times = np.array(await self._of_times(asked), np.int64) if asked.times else None
+            among = await self._among(asked)
             if isinstance(held[1], ListedVector):
                 try:
                     found = await self._search_vectors_on_disk(
-                        held[1], question, asked.kinds, keywords, (among, of_times)
+                        held[1], question, asked.kinds, keywords, among
                     )
                 except StoreDamaged as damage:
                     return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
@@ -528,18 +534,7 @@ class Searcher:
                     vector_matrix.scan, held[1], question.vector, self._candidates, asked.kinds, among
                 )
             subtracted = background(*scanned.mean_cosine(), question.calibration)
-            near = scanned.nearest()
-            if of_times is not None:
-                with spent("vectors"):
-                    near += await self._computing.run(
-                        vector_matrix.nearest,
-                        held[1],
-                        question.vector,
-                        self._candidates,
-                        asked.kinds,
-                        of_times,
-                    )
-            return _VectorResults(space, question, held[1], tuple(dict.fromkeys(near)), subtracted)
+            return _VectorResults(space, question, held[1], tuple(scanned.nearest()), subtracted)
         return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
     async def _search_vectors_on_disk(
@@ -548,29 +543,23 @@ class Searcher:
         question: _EmbeddedQuestion,
         kinds: frozenset[Kind],
         keywords: asyncio.Task[_KeywordResults],
-        among: tuple[Ids | None, Ids | None],
+        among: Sequence[Ids | None],
     ) -> NearVectors | None:
         """The same where vectors stay on disk; None: another index has taken the place of theirs.
 
         After the keywords: the vectors of what these found are taken along, so that all are read once.
         """
         also = (await keywords).matches.keys()
-        everywhere, of_times = among
-        nearest = self._index.vectors.nearest
         with spent("vectors"):
-            found = await nearest(known, question.vector, self._candidates, kinds, also, everywhere)
-            if found is None or of_times is None:
-                return found
-            more = await nearest(known, question.vector, self._candidates, kinds, (), of_times)
-        if more is None:
-            return None
-        near = list(dict.fromkeys([*found.chunk_ids, *more.chunk_ids]))
-        return NearVectors(near, Rows((*found.rows.parts, *more.rows.parts)), found.mean_cosine)
+            return await self._index.vectors.nearest(
+                known, question.vector, self._candidates, kinds, also, among
+            )
 
-    async def _of_times(self, asked: _Asked) -> list[int]:
-        """The ids, ascending, of the chunks that are of a time that a question names, as far as its filter lets them through."""
-        found = [await self._index.allowed(time, asked.kinds) for time in asked.times]
-        return sorted({chunk_id for some in found for chunk_id in some.tolist()})
+    async def _among(self, asked: _Asked) -> list[Ids | None]:
+        """The ids, ascending, of the chunks that may be found, and of those of any time that the question names; None: all."""
+        among, *of_times = await self._index.allowed(asked.among, asked.kinds)
+        times = [ids for ids in of_times if ids is not None]
+        return [among, np.unique(np.concatenate(times))] if times else [among]
 
     async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""

@@ -7,7 +7,7 @@ import msgspec
 from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse import ANSWERS, FusionWeights, Scored, Support, fuse, share_taken, shares
+from memd.search.fuse import ANSWERS, FusionWeights, Scored, Support, fuse, share_taken, shares, time_factor
 from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
@@ -94,6 +94,7 @@ def traced(
                 vector_rank=vector_rank.get(chunk.id),
                 share=scored.share,
                 foreign=scored.foreign,
+                of_time=scored.is_of_time,
                 terms=tuple(held),
                 places=held,
                 window=_lines(verdict.window),
@@ -127,7 +128,7 @@ def _trace(
         text_share=text_share,
         assumed_cosine=assumed,
         background=sides.subtracted,
-        share_taken=share_taken((one.meaning, one.share, one.foreign) for one in ordered),
+        share_taken=share_taken((one.meaning / time_factor(one), one.share, one.foreign) for one in ordered),
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
         strength=round(sides.support.strength, 3),

@@ -136,7 +136,7 @@ def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[C
         StoreDamaged: what is stored of one is no such thing.
     """
     rows = connection.execute(
-        "SELECT chunks.id, files.kind, chunks.text, chunks.context FROM chunks"
+        "SELECT chunks.id, files.kind, chunks.text, chunks.context, files.id, chunks.first_s, chunks.last_s FROM chunks"
         " CROSS JOIN files ON files.id = chunks.file_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
         (after, limit),
     )

@@ -4,7 +4,7 @@ The vectors are read in blocks, as they are stored, and compared by the same ari
 candidates and the same cosines, to the last bit.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -138,7 +138,7 @@ def nearest(
     limit: int,
     kinds: Collection[Kind],
     also: Collection[ChunkId],
-    among: Ids | None = None,
+    among: Sequence[Ids | None] = (None,),
 ) -> NearVectors | None:
     """See vector_matrix.nearest; one look at each block.
 

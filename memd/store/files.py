@@ -19,6 +19,9 @@ _KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
 _MANY_PLACES = 100  # so many are not asked for one by one
 
 
+Seconds = tuple[int | None, int | None]  # of when a chunk is: see TimeSpan.as_seconds
+
+
 class KnownFile(msgspec.Struct, frozen=True, gc=False):
     """What the index holds of a file."""
 
@@ -44,6 +47,7 @@ class ReplacedChunks(msgspec.Struct, frozen=True):
     removed: tuple[ChunkId, ...]
     added: int
     embedded: tuple[Row, ...]  # new chunks whose vector was known
+    dated: Mapping[ChunkId, Seconds] = {}  # chunks that stay, and are of another time now
 
 
 def known(connection: apsw.Connection, within: Collection[str] | None = None) -> dict[str, KnownFile]:
@@ -118,7 +122,9 @@ def replace(
     sessions.forget(connection, file_id)
     sessions.put_tally(connection, file_id, change.tally)
     labels.put(connection, file_id, change.labels)
-    rows = connection.execute("SELECT id, hash, text FROM chunks WHERE file_id = ? ORDER BY id", (file_id,))
+    rows = connection.execute(
+        "SELECT id, hash, text, first_s, last_s FROM chunks WHERE file_id = ? ORDER BY id", (file_id,)
+    )
     return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
 
 
@@ -144,7 +150,7 @@ def replace_session(
     # From the beginning on means every chunk, of a turn or not.
     those = "AND turn >= ?" if change.chunks_from else "AND ? = 0"
     rows = connection.execute(
-        f"SELECT id, hash, text FROM chunks WHERE file_id = ? {those} ORDER BY id",
+        f"SELECT id, hash, text, first_s, last_s FROM chunks WHERE file_id = ? {those} ORDER BY id",
         (file_id, change.chunks_from),
     )
     return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
@@ -159,14 +165,18 @@ def _replace_chunks(
     refused: frozenset[TextHash],
     gone_before: Sequence[ChunkId],
 ) -> ReplacedChunks:
-    """Put chunks in the place of (id, hash, text) rows, keeping those rows that say the same."""
-    before: dict[tuple[TextHash, str], deque[ChunkId]] = defaultdict(deque)
-    for chunk_id, text_hash, text in rows:
-        before[text_hash, text].append(chunk_id)
+    """Put chunks in the place of (id, hash, text, first_s, last_s) rows, keeping those rows that say the same."""
+    before: dict[tuple[TextHash, str], deque[tuple[ChunkId, Seconds]]] = defaultdict(deque)
+    for chunk_id, text_hash, text, *seconds in rows:
+        before[text_hash, text].append((chunk_id, (seconds[0], seconds[1])))
     fresh: list[Chunk] = []
+    dated: dict[ChunkId, Seconds] = {}
     for chunk in chunks:
         same = before[chunk.hash, chunk.text]
         if same:
+            chunk_id, seconds_before = same.popleft()
+            if seconds_before != _seconds(chunk):
+                dated[chunk_id] = _seconds(chunk)
             place = (
                 chunk.start_line,
                 chunk.end_line,
@@ -178,14 +188,14 @@ def _replace_chunks(
                 "UPDATE chunks SET start_line = ?, end_line = ?, numbers = ?, turn = ?, first_s = ?, last_s = ?"
                 " WHERE id = ? AND (start_line <> ? OR end_line <> ? OR numbers IS NOT ? OR turn IS NOT ?"
                 " OR first_s IS NOT ? OR last_s IS NOT ?)",
-                (*place, same.popleft(), *place),
+                (*place, chunk_id, *place),
             )
         else:
             fresh.append(chunk)
-    gone = [chunk_id for left in before.values() for chunk_id in left]
+    gone = [chunk_id for left in before.values() for chunk_id, _ in left]
     _remove(connection, gone)
     embedded = _insert(connection, file_id, fresh, vector_of, refused)
-    return ReplacedChunks((*gone_before, *gone), len(fresh), tuple(embedded))
+    return ReplacedChunks((*gone_before, *gone), len(fresh), tuple(embedded), dated)
 
 
 def _put_file(
@@ -249,7 +259,7 @@ def _insert(
     return vectors.add(connection, known_vectors)[0]
 
 
-def _seconds(chunk: Chunk) -> tuple[int | None, int | None]:
+def _seconds(chunk: Chunk) -> Seconds:
     return (None, None) if chunk.when is None else chunk.when.as_seconds
 
 

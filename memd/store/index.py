@@ -309,7 +309,8 @@ class Index:
     async def _follow_all(self, done: Sequence[files.ReplacedChunks]) -> None:
         gone = [chunk_id for replaced in done for chunk_id in replaced.removed]
         await self.vectors.follow(gone, [row for replaced in done for row in replaced.embedded])
-        await self.postings.follow(gone, came=any(replaced.added for replaced in done))
+        dated = {chunk_id: when for replaced in done for chunk_id, when in replaced.dated.items()}
+        await self.postings.follow(gone, came=any(replaced.added for replaced in done), dated=dated)
 
     async def replace_sessions(
         self,
@@ -486,20 +487,22 @@ class Index:
     # --- what a search reads
 
     async def keywords(
-        self, match: str, limit: int, kinds: Collection[Kind], wanted: SearchFilter = NO_FILTER
+        self,
+        match: str,
+        limit: int,
+        kinds: Collection[Kind],
+        wanted: Sequence[SearchFilter] = (NO_FILTER,),
     ) -> list[tuple[ChunkId, keywords.Match]]:
-        """The best keyword matches by chunk, best first.
+        """The best keyword matches by chunk among what each filter lets through, best first.
 
         Raises:
             StoreDamaged: the keyword index is broken.
         """
-        if wanted.is_empty:
-            return await self.postings.search(match, limit, kinds)
-        return await self.database.read(keywords.search, match, limit, kinds, wanted)
+        return await self.postings.search(match, limit, kinds, wanted)
 
-    async def allowed(self, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
-        """See labels.allowed."""
-        return await self.database.read(labels.allowed, wanted, kinds)
+    async def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
+        """See SearchKeywords.allowed."""
+        return await self.postings.allowed(wanted, kinds)
 
     async def allowed_lines(
         self, wanted: SearchFilter, kinds: Collection[Kind]

@@ -1,12 +1,12 @@
 """What notes say of themselves, and which chunks a search may look at by it, by when they are and by where."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import apsw
 import numpy as np
 
-from memd.domain_types import ChunkId, Kind, Label, LabelKind, SearchFilter
+from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store.chunks import WRITTEN_NS
 from memd.store.vector_matrix import Ids
 from memd.text.memory_paths import exclude_of
@@ -36,8 +36,33 @@ def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection
         kinds: Of files that may be seen at all.
     """
     condition, values = matching(connection, wanted, kinds)
-    rows = connection.execute(f"SELECT chunks.id {condition} ORDER BY chunks.id", values)
-    return np.fromiter((chunk_id for (chunk_id,) in rows), np.int64)
+    return _ids(connection.execute(f"SELECT chunks.id {condition} ORDER BY chunks.id", values))
+
+
+def files(
+    connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
+) -> tuple[Ids | None, Ids]:
+    """The files that meet all of a filter but its time, None: all do; and those that are of its time by when they were written."""
+    among: Ids | None = None
+    if wanted.paths or wanted.tags or wanted.properties:
+        conditions, values = _of_files(connection, wanted, kinds)
+        among = _ids(
+            connection.execute(f"SELECT files.id FROM files WHERE {' AND '.join(conditions)}", values)
+        )
+    if not wanted.may_be_undated:
+        return among, np.empty(0, np.int64)
+    written = connection.execute(
+        f"SELECT id FROM files WHERE {WRITTEN_NS} BETWEEN ? AND ?",
+        (
+            -AFTER_ALL_NS if wanted.since_ns is None else wanted.since_ns,
+            AFTER_ALL_NS if wanted.until_ns is None else wanted.until_ns,
+        ),
+    )
+    return among, _ids(written)
+
+
+def _ids(rows: Iterable[tuple[Any, ...]]) -> Ids:
+    return np.fromiter((row_id for (row_id,) in rows), np.int64)
 
 
 def allowed_lines(
@@ -70,6 +95,27 @@ def matching(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[str, tuple[Any, ...]]:
     """The same as the end of a SELECT of chunks.id, from FROM on, with what it binds."""
+    conditions, values = _of_files(connection, wanted, kinds)
+    for bound, bound_ns, column, compared in (
+        (wanted.since_s, wanted.since_ns, "last_s", ">="),
+        (wanted.until_s, wanted.until_ns, "first_s", "<="),
+    ):
+        if bound is not None:
+            conditions.append(
+                f"CASE WHEN chunks.{column} IS NOT NULL THEN chunks.{column} {compared} ?"
+                f" ELSE {WRITTEN_NS} {compared} ? END"
+            )
+            values += [bound, bound_ns]
+    return (
+        f"FROM files CROSS JOIN chunks ON chunks.file_id = files.id WHERE {' AND '.join(conditions)}",
+        tuple(values),
+    )
+
+
+def _of_files(
+    connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
+) -> tuple[list[str], list[Any]]:
+    """What a filter asks of files, but for the time: conditions, and what they bind."""
     conditions = [f"files.kind IN ({_listed(kinds)})"]
     values: list[Any] = []
     if wanted.paths:
@@ -88,20 +134,7 @@ def matching(
             " AND labels.name = ? AND labels.value = ?)"
         )
         values += [int(LabelKind.PROPERTY), key, value]
-    for bound, bound_ns, column, compared in (
-        (wanted.since_s, wanted.since_ns, "last_s", ">="),
-        (wanted.until_s, wanted.until_ns, "first_s", "<="),
-    ):
-        if bound is not None:
-            conditions.append(
-                f"CASE WHEN chunks.{column} IS NOT NULL THEN chunks.{column} {compared} ?"
-                f" ELSE {WRITTEN_NS} {compared} ? END"
-            )
-            values += [bound, bound_ns]
-    return (
-        f"FROM files CROSS JOIN chunks ON chunks.file_id = files.id WHERE {' AND '.join(conditions)}",
-        tuple(values),
-    )
+    return conditions, values
 
 
 def _files(connection: apsw.Connection, globs: Sequence[str]) -> list[int]:

@@ -10,7 +10,7 @@ first one, too, or a number: the pairs that a question in such a script consists
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
 from typing import Any
 
@@ -19,13 +19,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.domain_types import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
+from memd.store.vector_matrix import places_among
 from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
 
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
+Rows = NDArray[np.bool_]  # of each whether it is meant
 
 BATCH = 500  # chunks that are read at once: a few ten milliseconds
 DEAD = -1  # in the place of a kind
@@ -41,6 +43,8 @@ _CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3  # the two lowest bits of a key; 0: an
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
 _SOURCES = sorted({kind.source for kind in Kind})
 _BLOCK = 64  # rows whose largest score is compared first
+# In the place of a first and a last second, so that no bound lets them through: nothing in the file says of when a chunk is.
+_UNDATED = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
 _STEP = 1 << 16  # postings that are copied at once, or one term's
 _GROWTH = 4  # a segment is merged into the one before it, unless that is so many times as long
 
@@ -52,6 +56,9 @@ class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Kind
     text: str
     context: str
+    file_id: int = 0
+    first_s: int | None = None  # of when it is, see TimeSpan.as_seconds; None: nothing in its file says
+    last_s: int | None = None
 
 
 class Occurrences(msgspec.Struct, frozen=True):
@@ -234,14 +241,17 @@ class Postings(msgspec.Struct, frozen=True):
     ids: Ints  # ascending
     kinds: NDArray[np.int8]  # DEAD: the chunk is gone
     lengths: Doubles  # in tokens
-    segments: tuple[Segment, ...]
+    files: Ints  # the ids of their files
+    times: Ints  # (n, 2): of when they are, in seconds
+    segments: tuple[Segment, ...] = ()
     kinds_held: frozenset[Kind] = frozenset()  # those of all its chunks, and maybe of some that are gone
     dead: int = 0
 
     @classmethod
     def empty(cls) -> "Postings":
         """Those of no chunk."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.float64), ())
+        none = np.empty(0, np.int64)
+        return cls(none, np.empty(0, np.int8), np.empty(0, np.float64), none, none.reshape(0, 2))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -254,7 +264,7 @@ class Postings(msgspec.Struct, frozen=True):
     @property
     def resident_bytes(self) -> int:
         """Memory that it takes."""
-        arrays: list[NDArray[Any]] = [self.ids, self.kinds, self.lengths]
+        arrays: list[NDArray[Any]] = [self.ids, self.kinds, self.lengths, self.files, self.times]
         for segment in self.segments:
             arrays += [segment.keys, segment.starts, segment.rows, segment.counts]
         return sum(array.nbytes for array in arrays)
@@ -279,6 +289,8 @@ class Postings(msgspec.Struct, frozen=True):
             np.append(self.ids, [one.id for one in chunks]),
             np.append(self.kinds, np.array([one.kind for one in chunks], np.int8)),
             np.append(self.lengths, lengths),
+            np.append(self.files, [one.file_id for one in chunks]),
+            np.concatenate((self.times, [_seconds(one.first_s, one.last_s) for one in chunks])),
             tuple(segments),
             self.kinds_held.union(one.kind for one in chunks),
             self.dead,
@@ -299,12 +311,36 @@ class Postings(msgspec.Struct, frozen=True):
         kinds[rows] = DEAD
         return msgspec.structs.replace(self, kinds=kinds, dead=int((kinds == DEAD).sum()))
 
+    def dated(self, times: Mapping[ChunkId, tuple[int | None, int | None]]) -> "Postings":
+        """With other times of some chunks; those that it has not are passed over."""
+        at, is_here = places_among(self.ids, np.fromiter(times, np.int64, len(times)))
+        if not is_here.any():
+            return self
+        changed = self.times.copy()
+        changed[at[is_here]] = np.array([_seconds(*one) for one in times.values()])[is_here]
+        return msgspec.structs.replace(self, times=changed)
+
+    def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
+        """Which rows a filter lets through, among them rows of chunks that are gone.
+
+        Args:
+            wanted: The filter.
+            files: The ids of the files that meet all of it but its time; None: every file does.
+            undated: Those of the files that are of its time by when they were written.
+        """
+        is_through = np.ones(len(self), np.bool_) if files is None else np.isin(self.files, files)
+        if wanted.has_time:
+            first, last = self.times.T
+            begin, end = _seconds(wanted.until_s, wanted.since_s)
+            is_of_time = (last >= end) & (first <= begin)
+            if len(undated):
+                is_of_time |= (first == _UNDATED[0]) & np.isin(self.files, undated)
+            is_through &= is_of_time
+        return is_through
+
     def _rows_of(self, chunk_ids: Ints) -> Ints:
-        if not len(self):
-            return np.empty(0, np.int64)
-        rows = np.minimum(np.searchsorted(self.ids, chunk_ids), len(self) - 1)
-        found: Ints = rows[self.ids[rows] == chunk_ids]
-        return found
+        rows, is_here = places_among(self.ids, chunk_ids)
+        return rows[is_here]
 
     def of_term(self, key: np.uint64) -> Occurrences:
         """Where a term occurs, in chunks that are gone, too."""
@@ -332,7 +368,7 @@ class Postings(msgspec.Struct, frozen=True):
         limit: int,
         kinds: Collection[Kind],
         average_length: float,
-        allowed: Collection[ChunkId] | None = None,
+        among: Sequence[Rows | None] = (None,),
     ) -> Hits:
         """The chunks with the best bm25.
 
@@ -341,19 +377,20 @@ class Postings(msgspec.Struct, frozen=True):
             limit: How many of each source at most.
             kinds: Only chunks of files of these kinds take part.
             average_length: Of all chunks, as FTS5 has it.
-            allowed: Only these take part; None: all do.
+            among: The best of these rows and of those are found, and so on; None: of all.
         """
         alive = self.kinds != DEAD if self.dead else None
         frequencies = [
             len(one.rows) if alive is None else int(np.count_nonzero(alive[one.rows])) for one in phrases
         ]
         scores = self._scores(phrases, frequencies, average_length)
-        if allowed is not None:
-            may = np.zeros(len(self), np.bool_)
-            may[self._rows_of(np.array(list(allowed), np.int64))] = True
-            scores[~may] = 0.0
-        found = [_top(self._visible(scores, some), limit) for some in self._by_source(kinds)]
-        rows = np.concatenate(found) if found else np.empty(0, np.int64)
+        visible = [self._visible(scores, some) for some in self._by_source(kinds)]
+        found = [
+            _top(some if rows is None else np.where(rows, some, 0.0), limit)
+            for some in visible
+            for rows in among
+        ]
+        rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
         rows = rows[np.lexsort((rows, -scores[rows]))]
         return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
 
@@ -387,6 +424,10 @@ class Postings(msgspec.Struct, frozen=True):
         seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)  # by kind; the last place is that of DEAD
         seen[list(kinds)] = True
         return np.where(seen[self.kinds], scores, 0.0)
+
+
+def _seconds(first_s: int | None, last_s: int | None) -> tuple[int, int]:
+    return (_UNDATED[0] if first_s is None else first_s, _UNDATED[1] if last_s is None else last_s)
 
 
 def _joined(rows: Sequence[NDArray[Any]], counts: Sequence[NDArray[Any]]) -> Occurrences:

@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import apsw
 import msgspec
 import structlog
 
-from memd.domain_types import ChunkId, Kind
+from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.errors import TransientError
-from memd.store import keywords, meta, postings
+from memd.store import keywords, labels, meta, postings
 from memd.store.chunks import indexed_texts
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged
+from memd.store.files import Seconds
 from memd.store.postings import Postings, TermReader
 from memd.store.search_vectors import SearchVectors
+from memd.store.vector_matrix import Ids
 
 log = structlog.get_logger()
 
@@ -53,7 +55,9 @@ class SearchKeywords:
         self._postings: Postings | None = None
         self.asked_at: float | None = None  # of the monotonic clock: when a search last came
         self._making: asyncio.Task[None] | None = None
-        self._gone: set[ChunkId] = set()  # while postings are made
+        # While postings are made: what has changed of what may be in them already.
+        self._gone: set[ChunkId] = set()
+        self._dated: dict[ChunkId, Seconds] = {}
 
     @property
     def resident_bytes(self) -> int:
@@ -71,9 +75,9 @@ class SearchKeywords:
         return self._making is not None
 
     async def search(
-        self, match: str, limit: int, kinds: Collection[Kind]
+        self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, keywords.Match]]:
-        """See keywords.search.
+        """See keywords.search: the best of what each filter lets through, best first.
 
         Raises:
             StoreDamaged: the keyword index is broken.
@@ -86,11 +90,20 @@ class SearchKeywords:
             chunks = meta.total(connection, "chunks")
             phrases = keywords.phrases_of(match)
             if held is None or phrases is None:
-                return _Ranked(keywords.search(connection, match, limit, kinds), chunks)
+                some = {
+                    chunk_id: one
+                    for each in wanted
+                    for chunk_id, one in keywords.search(connection, match, limit, kinds, each)
+                }
+                return _Ranked(sorted(some.items(), key=lambda one: (-one[1].r, one[0])), chunks)
             found = postings.occurrences(
                 held, phrases, TermReader(connection), lambda one: keywords.occurrences(connection, one)
             )
-            best = held.best(found, limit, kinds, postings.average_length(connection))
+            among = [
+                None if one.is_empty else held.let_through(one, *labels.files(connection, one, kinds))
+                for one in wanted
+            ]
+            best = held.best(found, limit, kinds, postings.average_length(connection), among)
             matches = [
                 (chunk_id, keywords.Match(score, which))
                 for chunk_id, score, which in zip(best.ids, best.scores, best.held, strict=True)
@@ -102,23 +115,51 @@ class SearchKeywords:
             self._begin()
         return ranked.matches
 
+    async def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
+        """Of each filter the ids of the chunks that it lets through, ascending; None: all.
+
+        Args:
+            wanted: The filters.
+            kinds: Of files that may be seen at all; ids of others may be among those that are given.
+
+        Raises:
+            StoreDamaged, StoreUnavailable, StoreClosed.
+        """
+        held = self._postings
+
+        def look(connection: apsw.Connection, one: SearchFilter) -> Ids | None:
+            if one.is_empty:
+                return None
+            if held is None:
+                return labels.allowed(connection, one, kinds)
+            return held.ids[held.let_through(one, *labels.files(connection, one, kinds))]
+
+        if all(one.is_empty for one in wanted):
+            return [None] * len(wanted)
+        return await self._database.read(lambda connection: [look(connection, one) for one in wanted])
+
     # --- changes, made while the lock is held
 
-    async def follow(self, gone: Collection[ChunkId], *, came: bool) -> None:
+    async def follow(
+        self, gone: Collection[ChunkId], *, came: bool, dated: Mapping[ChunkId, Seconds] | None = None
+    ) -> None:
         """Have the postings follow a change of the file.
 
         Args:
             gone: Chunks that it has taken out.
             came: Whether it has put any in.
+            dated: The times of chunks that are of another one now.
         """
-        self._gone.update(gone if self._making is not None else ())
+        if self._making is not None:
+            self._gone.update(gone)
+            self._dated.update(dated or {})
         held = self._postings
         if held is None:
             return
         if not self._vectors.is_to_be_resident:
             self.forget()
             return
-        held = held.without(gone)
+        held = held.without(gone).dated(dated or {})
         try:
             self._postings = await self._with_new(held) if came else held
         except _FAILURES:
@@ -130,7 +171,7 @@ class SearchKeywords:
     def forget(self) -> None:
         """Do without postings: FTS5 answers, until a search has them made anew."""
         self._postings = None
-        self._gone.clear()
+        self._forget_changes()
         if self._making is not None:
             self._making.cancel()
             self._making = None
@@ -146,7 +187,7 @@ class SearchKeywords:
 
     def _begin(self) -> None:
         if self._making is None and self._vectors.is_to_be_resident:
-            self._gone.clear()
+            self._forget_changes()
             self._making = asyncio.create_task(self._make())
 
     async def _make(self) -> None:
@@ -157,7 +198,7 @@ class SearchKeywords:
             made = await self._database.read(lambda _: made.put_together())
             async with self._changing:
                 # What was taken out before it was read is not in it, and what came since is read now.
-                made = await self._with_new(made.without(self._gone))
+                made = await self._with_new(made.without(self._gone).dated(self._dated))
                 if self._making is me and self._vectors.is_to_be_resident:
                     self._postings = made
         except _FAILURES as trouble:
@@ -166,7 +207,11 @@ class SearchKeywords:
         finally:
             if self._making is me:
                 self._making = None
-                self._gone.clear()
+                self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        self._gone.clear()
+        self._dated.clear()
 
     async def _with_new(self, held: Postings, reader: TermReader | None = None) -> Postings:
         """With the chunks that are newer than all in it, read a few at a time.

@@ -85,7 +85,7 @@ class SearchVectors:
         limit: int,
         kinds: Collection[Kind],
         also: Collection[ChunkId],
-        among: vector_matrix.Ids | None = None,
+        among: Sequence[vector_matrix.Ids | None] = (None,),
     ) -> disk_vectors.NearVectors | None:
         """Like disk_vectors.nearest, over the vectors in the file; None: they are those of another model by now.
 

@@ -1,6 +1,6 @@
 """The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -192,15 +192,17 @@ class Matrix:
         return Rows(tuple(block.part() for block in self._blocks))
 
 
-def nearest(
-    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None
-) -> list[ChunkId]:
+def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
     """See scan: the chunks that were found, nearest first."""
-    return scan(rows, query, limit, kinds, among).nearest()
+    return scan(rows, query, limit, kinds).nearest()
 
 
 def scan(
-    rows: Rows, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None
+    rows: Rows,
+    query: Floats,
+    limit: int,
+    kinds: Collection[Kind],
+    among: Sequence[Ids | None] = (None,),
 ) -> "NearestRows":
     """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
 
@@ -209,8 +211,8 @@ def scan(
         query: Shape (dimensions,).
         limit: How many of each source at most.
         kinds: What may be seen.
-        among: The ids of the only chunks that may be found, ascending; None: all. The mean cosine is that of all that may be
-            seen, so that a filter changes no score.
+        among: The nearest of the chunks with these ids and of those are found, and so on; each ascending. None: of all. The
+            mean cosine is that of all that may be seen, so that a filter changes no score.
     """
     scanned = NearestRows(query, limit, kinds, among)
     # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
@@ -223,19 +225,32 @@ def scan(
 class NearestRows:
     """The nearest of each source in the blocks so far."""
 
-    def __init__(self, query: Floats, limit: int, kinds: Collection[Kind], among: Ids | None = None) -> None:
+    def __init__(
+        self,
+        query: Floats,
+        limit: int,
+        kinds: Collection[Kind],
+        among: Sequence[Ids | None] = (None,),
+    ) -> None:
         """No block was looked at yet; for the arguments see scan."""
         self._query = query
+        self._seen = _lookup(kinds)
         self._sources = [
-            _NearestOfSource([kind for kind in kinds if kind.source == source], limit, among)
+            _NearestOfSource([kind for kind in kinds if kind.source == source], limit, some)
             for source in {kind.source for kind in kinds}
+            for some in among
         ]
+        self._count = 0
+        self._total = 0  # of all cosines, in units: whole numbers add up to the same in any order
 
     def take(self, part: MatrixBlock) -> NDArray[np.intp]:
         """Look at another block; which of its rows are among the nearest so far."""
         # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
         # must not depend on where it stands.
         near = np.vecdot(part.vectors, self._query)
+        seen = near[self._seen[part.kinds]]
+        self._count += len(seen)
+        self._total += int(np.rint(seen * _UNITS).astype(np.int64).sum())
         kept = [one.take(part, near) for one in self._sources]
         return np.concatenate(kept) if kept else np.empty(0, np.intp)
 
@@ -245,13 +260,11 @@ class NearestRows:
             return []
         ids = np.concatenate([one.ids for one in self._sources])
         far = np.concatenate([one.far for one in self._sources])
-        return [ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()]
+        return list(dict.fromkeys(ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()))
 
     def mean_cosine(self) -> tuple[float, int]:
         """The mean cosine of all that may be seen, and how many these are."""
-        count = sum(one.count for one in self._sources)
-        total = sum(one.total for one in self._sources)
-        return (total / _UNITS / count if count else 0.0), count
+        return (self._total / _UNITS / self._count if self._count else 0.0), self._count
 
 
 class _NearestOfSource:
@@ -263,13 +276,9 @@ class _NearestOfSource:
         self._limit = limit
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
-        self.count = 0
-        self.total = 0  # of all cosines, in units: whole numbers add up to the same in any order
 
     def take(self, part: MatrixBlock, near: NDArray[Any]) -> NDArray[np.intp]:
         visible = np.flatnonzero(self._seen[part.kinds])
-        self.count += len(visible)
-        self.total += int(np.rint(near[visible] * _UNITS).astype(np.int64).sum())
         if self._among is not None:
             visible = visible[places_among(self._among, part.ids[visible])[1]]
         # From this side: a partition of the other takes ten times as long where many are equal.

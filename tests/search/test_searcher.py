@@ -291,7 +291,11 @@ class Followed(Index):
         return await super().read(fn)
 
     async def keywords(
-        self, match: str, limit: int, kinds: Collection[Kind], wanted: SearchFilter = NO_FILTER
+        self,
+        match: str,
+        limit: int,
+        kinds: Collection[Kind],
+        wanted: Sequence[SearchFilter] = (NO_FILTER,),
     ) -> list[tuple[ChunkId, Match]]:
         self.wanted.append(limit)
         return await super().keywords(match, limit, kinds, wanted)

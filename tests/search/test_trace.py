@@ -33,6 +33,7 @@ class Chunk(msgspec.Struct, frozen=True):
     part: float | None = None
     foreign: float = 0.0
     closest: tuple[int, int] | None = None
+    is_of_time: bool = False
 
 
 def share_of(text: str, query: Query) -> float:
@@ -71,6 +72,7 @@ def explained(
             one.part,
             one.foreign,
             one.closest,
+            one.is_of_time,
         )
         for number, one in each
     ]
@@ -95,9 +97,10 @@ def recomputed(one: Candidate, trace: Trace) -> float:
         if close is None
         else trace.vector_share * max(0.0, (close - trace.background - low) / (high - low))
     )
-    assert one.meaning == pytest.approx(meaning, abs=1e-12)
+    factor = 1.5 if one.of_time else 1
+    assert one.meaning == pytest.approx(factor * meaning, abs=1e-12)
     share = one.share + one.foreign * max(0.0, trace.share_taken - one.share)
-    assert one.by_words == pytest.approx(trace.text_share * WORDS * share, abs=1e-12)
+    assert one.by_words == pytest.approx(factor * trace.text_share * WORDS * share, abs=1e-12)
     return math.tanh(one.meaning + one.by_words)
 
 
@@ -111,6 +114,7 @@ chunks = st.lists(
         cosine=st.none() | st.floats(-0.2, 1),
         part=st.none() | st.floats(-0.2, 1),
         foreign=st.floats(0, 1),
+        is_of_time=st.booleans(),
     ),
     max_size=150,
 )
@@ -165,6 +169,7 @@ def test_the_hits_are_those_of_the_search(
                 0.0 if one.r is None else share_of(one.text, query),
                 one.part,
                 one.foreign,
+                is_of_time=one.is_of_time,
             )
             for chunk, one in zip(stored, given_chunks, strict=True)
         ),

@@ -1,16 +1,20 @@
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from random import Random
 
 import apsw
 import msgspec
+import numpy as np
 import pytest
 
-from memd.domain_types import ChunkId, Kind
-from memd.store import search_keywords
+from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
+from memd.store import labels, search_keywords
+from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkText, Postings, TermReader
+from memd.text.time_phrases import TimeSpan
 from tests.bounds import shipped
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 from tests.wait import until_async
@@ -110,12 +114,21 @@ def written(rng: Random) -> str:
     )
 
 
-async def both(index: Index, phrases: Sequence[str], kinds: frozenset[Kind] = EVERYTHING) -> None:
+async def both(
+    index: Index,
+    phrases: Sequence[str],
+    kinds: frozenset[Kind] = EVERYTHING,
+    wanted: Sequence[SearchFilter] = (NO_FILTER,),
+) -> None:
     """FTS5 and postings answer the same, to the last digit."""
     assert index.postings.is_ready
     match = " OR ".join(f'"{phrase}"' for phrase in phrases)
-    expected = await index.database.read(search_fts5, match, LIMIT, kinds)
-    found = await index.keywords(match, LIMIT, kinds)
+    of_each = [await index.database.read(search_fts5, match, LIMIT, kinds, one) for one in wanted]
+    expected = sorted(
+        {chunk_id: one for some in of_each for chunk_id, one in some}.items(),
+        key=lambda one: (-one[1].r, one[0]),
+    )
+    found = await index.keywords(match, LIMIT, kinds, wanted)
     assert [(chunk_id, one.held, one.share) for chunk_id, one in found] == [
         (chunk_id, one.held, one.share) for chunk_id, one in expected
     ]
@@ -130,11 +143,44 @@ def ready(index: Index, monkeypatch: pytest.MonkeyPatch) -> Index:
     return index
 
 
-async def put(index: Index, path: str, texts: Sequence[str], kind: Kind = Kind.NOTE) -> None:
+async def put(
+    index: Index, path: str, texts: Sequence[str], kind: Kind = Kind.NOTE, rng: Random | None = None
+) -> None:
+    """A file of one chunk for each text; with a source of randomness, of some time and with some tags."""
     chunks = [chunk_of(text, number + 1, context) for number, (text, context) in enumerate(_placed(texts))]
     if kind.is_session:
         chunks = [msgspec.structs.replace(one, turn=number) for number, one in enumerate(chunks)]
-    await index.replace(found_file(path, kind=kind), b"1", chunks, {}, frozenset())
+    labels: list[Label] = []
+    mtime_ns = 1
+    if rng is not None:
+        chunks = [msgspec.structs.replace(one, when=rng.choice(TIMES)) for one in chunks]
+        labels = [Label(LabelKind.TAG, tag, tag) for tag in ("work", "work/mail") if rng.random() < 0.4]
+        mtime_ns = rng.randint(1, 9) * 86_400_000_000_000
+    change = FileChange(found_file(path, kind=kind, mtime_ns=mtime_ns), b"1", chunks, labels=labels)
+    await index.replace_all([change], {}, frozenset())
+
+
+TIMES = [None, *(TimeSpan(datetime(1970, 1, d, 6), datetime(1970, 1, d + 1)) for d in range(1, 9))]  # noqa: DTZ001 - as clocks on the wall show it
+
+
+def filtered(rng: Random) -> SearchFilter:
+    """A filter by time, by files, by both or by nothing."""
+    day, wanted = 86_400, NO_FILTER
+    if rng.random() < 0.6:
+        since, until = sorted((rng.randint(0, 10), rng.randint(0, 10)))
+        wanted = SearchFilter(
+            since_s=None if since == 3 else since * day,
+            until_s=None if until == 7 else until * day,
+            since_ns=None if since == 3 else since * day * 10**9,
+            until_ns=None if until == 7 else until * day * 10**9,
+        )
+        if rng.random() < 0.4 and wanted.has_time:
+            wanted = msgspec.structs.replace(
+                wanted, since_s=since * day, since_ns=AFTER_ALL_NS, until_ns=AFTER_ALL_NS
+            )
+    tags = rng.choice(((), (), ("work",), ("work/mail", "work"), ("none",)))
+    paths = rng.choice(((), (), ("memory/1*.md", "!memory/13.md")))
+    return msgspec.structs.replace(wanted, tags=tags, paths=paths)
 
 
 def _placed(texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -152,7 +198,13 @@ async def ask_all(index: Index, rng: Random, times: int) -> None:
         kinds = rng.choice(
             (EVERYTHING, EVERYTHING, frozenset({Kind.NOTE}), frozenset({Kind.SESSION}), frozenset())
         )
-        await both(index, rng.sample(PHRASES, rng.randint(1, 12)), kinds)
+        wanted = [filtered(rng) for _ in range(rng.randint(1, 3))]
+        await both(index, rng.sample(PHRASES, rng.randint(1, 12)), kinds, wanted)
+        found = await index.allowed(wanted, kinds)
+        for one, ids in zip(wanted, found, strict=True):
+            everything = await index.database.read(labels.allowed, NO_FILTER, kinds)
+            expected = await index.database.read(labels.allowed, one, kinds)
+            assert (np.intersect1d(everything, everything if ids is None else ids) == expected).all()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -161,16 +213,21 @@ async def test_postings_rank_as_fts5_does(ready: Index, seed: int) -> None:
     rng = Random(seed)
     kinds = {f"memory/{n}.md": rng.choice(list(Kind)) for n in range(30)}
     for path, kind in kinds.items():
-        await put(ready, path, [written(rng) for _ in range(rng.randint(0, 9))], kind)
+        await put(ready, path, [written(rng) for _ in range(rng.randint(0, 9))], kind, rng)
     await put(ready, "memory/x.md", ["the x"])
     await made(ready)
     await ask_all(ready, rng, 15)
     for _ in range(12):
         path = rng.choice(list(kinds))
-        if rng.random() < 0.3:
+        what = rng.random()
+        if what < 0.3:
             await ready.remove([path])
-        else:
-            await put(ready, path, [written(rng) for _ in range(rng.randint(0, 5))], rng.choice(list(Kind)))
+        elif what < 0.6:
+            await put(
+                ready, path, [written(rng) for _ in range(rng.randint(0, 5))], rng.choice(list(Kind)), rng
+            )
+        else:  # the same text on other days
+            await put(ready, "memory/x.md", ["the x", "a run", "数据"], rng=rng)
         await until_async(lambda: ready.postings.is_ready)
         await ask_all(ready, rng, 3)
     more = await ready.tidy_keywords(begin=True)
@@ -227,8 +284,10 @@ async def test_what_changes_while_postings_are_made_is_in_them(
     assert not ready.postings.is_ready
     await ready.remove(["memory/a.md"])
     await put(ready, "memory/c.md", ["kettle of tea", "another"])
+    await put(ready, "memory/b.md", [f"kettle pot {n}" for n in range(10)], rng=Random(1))
     await until_async(lambda: ready.postings.is_ready)
     await both(ready, ["kettle", "pot", "tea"])
+    await ask_all(ready, Random(2), 20)
     assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 11
 
 
@@ -354,13 +413,13 @@ async def test_only_chunks_that_are_allowed_take_part(index: Index) -> None:
     """The frequencies that scores are made of stay those of the whole index."""
     held = await read_chunks(index, [f"kettle {n}" for n in range(50)], 7)
 
-    def ids(connection: apsw.Connection, allowed: set[ChunkId] | None) -> tuple[list[ChunkId], list[int]]:
+    def ids(connection: apsw.Connection, allowed: list[int] | None) -> tuple[list[ChunkId], list[int]]:
         [key] = TermReader(connection).keys_of(["kettle"])
         assert key is not None
-        best = held.best([held.of_term(key)], 5, EVERYTHING, 2.0, allowed)
+        among = None if allowed is None else np.isin(held.ids, allowed)
+        best = held.best([held.of_term(key)], 5, EVERYTHING, 2.0, [among])
         return best.ids, best.frequencies
 
     assert (await index.database.read(ids, None))[0] == [1, 11, 21, 31, 41]
-    allowed = {ChunkId(one) for one in (41, 301, 5, 9_999)}
-    assert await index.database.read(ids, allowed) == ([41, 301], [50])
-    assert await index.database.read(ids, set()) == ([], [50])
+    assert await index.database.read(ids, [41, 301, 5, 9_999]) == ([41, 301], [50])
+    assert await index.database.read(ids, []) == ([], [50])

@@ -77,6 +77,7 @@ _EXPLAINED = Explanation(
             meaning=0.667,
             by_words=0.3,
             foreign=0.75,
+            of_time=True,
             window=(1, 20),
             chosen="whole",
         ),
