@@ -62,6 +62,7 @@ _NOT_QUICK = (
     "providers/local/test_worker.py",
     "faults",
     "inspection",
+    "mutants/test_recording.py",
     "search/test_relevance.py",
     "security",
     "embedding/queue/test_scheduler_remote.py",

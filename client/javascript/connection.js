@@ -4,11 +4,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { decode, encode } from "@msgpack/msgpack";
-
 import { checkOwner, unreachable } from "./address.js";
 import { ConnectionLost, ProtocolMismatch, RequestFailed } from "./errors.js";
 import { PROTOCOL, complete } from "./messages.js";
+import { decode, encode } from "./msgpack.js";
 
 export const REQUEST_LIMIT = 1 << 20; // bytes of a payload to the daemon
 const REPLY_LIMIT = 8 << 20; // and from it
@@ -21,7 +20,7 @@ export class Departed extends Error {}
 
 /** The bytes of a frame. */
 export function frame(value) {
-  const payload = encode(value, { maxDepth: DEEPEST, ignoreUndefined: true });
+  const payload = encode(value, DEEPEST);
   if (payload.length > REQUEST_LIMIT) {
     throw new RequestFailed("too_large", `The request has ${payload.length} bytes, ${REQUEST_LIMIT} are possible.`);
   }
@@ -58,7 +57,7 @@ export class FrameReader {
     this.#pieces = rest.length ? [rest] : [];
     this.#length = rest.length;
     try {
-      return { value: decode(all.subarray(HEADER, HEADER + length)) };
+      return { value: decode(all.subarray(HEADER, HEADER + length), DEEPEST) };
     } catch (error) {
       throw notMemd(error.message);
     }

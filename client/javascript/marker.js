@@ -1,9 +1,8 @@
 // The marks of what memd hands out, by which it is not indexed again from the transcript; those of memd_client/marker.py.
 
-import { blake2b } from "@noble/hashes/blake2.js";
+import { blake2b } from "./blake2b.js";
 
 const DIGEST_BYTES = 8;
-const PERSONALIZATION = Uint8Array.from([..."memd".padEnd(16, "\0")], (letter) => letter.charCodeAt(0));
 // What Python takes for a blank: \s has one more, and lacks some.
 const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
 
@@ -35,6 +34,5 @@ function* texts(value) {
 
 function digest(parts) {
   const squeezed = [...parts].map((part) => part.replace(BLANKS, "")).join("");
-  const bytes = blake2b(new TextEncoder().encode(squeezed), { dkLen: DIGEST_BYTES, personalization: PERSONALIZATION });
-  return Buffer.from(bytes).toString("hex");
+  return blake2b(squeezed, DIGEST_BYTES, "memd");
 }

@@ -3,10 +3,12 @@
     python -m tests.mutants --since HEAD~1               # on the lines that changed since a commit
     python -m tests.mutants memd/chunk --sample 40       # 40 places of a package, drawn by --seed
     python -m tests.mutants memd/store/files.py          # all of a file: minutes to hours
+    python -m tests.mutants memd/store/files.py:120      # or of a line
 
-The tests are those of the same package: tests/chunk for memd/chunk, those named for the file first, and at last what holds
-for all of them (tests/golden, and the list of tests/test_bounds.py). Each fault is tried in a copy of the checkout, several
-at once (--jobs). Ends with status 1 where a fault was not noticed that is not in equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
+The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
+list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines. A fault is tried
+with those that execute its line, the shortest first, up to the first that fails, and with all others only if none does.
+Each fault is tried in a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not in equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
 """
 
 import argparse
@@ -23,10 +25,13 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from queue import Queue
 from random import Random
+from types import MappingProxyType
 
 import msgspec
+import pytest
 
 from tests.mutants.faults import Fault, faults
+from tests.mutants.recording import CHOSEN, RECORD, Recording, choose
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
@@ -49,19 +54,14 @@ class Mutant(msgspec.Struct, frozen=True):
 
 
 def noticing(file: str, root: Path) -> list[str]:
-    """Where the tests of a source file are: those named for it first, then all of its package, then what holds for all."""
+    """Where the tests of a source file are: all of its package, and what holds for all."""
     path = Path(file)
     parts = ("client", *path.parts[2:]) if path.parts[0] == "client" else path.parts[1:]
-    package = Path("tests", *parts[:-1])
-    while not (root / package).is_dir():
-        package = package.parent
-    named = sorted(str(one.relative_to(root)) for one in (root / "tests").rglob(f"test_{path.stem}*.py"))
-    inside = [one for one in named if Path(one).is_relative_to(package)]
     if len(parts) == 1 and path.parts[0] != "client":  # of no package: memd/index_service.py
-        return inside or named
-    while package.parent != Path("tests") and package != Path("tests"):
-        package = package.parent  # memd/sources/transcripts is tested by tests/sources, too
-    return [*inside, str(package), *(one for one in _OF_ALL if (root / one.partition("::")[0]).exists())]
+        named = sorted(str(one.relative_to(root)) for one in (root / "tests").rglob(f"test_{path.stem}*.py"))
+        return [one for one in named if Path(one).parent == Path("tests")] or named
+    # memd/sources/transcripts is tested by tests/sources, too.
+    return [f"tests/{parts[0]}", *(one for one in _OF_ALL if (root / one.partition("::")[0]).exists())]
 
 
 def equivalents(text: str) -> Mapping[tuple[str, str, str], str]:
@@ -74,7 +74,7 @@ def equivalents(text: str) -> Mapping[tuple[str, str, str], str]:
     return found
 
 
-def changed(since: str) -> dict[str, set[int]]:
+def changed(since: str) -> dict[str, set[int] | None]:
     """The lines of each source file that changed since a commit, the working tree included."""
     ran = subprocess.run(
         ["git", "diff", "-U0", since, "--", "memd", "client/memd_client"],
@@ -108,24 +108,43 @@ class Copy:
                 (directory / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, directory / name)
 
-    def is_noticed(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+    def is_noticed(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool:
         """Whether a test fails with this fault."""
         file = self._directory / mutant.file
         self._write(file, mutant.fault.applied(mutant.source))
         try:
-            return self.fails(tests)
+            return self._fails_in_turn(mutant, tests, recording)
         finally:
             self._write(file, mutant.source)
+
+    def _fails_in_turn(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool:
+        """Whether one of the tests that execute the line fails, or else one of the others."""
+        first = recording.tests(mutant.file, mutant.source, mutant.fault.line)
+        chosen = self._directory.with_suffix(".chosen")
+        choose(chosen, first, others=False)
+        seconds = [recording.seconds[test] for test in first]
+        files = dict.fromkeys(test.partition("::")[0] for test in first)
+        if first and self._fails(list(files), {CHOSEN: str(chosen)}, limit_s=20 + 10 * max(seconds)):
+            return True
+        choose(chosen, first, others=True)
+        return self._fails(tests, {CHOSEN: str(chosen)})
+
+    def record(self, tests: Sequence[str], file: Path) -> Recording:
+        """Run the tests without a fault; they must pass, else each fault would seem to be noticed."""
+        if self._fails(tests, {RECORD: str(file)}):
+            raise SystemExit(f"without a fault these tests fail already: pytest -x {' '.join(tests)}")
+        return Recording(file, self._directory)
 
     def _write(self, file: Path, source: str) -> None:
         file.write_text(source, "utf-8")
         # Bytecode of one fault would pass for that of the next one, of the same second and size.
         Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
-    def fails(self, tests: Sequence[str]) -> bool:
+    def _fails(
+        self, tests: Sequence[str], environ: Mapping[str, str] = MappingProxyType({}), limit_s: float = 120
+    ) -> bool:
         """Whether one of these tests fails here, or does not end."""
         paths = os.pathsep.join((str(self._directory), str(self._directory / "client")))
-        environ = os.environ | {"PYTHONPATH": paths}
         command = [
             sys.executable,
             "-m",
@@ -135,17 +154,26 @@ class Copy:
             "-x",
             "-p",
             "no:cacheprovider",
+            "-p",
+            Recording.__module__,
+            "--timeout",
+            str(min(120, limit_s)),
             "-m",
             "not long",
             *tests,
         ]
         try:
             ran = subprocess.run(
-                command, cwd=self._directory, env=environ, capture_output=True, timeout=_LIMIT_S, check=False
+                command,
+                cwd=self._directory,
+                env=os.environ | {"PYTHONPATH": paths, **environ},
+                capture_output=True,
+                timeout=_LIMIT_S,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return True
-        return ran.returncode != 0
+        return ran.returncode not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -162,8 +190,11 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     if not chosen.places and chosen.since is None:
         parser.error("name files, or a commit with --since")
-    lines = None if chosen.since is None else changed(chosen.since)
-    mutants = [mutant for file in _files(chosen.places, lines) for mutant in _mutants(file, lines)]
+    places = _lines(chosen.places)
+    if chosen.since is not None:
+        lines = changed(chosen.since)
+        places = {file: lines[file] for file in places or lines if file in lines}
+    mutants = [mutant for file in sorted(places) for mutant in _mutants(file, places[file])]
     known = equivalents(EQUIVALENT.read_text("utf-8"))
     mutants = [mutant for mutant in mutants if mutant.key not in known]
     if chosen.sample is not None:
@@ -182,12 +213,23 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
         copies: Queue[Copy] = Queue()
         for number in range(jobs):
             copies.put(Copy(Path(scratch, str(number))))
-        _require_that_they_pass(copies.queue[0], mutants, tests)
+        of_file = {mutant.file: tuple(tests or noticing(mutant.file, ROOT)) for mutant in mutants}
+
+        def recorded(places: tuple[str, ...]) -> Recording:
+            copy = copies.get()
+            try:
+                return copy.record(places, Path(scratch, "-".join(places).replace("/", ".")[:200]))
+            finally:
+                copies.put(copy)
+
+        every = sorted(set(of_file.values()))
+        recordings = dict(zip(every, pool.map(recorded, every), strict=True))
 
         def is_missed(mutant: Mutant) -> bool:
             copy = copies.get()
+            places = of_file[mutant.file]
             try:
-                noticed = copy.is_noticed(mutant, tests or noticing(mutant.file, ROOT))
+                noticed = copy.is_noticed(mutant, places, recordings[places])
             finally:
                 copies.put(copy)
             with told:
@@ -199,31 +241,26 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
         return sum(pool.map(is_missed, mutants))
 
 
-def _require_that_they_pass(copy: Copy, mutants: Sequence[Mutant], tests: Sequence[str] | None) -> None:
-    """See to it that the tests pass without any fault: else each fault would seem to be noticed."""
-    places = tests or sorted({place for mutant in mutants for place in noticing(mutant.file, ROOT)})
-    if mutants and copy.fails(places):
-        raise SystemExit(f"without a fault these tests fail already: pytest -x {' '.join(places)}")
-
-
-def _files(places: Sequence[str], lines: Mapping[str, set[int]] | None) -> list[str]:
-    """The source files that are meant."""
-    if not places:
-        return sorted(lines or ())
-    found: set[str] = set()
+def _lines(places: Sequence[str]) -> dict[str, set[int] | None]:
+    """The source files that are meant, and which of their lines: None for all."""
+    found: dict[str, set[int] | None] = {}
     for place in places:
-        path = (ROOT / place).resolve()
+        name, _, line = place.partition(":")
+        path = (ROOT / name).resolve()
         every = [path] if path.is_file() else sorted(path.rglob("*.py"))
         if not every:
             raise SystemExit(f"there is no Python at {place}")
-        found.update(str(file.relative_to(ROOT)) for file in every)
-    return sorted(file for file in found if lines is None or file in lines)
+        for file in every:
+            lines = found.setdefault(str(file.relative_to(ROOT)), {int(line)} if line else None)
+            if lines is not None and line:
+                lines.add(int(line))
+    return found
 
 
-def _mutants(file: str, lines: Mapping[str, set[int]] | None) -> list[Mutant]:
+def _mutants(file: str, lines: set[int] | None) -> list[Mutant]:
     source = (ROOT / file).read_text("utf-8")
     every = (Mutant(file, source, fault) for fault in faults(source))
-    return [mutant for mutant in every if lines is None or mutant.fault.line in lines[file]]
+    return [mutant for mutant in every if lines is None or mutant.fault.line in lines]
 
 
 if __name__ == "__main__":

@@ -47,29 +47,22 @@ def test_every_fault_of_the_product_is_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "first", "last"),
+    ("file", "expected"),
     [
-        ("memd/chunk/split.py", "tests/chunk/test_split.py", "tests/chunk"),
-        ("memd/sources/transcripts/codex.py", "tests/sources/transcripts/test_codex.py", "tests/sources"),
-        ("memd/index_service.py", "tests/test_index_service.py", "tests/test_index_service.py"),
-        ("client/memd_client/context/flush.py", "tests/client/context/test_flush.py", "tests/client"),
-        ("memd/store/files.py", "tests/store", "tests/store"),
+        ("memd/chunk/split.py", ["tests/chunk", "tests/golden"]),
+        ("memd/sources/transcripts/codex.py", ["tests/sources", "tests/golden"]),
+        ("memd/index_service.py", ["tests/test_index_service.py"]),
+        ("client/memd_client/context/flush.py", ["tests/client", "tests/golden"]),
+        ("memd/daemon.py", ["tests/daemon/test_daemon.py"]),
     ],
 )
-def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, first: str, last: str) -> None:
-    """Those named for the file first, as most faults are noticed by them."""
-    for test in (
-        "chunk/test_split",
-        "sources/transcripts/test_codex",
-        "test_index_service",
-        "client/context/test_flush",
-        "store/test_x",
-    ):
+def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, expected: list[str]) -> None:
+    """And what holds for all packages; of a file in no package, those named for it."""
+    for test in ("chunk/test_split", "golden/test_golden", "test_index_service", "daemon/test_daemon"):
         made = tmp_path / "tests" / f"{test}.py"
         made.parent.mkdir(parents=True, exist_ok=True)
         made.touch()
-    found = noticing(file, tmp_path)
-    assert (found[0], found[-1]) == (first, last)
+    assert noticing(file, tmp_path) == expected
 
 
 def test_what_is_no_fault_is_said_of_lines_that_are_there() -> None:
