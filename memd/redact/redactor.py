@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -24,7 +24,7 @@ from memd.redact import (
     urls,
 )
 from memd.redact.normalise import base64_texts, decoded, folded
-from memd.redact.rule import GOES_ON, Rule, Runs, Span, TokenAnchors, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -72,11 +72,10 @@ def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
 
 
 _IN_TOKENS = _by_anchor(in_token=True)
-_TOKEN_ANCHORS = TokenAnchors(
-    {anchor: all(rule.at_edge for _, rule in rules) for anchor, rules in _IN_TOKENS.items()}
-)
-_ANYWHERE = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if anchor.isascii()}
-_FOREIGN = {anchor: rules for anchor, rules in _by_anchor(in_token=False).items() if not anchor.isascii()}
+_TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
+_AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
+_ANYWHERE = _by_anchor(in_token=False)
+_INDEX = AnchorIndex(_ANYWHERE)
 
 
 class _Divided(msgspec.Struct, frozen=True):
@@ -96,18 +95,6 @@ _APART_FROM_PROSE = {
 }
 
 
-def _by_part(anchors: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Anchors by those that are part of them: where "pass" does not stand, neither does "mot de passe"."""
-    found: dict[str, tuple[str, ...]] = {}
-    for anchor in sorted(anchors, key=len):
-        part = next((part for part in found if part in anchor), anchor)
-        found[part] = (*found.get(part, ()), anchor)
-    return found
-
-
-_BY_PART = _by_part(_ANYWHERE)
-# All of them at once: none is a part of another, and most texts have none of their letters.
-_A_FOREIGN = re.compile("|".join(map(re.escape, _FOREIGN)))
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
@@ -266,15 +253,20 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         runs: Those of the parts.
         near: The parts, in order and apart.
     """
-    for anchor, places in _TOKEN_ANCHORS.places(runs).items():
-        yield from _around(places, _IN_TOKENS[anchor], text)
+    for anchor, places in _TOKEN_INDEX.places(runs.text).items():
+        # Where pieces of the text share signs, a place is found twice.
+        inside = sorted(set(map(runs.place, places)))
+        if anchor in _AT_EDGE:
+            inside = [at for at in inside if EDGE.match(text, at)]
+        yield from _around(inside, _IN_TOKENS[anchor], text)
     for (start, end), kind in token_formats.keys_by_name(text, runs):
         yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
-    for anchor, rules, places in _placed(text):
+    for anchor, places in _INDEX.places(_lowered(text)).items():
+        rules = _ANYWHERE[anchor]
         is_block = rules[0][0] < len(private_keys.RULES)
         inside = places if is_block else _within(places, near)
         apart = _APART_FROM_PROSE.get(anchor)
@@ -290,34 +282,6 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
     if named:
         for start, end in tables.spans(text, sorted(named)):
             yield SecretSpan(start, end, tables.KIND, len(RULES))
-
-
-def _placed(text: str) -> Iterator[tuple[str, Ranked, list[int]]]:
-    """The anchors that may stand anywhere, with their rules, and where they do."""
-    lowered = _lowered(text)
-    # What marks say is no anchor.
-    if "[redacted:" in lowered:
-        lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
-    for part in [part for part in _BY_PART if part in lowered]:
-        for anchor in _BY_PART[part]:
-            if places := _places(anchor, lowered):
-                yield anchor, _ANYWHERE[anchor], places
-    if not text.isascii():
-        foreign: dict[str, list[int]] = {}
-        for match in _A_FOREIGN.finditer(lowered):
-            foreign.setdefault(match[0], []).append(match.start())
-        for anchor, places in foreign.items():
-            yield anchor, _FOREIGN[anchor], places
-
-
-def _places(anchor: str, text: str) -> list[int]:
-    """Where an anchor stands in a text."""
-    places: list[int] = []
-    at = text.find(anchor)
-    while at >= 0:
-        places.append(at)
-        at = text.find(anchor, at + 1)
-    return places
 
 
 def _near(changed: Sequence[Span], length: int) -> list[Span]:
@@ -354,8 +318,11 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
 
 
 def _lowered(text: str) -> str:
-    """The text in small letters, each in the place that it has in the text."""
-    return text.replace("İ", "i").lower()  # the only capital whose small letter would be two signs
+    """The text in small letters, each in the place that it has in the text, without what marks say."""
+    lowered = text.replace("İ", "i").lower()  # the only capital whose small letter would be two signs
+    if "[redacted:" in lowered:
+        lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
+    return lowered
 
 
 def _outside(finds: list[SecretSpan], marks: list[Span]) -> list[SecretSpan]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from memd.redact.rule import BREAK, WORD, Rule, Runs, Span, stem
+from memd.redact.rule import BREAK, EDGE, WORD, Rule, Runs, Span, stem
 from memd.redact.secret_values import looks_mixed, looks_random
 
 _LETTERS = string.ascii_letters + string.digits
@@ -23,8 +23,6 @@ _SIGNS: Mapping[str, str] = {
     "base64": _LETTERS + "+/",
     "client-secret": WORD + ".~",
 }
-# An escaped line end or tab before a token is no part of it, though it ends in a letter.
-_EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])")
 # Where a token has no edge before it, as after "%3D" or the colour of a terminal, so many signs stand there at most.
 _GLUED = 3
 # What begins like a token behind one of these is the digest of a file in a list of them.
@@ -64,7 +62,7 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same, though line ends, emphasis or quotes part it, as far as each part looks like one of a token."""
         whole = self.find(text, at)
         if whole is None:
-            if _EDGE.match(text, at) is None or text.endswith(_DIGESTS, max(0, at - 8), at):
+            if EDGE.match(text, at) is None or text.endswith(_DIGESTS, max(0, at - 8), at):
                 return None
         elif BREAK.match(text, whole[1]) is None:
             return whole
@@ -96,7 +94,7 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         start = at - len(stem(text, at, self.before, _SIGNS[self.signs])) if self.before else at
         if self.signs == "base64" and 0 < start == at - self.before and text[start - 1] in _SIGNS["base64"]:
             return None  # it is the middle of something longer: of a picture, say
-        is_glued = self.edge and _EDGE.match(text, start) is None
+        is_glued = self.edge and EDGE.match(text, start) is None
         if is_glued and not (self.glued and len(stem(text, start, _GLUED + 1, _LETTERS)) <= _GLUED):
             return None
         if text.endswith(_DIGESTS, max(0, start - 8), start):
@@ -155,7 +153,7 @@ RULES = tuple(
         row.anchors,
         row.find_broken if row.is_strict else row.find,
         in_token=True,
-        at_edge=row.edge and not row.before,
+        at_edge=row.edge and not row.before and not row.glued,
     )
     for row in TOKEN_FORMATS
 )

@@ -1,0 +1,53 @@
+"""Where anchors stand: with the automaton, and without it."""
+
+import random
+
+import pytest
+
+from memd.redact import rule
+from memd.redact.redactor import RULES
+from memd.redact.rule import AnchorIndex
+from tests.redact.corpus import samples
+
+_ANCHORS = ("a", "ab", "aba", "b密", "密码", "xyz")
+
+
+def test_every_place_of_every_anchor_is_found() -> None:
+    """Also where anchors overlap, and where one stands in another."""
+    assert AnchorIndex(_ANCHORS).places("ababa 密码b密码") == {
+        "a": [0, 2, 4],
+        "ab": [0, 2],
+        "aba": [0, 2],
+        "密码": [6, 9],
+        "b密": [8],
+    }
+    assert AnchorIndex(_ANCHORS).places("") == {}
+
+
+@pytest.mark.parametrize("has_automaton", sorted({False, rule.HAS_AUTOMATON}))
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+def test_places_do_not_depend_on_how_they_are_found(
+    piece: int, *, has_automaton: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces of any length, with the automaton or by searching."""
+    monkeypatch.setattr(rule, "_PIECE", piece)
+    monkeypatch.setattr(rule, "HAS_AUTOMATON", has_automaton)
+    index = AnchorIndex(_ANCHORS)
+    rng = random.Random(piece)
+    for length in range(40):
+        text = "".join(rng.choices("abxyz密码", k=length))
+        expected = {
+            anchor: [at for at in range(length) if text.startswith(anchor, at)] for anchor in _ANCHORS
+        }
+        assert index.places(text) == {anchor: places for anchor, places in expected.items() if places}
+
+
+@pytest.mark.skipif(not rule.HAS_AUTOMATON, reason="ahocorasick_rs has no wheel here")
+def test_the_anchors_of_all_rules_stand_where_a_search_finds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In texts that were written for memd."""
+    anchors = {anchor for one in RULES for anchor in one.anchors}
+    text = "\n".join(sample.text for sample in samples(seed=5))
+    places = AnchorIndex(anchors).places(text)
+    monkeypatch.setattr(rule, "HAS_AUTOMATON", False)
+    assert AnchorIndex(anchors).places(text) == places
+    assert len(places) > 150
