@@ -75,14 +75,12 @@ def optimize_keywords(index: Index, triggers: MaintenanceTriggers) -> Background
     """Merge the parts of the keyword index. Edits and searches go on meanwhile, between two steps."""
 
     async def run() -> None:
-        steps = 1
         more = await index.tidy_keywords(begin=True)
         while more:
             more = await index.tidy_keywords(begin=False)
-            steps += 1
         while await index.database.shrink():
-            steps += 1
-        log.debug("sync.keywords_tidied", steps=steps)
+            pass
+        log.debug("sync.keywords_tidied")
         triggers.left_over.set()  # the index holds no word any more that is in none of its texts
 
     return BackgroundTask(

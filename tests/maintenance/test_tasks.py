@@ -432,6 +432,25 @@ def test_few_changes_wait_for_more_as_long_as_is_said_and_many_do_not() -> None:
     assert index.tidied == pytest.approx([LATE_S, 3 * LATE_S, 4 * LATE_S], abs=1)
 
 
+async def test_the_log_is_left_alone_once_it_is_empty(tmp_path: Path) -> None:
+    """Until something is left in it again."""
+    async with opened(tmp_path / "x.sqlite") as index:
+        triggers = MaintenanceTriggers()
+        await truncate_wal(index, triggers, again_s=0.0).run()
+        await index.counts()
+        assert log_size(index.file) == 0
+        assert not triggers.left_over.is_set()
+
+
+def test_whose_copies_are_deleted_is_told() -> None:
+    """Of a database whose damage is reported elsewhere, or of the cache, which mends itself."""
+    named = (
+        delete_backups(cast("UpgradedDatabase", None), is_set(), damage).name
+        for damage in (IndexDamage("main"), None)
+    )
+    assert list(named) == ["deleting old copies", "deleting old copies of the cache"]
+
+
 def log_size(file: Path) -> int:
     return Path(f"{file}-wal").stat().st_size
 
@@ -487,6 +506,7 @@ def test_a_log_is_tried_again_soon_and_less_and_less_often_where_the_disk_fails(
         hastily(for_s(20 * longest, keep(truncate_wal(cast("Index", index), triggers))))
         waits = [later - earlier for earlier, later in pairwise(index.asked)]
         if is_busy:
+            assert len(waits) > longest
             assert waits == pytest.approx([again] * len(waits))
         else:
             assert again / 2 <= waits[0] <= again

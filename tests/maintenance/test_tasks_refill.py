@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import apsw
 import pytest
 
 from memd.domain_types import TextHash
 from memd.maintenance.tasks import refill, refill_cache
+from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.maintenance.keeping import keep
@@ -119,3 +122,23 @@ async def test_a_cache_that_was_closed_lacks_only_what_it_has_dropped(tmp_path: 
     await filled(file)
     async with opened(file) as cache:
         assert cache.ended_cleanly
+
+
+@pytest.mark.parametrize("ended_cleanly", [False, True])
+async def test_the_cache_is_refilled_where_it_may_lack_something_and_whenever_it_is_renewed(
+    ended_cleanly: bool,
+) -> None:
+    """Once each time; what was lost before anybody waited counts, too."""
+    cache = SimpleNamespace(ended_cleanly=ended_cleanly, renewed=ChangeNotifier())
+    cache.renewed.notify()
+    due = refill_cache(cast("Index", None), cast("EmbeddingStore", cache)).due
+    async with asyncio.timeout(20):
+        for _ in range(1 if ended_cleanly else 2):
+            await due()
+        for _ in range(2):
+            waiting = asyncio.create_task(due())
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            cache.renewed.notify()
+            await waiting

@@ -14,6 +14,7 @@ from memd.config.settings import AgentSettings
 from memd.domain_types import Chunk, Document, TextHash
 from memd.embedding.registry import AgentQueues
 from memd.indexing.rules import rules_of
+from memd.providers.provider import Identity, space_of
 from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission, cost
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.roots import roots_of
@@ -169,3 +170,42 @@ async def test_a_question_that_is_given_up_is_asked_no_more() -> None:
     building.cancel()
     await asyncio.wait([building])
     assert permission.asked is None
+
+
+class NoCache(Known):
+    """A cache that has nothing, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.asked: list[TextHash] = []
+
+    async def refused(self, hashes: Collection[TextHash]) -> Counted:
+        self.asked = list(hashes)
+        return Counted()
+
+
+async def test_what_the_index_has_is_kept_unless_all_is_wanted_anew(tmp_path: Path) -> None:
+    """A rebuild puts it into the cache first; vectors of another model are none of those that are wanted."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "a.md").write_text("The heron waits at the lock.\n")
+    settings, cache = AgentSettings(workspace=tmp_path), NoCache()
+    wanted = Identity("openai", "m", "1", 8)
+
+    async def embedded() -> list[TextHash]:
+        return cache.asked
+
+    index: Any = SimpleNamespace(space=space_of(wanted), embedded=embedded)
+    providers = SimpleNamespace(wanted=wanted)
+    queues: Any = SimpleNamespace(providers=providers, known=lambda _: cache, embeds=True)
+    estimate = CostEstimate(
+        settings, rules_of(settings, roots_of(settings)), index, queues, Threads(1, "cost")
+    )
+
+    async def to_embed(*, force: bool) -> int:
+        return (await estimate.of_rebuild(force=force)).to_embed
+
+    assert await to_embed(force=False) == 1  # the index has nothing yet
+    assert await to_embed(force=False) == 0
+    assert await to_embed(force=True) == 1
+    index.space = ("openai", "another model", "1")
+    assert await to_embed(force=False) == 1

@@ -20,7 +20,7 @@ from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime import timing
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
-from memd.store.errors import StoreFull, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreFull, StoreUnavailable
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.clock import hastily, now_s
@@ -193,6 +193,50 @@ async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hur
             bench.rebuilder.hurry()
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert pauses == [1, 2]
+
+
+async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed before was another wish."""
+    pauses: list[int] = []
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        pauses.append(failures)
+        return 3600.0
+
+    monkeypatch.setattr(timing, "delay_s", pause_s)
+    async with running(tmp_path) as bench:
+        bench.failures = 2
+        for wishes in (1, 2):
+            bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+            await until_async(lambda wishes=wishes: len(pauses) == wishes)  # type: ignore[misc]
+            assert bench.rebuilder.failure == "something is in the way"
+            bench.rebuilder.keep_space(FINGERPRINT)
+            await asyncio.sleep(0.01)
+            assert bench.rebuilder.failure is None
+        assert pauses == [1, 1]
+
+
+async def test_what_failed_is_closed_and_only_what_nobody_foresaw_is_logged_with_its_place(
+    tmp_path: Path,
+) -> None:
+    """What a disk refuses is told by the pause that follows."""
+    attempts: list[Index] = []
+    async with running(tmp_path) as bench:
+
+        async def fail(index: Index) -> None:
+            attempts.append(index)
+            if len(attempts) < 3:
+                raise (ValueError("a defect"), StoreUnavailable("no disk"))[len(attempts) - 1]
+
+        bench.fill = fail  # type: ignore[method-assign]
+        with capture_logs() as logs:
+            await bench.rebuilt()
+        assert [type(one["exc_info"]) for one in logs if one["event"] == "rebuild.failed"] == [ValueError]
+        for failed in attempts[:2]:
+            with pytest.raises(StoreClosed):
+                await failed.counts()
 
 
 @pytest.mark.parametrize("free", [0, 1 << 40])

@@ -395,6 +395,32 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     await second.close()
 
 
+async def test_vectors_of_another_model_that_sqlite_vec_left_give_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, their table could not be deleted when the model changed."""
+    chunk, of_four = chunk_of("words"), msgspec.structs.replace(FINGERPRINT, model="of four", dimensions=4)
+    vector = np.array([1, 0, 0, 0], "<f4").tobytes()
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(1)}, frozenset())
+    await index.close()
+    with monkeypatch.context() as system:
+        system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+        index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(of_four)
+    [waiting] = await index.waiting(10)
+    assert await index.add_vectors([(waiting.id, waiting.hash, vector)]) == 1
+    await index.close()
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(of_four)
+    assert await index.vectors_of([chunk.hash]) == {chunk.hash: vector}
+    await index.close()
+
+
 async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_path: Path) -> None:
     """An index that is opened without the extension asks for its vectors again, keeps them, and gives them back."""
     kept = chunk_of("kept")

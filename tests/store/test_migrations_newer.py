@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import apsw
@@ -27,6 +28,11 @@ def put(file: Path, left: tuple[bytes, bytes]) -> None:
     Path(f"{file}-wal").write_bytes(left[1])
 
 
+def held_open() -> list[Path]:
+    """The files that this process has open."""
+    return [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+
+
 def left_by_a_later_one(file: Path) -> tuple[bytes, bytes]:
     """What a daemon of a later version leaves that is killed: the file itself does not tell yet."""
     connection = apsw.Connection(str(file))
@@ -47,6 +53,17 @@ async def test_what_a_newer_memd_wrote_is_not_touched(tmp_path: Path, schema: st
     told = await refusal(file, schema)
     assert "schema 98" in told
     assert parts(file) == left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at what the process has open")
+async def test_what_is_refused_is_not_kept_open(tmp_path: Path) -> None:
+    """A daemon tries again and again, for as long as it runs."""
+    file = made(tmp_path / "main.sqlite", "index", migrations.newest("index") + 1)
+    database = Database(file, "index")
+    with pytest.raises(StoreNewer):
+        await database.open()
+    assert file not in held_open()
+    await database.close()
 
 
 async def test_the_refusal_tells_the_way_back(tmp_path: Path) -> None:
