@@ -136,7 +136,7 @@ async def test_the_cache_is_refilled_where_it_may_lack_something_and_whenever_it
         for _ in range(1 if ended_cleanly else 2):
             await due()
         for _ in range(2):
-            waiting = asyncio.create_task(due())
+            waiting = asyncio.ensure_future(due())
             for _ in range(3):
                 await asyncio.sleep(0)
             assert not waiting.done()
