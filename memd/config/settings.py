@@ -158,7 +158,7 @@ class Scope(_Section, frozen=True):
     rules: tuple[ScopeRule, ...] = (ScopeRule(action="allow", match=PathMatch(chat_type="direct")),)
 
 
-PresetName = Literal["openclaw", "claude-code", "codex", "gemini", "qwen"]
+PresetName = Literal["openclaw", "claude-code", "codex", "gemini", "qwen", "opencode"]
 
 
 class SessionSettings(_Section, frozen=True):

@@ -34,6 +34,7 @@ _AGENTS = {
     "codex": "Codex",
     "gemini": "Gemini",
     "qwen": "Qwen Code",
+    "opencode": "opencode",
 }
 
 

@@ -13,7 +13,7 @@ from memd.inspection.probe import Disk, InspectedDatabase, InspectedRoot, Preset
 from memd.sources.roots import roots_of
 from memd.sources.safe_open import SourceError
 from memd.sources.scan import SkipReason, scan
-from memd.sources.transcripts.openclaw_database import list_sessions
+from memd.sources.transcripts.database_reader import list_sessions
 from memd.text.memory_paths import (
     ExtraDirectory,
     Root,
@@ -105,11 +105,14 @@ def _presets(parts: Iterable[Root], settings: AgentSettings, state: Path) -> tup
     )
 
 
+_DATABASES = {"openclaw": "*/*/*.sqlite", "opencode": "*.db"}
+
+
 def _databases(roots: Iterable[Root]) -> Iterator[InspectedDatabase]:
     for root in roots:
-        if not isinstance(root, SessionPaths) or root.layout != "openclaw":
+        if not isinstance(root, SessionPaths) or root.layout not in _DATABASES:
             continue
-        for file in sorted(root.directory.glob("*/*/*.sqlite")):
+        for file in sorted(root.directory.glob(_DATABASES[root.layout])):
             parts = parts_below(root, file)
             if parts and admits(root, parts) and is_database(root.layout, parts):
                 yield _database(root, file, parts)
@@ -117,7 +120,7 @@ def _databases(roots: Iterable[Root]) -> Iterator[InspectedDatabase]:
 
 def _database(root: SessionPaths, file: Path, parts: tuple[str, ...]) -> InspectedDatabase:
     try:
-        listing = list_sessions(root.directory, parts)
+        listing = list_sessions(root, parts)
     except SourceError as trouble:
         return InspectedDatabase(file=str(file), fault=trouble.reason)
     return InspectedDatabase(

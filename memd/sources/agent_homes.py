@@ -1,6 +1,6 @@
 """Where known agents keep their notes and transcripts. It knows paths only, and does not read the disk.
 
-Claude Code, Codex, Gemini CLI, Qwen Code and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
+Claude Code, Codex, Gemini CLI, Qwen Code, opencode and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +27,7 @@ VARIABLES = (
     "PI_CODING_AGENT_DIR",
     "PI_CODING_AGENT_SESSION_DIR",
     "QWEN_HOME",
+    "XDG_DATA_HOME",
 )
 """The variables that name a directory of an agent."""
 
@@ -90,6 +91,9 @@ def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
             return (AgentHome(_gemini(homes) / "tmp", "gemini"),)
         case "qwen":
             return (AgentHome(_qwen(homes) / "projects", "qwen"),)
+        case "opencode":
+            data = homes.named("XDG_DATA_HOME") or homes.home / ".local" / "share"
+            return (AgentHome(data / "opencode", "opencode"),)
         case _:
             assert_never(preset)
 
@@ -124,6 +128,8 @@ def notes(
         case "qwen":
             home = _qwen(homes)
             return NotesPlace(home, file="QWEN.md"), NotesPlace(home, ("projects", "*", "memory"))
+        case "opencode":
+            return ()
         case _:
             assert_never(preset)
 

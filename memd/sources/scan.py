@@ -36,7 +36,7 @@ from memd.sources.safe_open import (
     refusal,
     root_opened,
 )
-from memd.sources.transcripts.openclaw_database import list_sessions
+from memd.sources.transcripts.database_reader import list_sessions
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -421,7 +421,7 @@ class _Search:
             return  # its log is looked at with it
         file = root.directory.joinpath(*parts)
         try:
-            listing = list_sessions(root.directory, parts)
+            listing = list_sessions(root, parts)
         except FileMissing:
             return
         except SourceError as trouble:

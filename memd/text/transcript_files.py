@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, assert_never
 
 import msgspec
 
-Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "plain"]
+Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "opencode", "plain"]
 Parts = tuple[str, ...]
 
 # OpenClaw stamps an archive with the time in ISO 8601, "-" for ":"; older ones with milliseconds.
@@ -30,6 +30,7 @@ _MAIN = "main"  # OpenClaw's first agent
 _DATABASE = "openclaw-agent.sqlite"  # in which newer versions of OpenClaw keep the sessions of an agent
 _AGENT = "agent"  # its directory, in that of each agent
 _DATABASE_DEPTH = 3
+_OPENCODE = re.compile(r"opencode(?:-[A-Za-z0-9._-]+)?\.db")  # a channel of releases has one of its own
 _LOG = "-wal"  # what is written comes here first
 
 
@@ -67,21 +68,31 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
 
 def is_database(layout: Layout, parts: Parts) -> bool:
     """Whether the file at these parts below the directory of a layout is a database of transcripts."""
+    if layout == "opencode":
+        return len(parts) == 1 and _OPENCODE.fullmatch(parts[0]) is not None
     return layout == "openclaw" and len(parts) == _DATABASE_DEPTH and parts[1:] == (_AGENT, _DATABASE)
 
 
 def is_database_log(layout: Layout, parts: Parts) -> bool:
     """Whether what is written to a database of transcripts shows in the file at these parts."""
-    return parts[-1:] == (f"{_DATABASE}{_LOG}",) and is_database(layout, (*parts[:-1], _DATABASE))
+    return parts[-1].endswith(_LOG) and is_database(layout, (*parts[:-1], parts[-1].removesuffix(_LOG)))
 
 
 def entry(layout: Layout, parts: Parts, identity: str) -> Transcript | None:
     """The session of this id in the database at these parts; None where the id is no name.
 
-    It has the name of the file that an older version of OpenClaw would have written: a session that is in both is one.
+    In OpenClaw's it has the name of the file that an older version would have written: a session that is in both is one.
     """
     if "/" in identity or not is_database(layout, parts):
         return None
+    if layout != "openclaw":
+        named = _NAME.fullmatch(f"{identity}.jsonl")
+        is_name = named is not None and named["id"] == identity
+        return (
+            Transcript(identity, subagent=False, archived=False, compressed=False, elsewhere=False, reset="")
+            if is_name
+            else None
+        )
     session = transcript(layout, (parts[0], "sessions", f"{identity}.jsonl"))
     return session if session is not None and not (session.archived or session.compressed) else None
 
@@ -102,6 +113,8 @@ def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
             return depth <= 3 and _DIGITS.fullmatch(name) is not None
         case "qwen":
             return depth == 1 or (depth == 2 and name == "chats")
+        case "opencode":
+            return False
         case "gemini":
             return depth == 1 or (depth == 2 and name == "chats") or (depth == 3 and subagents)
         case "plain":
@@ -192,6 +205,7 @@ _PLACES: Mapping[Layout, Callable[[Parts, str], _Place | None]] = MappingProxyTy
         "codex": _codex,
         "gemini": _gemini,
         "qwen": _qwen,
+        "opencode": lambda *_: None,  # all are in its database
         "plain": _plain,
     }
 )

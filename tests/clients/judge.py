@@ -142,7 +142,10 @@ def _said(seen: Observed) -> list[tuple[str, str]]:
 
 def _is(turn: Turn, role: str, text: str, seen: Observed) -> bool:
     """Whether a turn is this text, with something else for the secrets."""
-    return turn.role == role and re.fullmatch(_without_secrets(text, seen), turn.text) is not None
+    pattern = _without_secrets(text, seen)
+    if seen.program.quotes and role == "user":
+        pattern = f'"{pattern}"'
+    return turn.role == role and re.fullmatch(pattern, turn.text) is not None
 
 
 def _answers(out: str, answer: str, seen: Observed) -> bool:

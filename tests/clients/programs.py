@@ -29,6 +29,7 @@ class Program(msgspec.Struct, frozen=True):
     hooks: bool = False
     notes: bool = True  # whether a hook brings the daily notes
     searches: bool = False  # the model finds tools by a search: no request offers them
+    quotes: bool = False  # it puts a prompt of the command line in quotation marks
     masks: bool = False  # it masks secrets itself, in what it prints and keeps
     patience_s: float = 180.0  # for one answer
 
@@ -237,7 +238,9 @@ PROGRAMS: Mapping[str, Program] = {
             _opencode,
             ("mcp", "list"),
             "connected",
+            "opencode",
             hooks=True,
+            quotes=True,
         ),
         Program(
             "openclaw",

@@ -1,4 +1,4 @@
-"""Transcripts in OpenClaw's database, in the running daemon: while OpenClaw writes, and after it has ended."""
+"""Transcripts in the databases of OpenClaw and opencode, in the running daemon: while their programs write, and after they ended."""
 
 import time
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from memd_client import Client
 from tests.daemon.chats import NEVER, QUICK, holding, waiting
 from tests.daemon.process import Daemon
 from tests.sources.transcripts.openclaw_store import OpenClawStore
+from tests.sources.transcripts.opencode_store import OpenCodeStore
 from tests.wait import until
 
 PATIENCE_S = 30.0
@@ -134,3 +135,40 @@ def _replace(file: Path, content: bytes) -> None:
     other = file.with_name("new")
     other.write_bytes(content)
     other.replace(file)
+
+
+def test_what_is_said_in_opencode_is_found(daemon: Daemon) -> None:
+    """While it runs and after it: its log is cut meanwhile, no file is left beside it, no group sees it, no secret is kept."""
+    token = "ghp_" + "9fK2" * 9
+    store = OpenCodeStore(
+        daemon.home / "data/opencode/opencode.db", now_ms=int(time.time() * 1000) - 3_600_000
+    )
+    store.start("ses_1")
+    store.say("ses_1", f"the walrus is called Wanda, her token is {token}")
+    daemon.configure(
+        f'sources = ["memory", "sessions"]\nprovider = "none"\n{QUICK}\n{SCOPE}'
+        'sessions = { presets = ["opencode"], delta_messages = 2, idle_seconds = 80000 }\n'
+    )
+    daemon.start(environ={"XDG_DATA_HOME": str(daemon.home / "data")})
+    with daemon.client() as client:
+        client.sync()
+        assert _paths(client, "Wanda", PRIVATE) == ["sessions/opencode/ses_1.jsonl"]
+        assert _paths(client, "Wanda", GROUP) == []
+        store.say("ses_1", "Wanda likes herrings", "assistant")
+        question = store.say("ses_1", "and flamingos?")
+        until(lambda: holding(client, "flamingos"), PATIENCE_S)
+        store.take_back("ses_1", question)
+        client.sync()
+        assert not holding(client, "flamingos")
+        store.connection.set_busy_timeout(5000)
+        busy, _, _ = store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        assert busy == 0
+        store.close()
+        client.sync()
+        assert holding(client, "herrings")
+    # A reading at the very moment of the close would keep the log, which is its program's own.
+    beside = {each.name for each in store.file.parent.iterdir()}
+    assert beside <= {"opencode.db", "opencode.db-wal", "opencode.db-shm"}
+    daemon.stop()
+    kept = [file for file in daemon.home.rglob("*") if file.is_file() and file != store.file]
+    assert not [file for file in kept if token.encode() in file.read_bytes()]

@@ -15,6 +15,7 @@ from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.sources.homes import write_homes
 from tests.sources.transcripts.openclaw_store import OpenClawStore
+from tests.sources.transcripts.opencode_store import OpenCodeStore
 
 _NOW = 1_700_000_000.0
 
@@ -68,6 +69,21 @@ def test_a_database_of_transcripts_is_told(tmp_path: Path, monkeypatch: pytest.M
     [faulty] = _look(tmp_path / "ws", **wanted).databases
     assert faulty.fault == "not a sound SQLite database"
     assert _look(tmp_path / "ws").databases == ()
+
+
+def test_a_database_of_opencode_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no version of its tables."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    store = OpenCodeStore(tmp_path / "opencode/opencode.db")
+    store.start("ses_1")
+    store.say("ses_1", "first")
+    sessions = SessionSettings(presets=("opencode",))
+    told = _look(tmp_path / "ws", sources=("memory", "sessions"), sessions=sessions)
+    store.close()
+    expected = InspectedDatabase(
+        file=str(store.file), version=0, is_open=True, sessions=1, shared=0, subagents=0
+    )
+    assert told.databases == (expected,)
 
 
 def test_what_memd_keeps_is_not_counted(tmp_path: Path) -> None:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from memd.text.transcript_files import Layout, descends, first_is_free, transcript
+from memd.text.transcript_files import (
+    Layout,
+    descends,
+    entry,
+    first_is_free,
+    is_database,
+    is_database_log,
+    transcript,
+)
 
 UUID = "019dec85-7a1c-7d2e-9f00-0123456789ab"
 OTHER = "3f2a9d10-1111-4222-8333-444455556666"
@@ -74,6 +82,8 @@ def test_a_transcript_is_told_by_its_place(layout: Layout, path: str, name: str)
         ("gemini", "9f86d081/logs.jsonl"),
         ("qwen", "-home-li-p/usage.jsonl"),
         ("qwen", f"-home-li-p/subagents/{UUID}/agent-1.jsonl"),
+        ("opencode", "x.jsonl"),
+        ("opencode", "opencode.db"),
         ("plain", "a.json"),
         ("plain", ".jsonl"),
         ("plain", "x.trajectory.jsonl"),
@@ -161,6 +171,30 @@ def test_which_directories_are_entered(
     parts = tuple(path.split("/"))
     assert descends(layout, parts, subagents=False) is plainly
     assert descends(layout, parts, subagents=True) is with_subagents
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "found"),
+    [
+        ("openclaw", "main/agent/openclaw-agent.sqlite", True),
+        ("openclaw", "openclaw-agent.sqlite", False),
+        ("opencode", "opencode.db", True),
+        ("opencode", "opencode-beta.db", True),
+        ("opencode", "storage/opencode.db", False),
+        ("opencode", "opencode.db-wal", False),
+        ("opencode", "other.db", False),
+        ("plain", "opencode.db", False),
+    ],
+)
+def test_which_files_are_databases(layout: Layout, path: str, found: bool) -> None:
+    """With their logs; their sessions have names of their own."""
+    parts = tuple(path.split("/"))
+    assert is_database(layout, parts) is found
+    assert is_database_log(layout, (*parts[:-1], f"{parts[-1]}-wal")) is found
+    session = entry(layout, parts, UUID)
+    assert (session is not None and session.id == UUID) is found
+    assert entry(layout, parts, "../x") is None
+    assert entry(layout, parts, ".x") is None
 
 
 def test_whose_copies_may_lie_anywhere() -> None:

@@ -24,6 +24,7 @@ NAMES: Mapping[PresetName, str] = MappingProxyType(
         "codex": "Codex",
         "gemini": "Gemini CLI",
         "qwen": "Qwen Code",
+        "opencode": "opencode",
     }
 )
 """The names of the agents, for people."""

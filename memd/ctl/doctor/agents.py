@@ -99,7 +99,7 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
         return wrong(
             name,
             f"{_notes_text(scan, context)}; transcripts in a database are not read: {faults}",
-            "Start OpenClaw once, so that it repairs its database. If memd does not know its tables, update memd.",
+            "Start the program once, so that it repairs its database. If memd does not know its tables, update memd.",
         )
     if scan.unreadable_count:
         names = _some_of(scan.unreadable, scan.unreadable_count)

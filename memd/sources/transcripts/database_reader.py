@@ -1,31 +1,38 @@
-"""Reads what was added to a transcript in OpenClaw's database since the last reading, by the rules for those in files."""
+"""Reads what was added to a transcript in a database since the last reading, by the rules for those in files."""
 
-import hashlib
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from memd.domain_types import FoundFile, Turn
 from memd.sources.safe_open import FileHeld, FileMissing
-from memd.sources.transcripts import openclaw
+from memd.sources.transcripts import openclaw, opencode_database
 from memd.sources.transcripts.database_file import READ_BYTES, OpenDatabase, look_into
+from memd.sources.transcripts.database_sessions import (
+    DatabaseKind,
+    SessionListing,
+    Tables,
+    hidden_reading,
+    mark_sides,
+)
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import Growth, unpacked_stream
 from memd.sources.transcripts.openclaw_database import (
+    KIND,
     DatabaseSession,
     Event,
-    Tables,
     archive_piece,
     came_since,
     events_from,
     header_of,
     seq_at,
     session_of,
-    tables_of,
 )
+from memd.sources.transcripts.opencode_database import OpenCodeReader
 from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
 from memd.sources.transcripts.read_position import LineSplitter, ReadMark, ReadProgress
 from memd.sources.transcripts.reader import (
@@ -37,7 +44,7 @@ from memd.sources.transcripts.reader import (
 )
 from memd.sources.transcripts.turn_builder import UnresolvedReference
 from memd.text.memory_paths import Parts, Root, SessionPaths, admits, parts_below, session_name
-from memd.text.transcript_files import is_database
+from memd.text.transcript_files import Layout, is_database
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -59,6 +66,16 @@ class _Cursor(msgspec.Struct):
     seq: int = 0  # that of the event before it, and 1
 
 
+_KINDS: Mapping[Layout, DatabaseKind] = MappingProxyType(
+    {"openclaw": KIND, "opencode": opencode_database.KIND}
+)
+
+
+def list_sessions(root: SessionPaths, parts: Parts) -> SessionListing:
+    """The sessions of the database at these parts below a root; see DatabaseKind.list_sessions."""
+    return _KINDS[root.layout].list_sessions(root.directory, parts)
+
+
 def read_entry(
     found: FoundFile,
     roots: Sequence[Root],
@@ -74,10 +91,11 @@ def read_entry(
         ProcessExhausted: no more descriptors.
     """
     root, parts = _place(found, roots)
+    kind = OpenCodeReader if root.layout == "opencode" else _OpenClawReader
     return look_into(
         root.directory,
         parts,
-        lambda opened: _SessionReader(opened, found, redactor, subagents=subagents).read(progress),
+        lambda opened: kind(opened, found, redactor, subagents=subagents).read(progress),
     )
 
 
@@ -94,7 +112,12 @@ def entry_growth(
 
     def look(opened: OpenDatabase) -> Growth:
         with opened.transaction() as read:
-            tables = tables_of(read, str(found.file))
+            tables = _KINDS[root.layout].tables_of(read, str(found.file))
+            if root.layout == "opencode":
+                begin = 0 if progress is None else progress.offset
+                return opencode_database.growth_of(
+                    read, found.entry, begin, min(MOST_COUNTED, max(1, at_most))
+                )
             session = session_of(read, tables, found.entry)
             if session is None:
                 raise FileMissing(found.path, "not in the database any more")
@@ -122,8 +145,8 @@ def _place(found: FoundFile, roots: Sequence[Root]) -> tuple[SessionPaths, Parts
     raise FileMissing(found.path, "in no root")
 
 
-class _SessionReader:
-    """Reads one session of an open database."""
+class _OpenClawReader:
+    """Reads one session of an open database of OpenClaw."""
 
     def __init__(
         self, opened: OpenDatabase, found: FoundFile, redactor: TurnRedactor | None, *, subagents: bool
@@ -133,7 +156,7 @@ class _SessionReader:
         self._redactor = redactor
         self._subagents = subagents
         with opened.transaction() as read:
-            self._tables: Tables = tables_of(read, str(found.file))
+            self._tables: Tables = KIND.tables_of(read, str(found.file))
 
     def read(self, progress: ReadProgress | None) -> Reading:
         """What is new; see read_entry."""
@@ -147,7 +170,7 @@ class _SessionReader:
     def _read(self, progress: ReadProgress | None) -> Reading:
         session = self._session()
         if session.is_subagent and not self._subagents:
-            return self._hidden(session, progress)
+            return hidden_reading(session, progress)
         if progress is not None and (progress.hidden or progress.inode != session.stamp.inode):
             progress = None
         if session.reach == "packed":
@@ -164,18 +187,6 @@ class _SessionReader:
         if session is None:
             raise FileMissing(self._found.path, "not in the database any more")
         return session
-
-    def _hidden(self, session: DatabaseSession, progress: ReadProgress | None) -> Reading:
-        now = ReadProgress(
-            inode=session.stamp.inode,
-            mark=ReadMark(0, *_sides(session, 0)),
-            hidden=True,
-            learnt=SessionFacts(session_id=session.id, subagent=True),
-            tally={"sessions.subagent": 1},
-        )
-        if now == progress:
-            return UnchangedTranscript(now, session.stamp)
-        return WholeTranscript((), now, session.stamp)
 
     def _whole(self, session: DatabaseSession) -> Reading:
         known_format = openclaw.BRANCH if session.reach == "branch" else openclaw.FORMAT
@@ -292,12 +303,7 @@ class _SessionReader:
 
 def _mark(session: DatabaseSession, seq: int) -> ReadMark:
     """Tells one state of a session from another."""
-    return ReadMark(session.stamp.size if session.archived else seq, *_sides(session, seq))
-
-
-def _sides(session: DatabaseSession, seq: int) -> tuple[bytes, bytes]:
-    head = hashlib.sha256(b"%d" % session.stamp.inode).digest()
-    return head, hashlib.sha256(b"%d" % seq).digest()
+    return ReadMark(session.stamp.size if session.archived else seq, *mark_sides(session, seq))
 
 
 class _Archive(io.RawIOBase):

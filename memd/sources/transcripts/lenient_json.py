@@ -59,7 +59,7 @@ def never_raising(
         try:
             return read(line, state)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return _read_mended(_mended(line), state)
+            return _read_mended(mended(line), state)
 
     def _read_mended(line: bytes, state: _State) -> tuple[Event, ...]:
         try:
@@ -171,7 +171,8 @@ def _instant(raw: msgspec.Raw) -> float | None:
     return seconds if math.isfinite(seconds) and 0 <= seconds < _LATEST else None
 
 
-def _mended(line: bytes) -> bytes:
+def mended(line: bytes) -> bytes:
+    """The line without what makes JSON unreadable but for its form; see never_raising."""
     text = line.replace(b"\0", b"").removeprefix(b"\xef\xbb\xbf")
     text = text.decode("utf-8", errors="replace").encode()
     return _ESCAPE.sub(_whole, text)

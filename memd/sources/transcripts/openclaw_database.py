@@ -3,20 +3,23 @@
 The tables change often: what is optional for reading is asked for only where it is there, whatever the version says.
 """
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 import zstandard
 
 from memd.domain_types import Stamp
-from memd.sources.safe_open import FileUnreadable
-from memd.sources.transcripts.database_file import OpenDatabase, ShortRead, look_into
+from memd.sources.transcripts.database_file import ShortRead
+from memd.sources.transcripts.database_sessions import (
+    DatabaseKind,
+    ListedSession,
+    Tables,
+    number_of,
+    time_ns,
+)
 from memd.sources.transcripts.open_transcript import MAX_WINDOW_BYTES
 from memd.sources.transcripts.read_position import MAX_LINE_BYTES
-from memd.text.memory_paths import Parts
 from memd_client import session_key
 
 # How the events of a session are to be read. branch: those of the living branch, as OpenClaw lists them. all: every one, while
@@ -24,7 +27,6 @@ from memd_client import session_key
 Reach = Literal["branch", "all", "packed"]
 
 _SHARED = frozenset({"group", "channel"})
-_INT63 = (1 << 63) - 1
 
 _WANTED = {
     "transcript_events": frozenset({"session_id", "seq", "event_json"}),
@@ -39,31 +41,15 @@ _OPTIONAL = (
 )
 
 
-class Tables(msgspec.Struct, frozen=True):
-    """The tables of one database that matter, with their columns."""
+class DatabaseSession(ListedSession, frozen=True, kw_only=True):
+    """One session of a database, as it is now.
 
-    columns: Mapping[str, frozenset[str]]
-    version: int  # user_version
+    The size of its stamp counts events, or the bytes of an archive; the inode is another after a rewrite; ctime_ns tells where the
+    branch ends.
+    """
 
-    def has(self, table: str, *columns: str) -> bool:
-        """Whether a table has some columns."""
-        return self.columns.get(table, frozenset()).issuperset(columns or ("session_id",))
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether there is what no reading can do without."""
-        return all(self.has(table, *columns) for table, columns in _WANTED.items())
-
-
-class DatabaseSession(msgspec.Struct, frozen=True):
-    """One session of a database, as it is now."""
-
-    id: str
     key: str
-    is_shared: bool  # a group's or a channel's
-    is_subagent: bool
     reach: Reach
-    stamp: Stamp  # size: events, or bytes of an archive; inode: another after a rewrite; ctime_ns: where the branch ends
     archive: str = ""  # of a packed one: its table
     generation: str = ""
 
@@ -94,69 +80,6 @@ class Event(msgspec.Struct, frozen=True):
             return unpacker.decompress(self.packed, max_output_size=MAX_LINE_BYTES)
         except zstandard.ZstdError:
             return None
-
-
-class DatabaseListing(msgspec.Struct, frozen=True):
-    """What a database holds."""
-
-    sessions: tuple[DatabaseSession, ...]
-    version: int
-    is_live: bool  # its program has it open, or was killed
-
-
-def list_sessions(root: Path, parts: Parts) -> DatabaseListing:
-    """The sessions of a database that hold something.
-
-    Args:
-        root: The resolved directory of the root.
-        parts: The path of the database below it.
-
-    Raises:
-        SourceError: it cannot be read, or has other tables.
-        ProcessExhausted: no more descriptors.
-    """
-    shown = str(root.joinpath(*parts))
-
-    def look(opened: OpenDatabase) -> DatabaseListing:
-        with opened.transaction() as read:
-            tables = tables_of(read, shown)
-        found: list[DatabaseSession] = []
-        after = ""
-        while True:
-            with opened.transaction() as read:
-                for (identity,) in _ids_after(read, tables, after):
-                    after = identity
-                    if (session := session_of(read, tables, identity)) is not None:
-                        found.append(session)
-                    if read.is_enough():
-                        break
-                else:
-                    return DatabaseListing(tuple(found), tables.version, opened.is_live)
-
-    return look_into(root, parts, look)
-
-
-def tables_of(read: ShortRead, shown: str) -> Tables:
-    """The tables of a database.
-
-    Raises:
-        FileUnreadable: those that are needed are not there.
-    """
-    row = read.row("PRAGMA user_version")
-    names = (*_WANTED, *_OPTIONAL)
-    columns: dict[str, set[str]] = {}
-    for table, column in read.rows(
-        "SELECT m.name, c.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c"
-        f" WHERE m.type = 'table' AND m.name IN ({', '.join('?' * len(names))})",
-        *names,
-    ):
-        columns.setdefault(table, set()).add(column)
-    tables = Tables(
-        {table: frozenset(those) for table, those in columns.items()}, row[0] if row is not None else 0
-    )
-    if not tables.is_readable:
-        raise FileUnreadable(shown, f"no transcripts in tables that memd knows (version {tables.version})")
-    return tables
 
 
 def session_of(read: ShortRead, tables: Tables, identity: str) -> DatabaseSession | None:
@@ -309,9 +232,9 @@ def _living(
         reach=reach,
         stamp=Stamp(
             size=window.last_seq + 1,
-            mtime_ns=_time_ns(window.last_at),
-            inode=_mark(identity, window.key, generation, reach, is_shared, is_subagent),
-            ctime_ns=_mark(*end),
+            mtime_ns=time_ns(window.last_at),
+            inode=number_of(identity, window.key, generation, reach, is_shared, is_subagent),
+            ctime_ns=number_of(*end),
         ),
         generation=generation,
     )
@@ -352,8 +275,8 @@ def _packed(
         reach="packed",
         stamp=Stamp(
             size=size,
-            mtime_ns=_time_ns(at),
-            inode=_mark(identity, key, generation, table, is_shared, is_subagent),
+            mtime_ns=time_ns(at),
+            inode=number_of(identity, key, generation, table, is_shared, is_subagent),
         ),
         archive=table,
         generation=generation,
@@ -392,11 +315,4 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(position, seq, text, packed, size or 0)
 
 
-def _time_ns(at_ms: int | None) -> int:
-    return max(0, min((at_ms or 0) * 1_000_000, _INT63))
-
-
-def _mark(*of: object) -> int:
-    """A number above 0 that stands for some values."""
-    digest = hashlib.blake2b(repr(of).encode(errors="backslashreplace"), digest_size=8).digest()
-    return (int.from_bytes(digest) & _INT63) | 1
+KIND = DatabaseKind(_WANTED, _OPTIONAL, _ids_after, session_of)

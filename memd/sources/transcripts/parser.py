@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from memd.runtime.profiling import spent
-from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, plain
+from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, opencode, plain
 from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
@@ -26,6 +26,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             plain.FORMAT,
         )
     }
+)
+
+# Their lines are made by memd, of what a database holds.
+_OF_DATABASES: Mapping[str, Format] = MappingProxyType(
+    {each.name: each for each in (openclaw.BRANCH, opencode.FORMAT)}
 )
 
 # So much of the beginning of a file is enough to tell its format, or it is none.
@@ -265,9 +270,7 @@ class TranscriptParser:
 
 
 def _going_on(after: ReadProgress) -> tuple[Format, Any]:
-    known_format = (
-        openclaw.BRANCH if after.format == openclaw.BRANCH.name else FORMATS.get(after.format or "")
-    )
+    known_format = _OF_DATABASES.get(after.format or "") or FORMATS.get(after.format or "")
     if known_format is None:
         raise StaleParserState
     try:

@@ -10,63 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.domain_types import FoundFile, Kind, Stamp, Turn
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable
 from memd.sources.transcripts import database_file, database_reader
 from memd.sources.transcripts.database_file import ShortRead
-from memd.sources.transcripts.database_reader import entry_growth, read_entry
-from memd.sources.transcripts.openclaw_database import Event, events_from, list_sessions
-from memd.sources.transcripts.parser import TurnRedactor
-from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
-from memd.sources.transcripts.reader import GrownTranscript, UnchangedTranscript, WholeTranscript
-from memd.text.memory_paths import Root, SessionPaths
+from memd.sources.transcripts.database_reader import entry_growth, list_sessions
+from memd.sources.transcripts.openclaw_database import Event, events_from
+from memd.text.memory_paths import SessionPaths
 from tests.bounds import shipped
 from tests.sources.transcripts.openclaw_store import OpenClawStore
-from tests.sources.transcripts.transcripts import Hidden, Hider
+from tests.sources.transcripts.transcripts import EntryFollower, Hidden, Hider
 
 PARTS = ("main", "agent", "openclaw-agent.sqlite")
-
-
-class EntryFollower:
-    """Reads one session again and again, as a daemon does: progress goes through bytes in between."""
-
-    def __init__(
-        self, base: Path, entry: str, *, redactor: TurnRedactor | None = None, subagents: bool = False
-    ) -> None:
-        self.roots: tuple[Root, ...] = (SessionPaths(base, "openclaw", "openclaw"),)
-        self.found = FoundFile(
-            f"sessions/openclaw/{entry}.jsonl", base.joinpath(*PARTS), Kind.SESSION, Stamp(0, 0, 0), entry
-        )
-        self.redactor = redactor
-        self.subagents = subagents
-        self.kept: bytes | None = None
-        self.turns: list[Turn] = []
-        self.stamp = Stamp(0, 0, 0)
-
-    @property
-    def progress(self) -> ReadProgress | None:
-        return None if self.kept is None else decoded(self.kept)
-
-    @property
-    def texts(self) -> list[str]:
-        return [turn.text for turn in self.turns]
-
-    def read(self) -> str:
-        """Read what is new; which kind of reading it was."""
-        reading = read_entry(
-            self.found, self.roots, self.progress, redactor=self.redactor, subagents=self.subagents
-        )
-        match reading:
-            case GrownTranscript():
-                assert reading.turns_from <= len(self.turns)
-                self.turns[reading.turns_from :] = reading.turns
-            case WholeTranscript():
-                self.turns = list(reading.turns)
-            case UnchangedTranscript():
-                pass
-        assert reading.progress.turns == len(self.turns)
-        self.kept, self.stamp = encoded(reading.progress), reading.stamp
-        return type(reading).__name__
 
 
 @pytest.fixture
@@ -126,9 +80,11 @@ def test_the_stamp_of_a_reading_is_that_of_a_listing(base: Path, store: OpenClaw
     _talk(store)
     follower = EntryFollower(base, "one")
     follower.read()
-    assert [one.stamp for one in list_sessions(base, PARTS).sessions] == [follower.stamp]
+    assert [
+        one.stamp for one in list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
+    ] == [follower.stamp]
     store.say("one", "third")
-    (now,) = list_sessions(base, PARTS).sessions
+    (now,) = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
     assert now.stamp != follower.stamp
     follower.read()
     assert now.stamp == follower.stamp
@@ -265,7 +221,7 @@ def test_an_archive_in_the_database_is_read(base: Path, store: OpenClawStore, pa
     follower = EntryFollower(base, "one")
     follower.read()
     store.archive("one", pack=pack)
-    (listed,) = list_sessions(base, PARTS).sessions
+    (listed,) = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
     assert listed.archived
     assert follower.read() == "WholeTranscript"
     assert follower.texts == ["first", "instead"]
@@ -280,7 +236,7 @@ def test_a_session_that_grew_cold_is_read(base: Path, store: OpenClawStore) -> N
     for text in texts:
         store.say("one", text)
     store.cool("one")
-    size = list_sessions(base, PARTS).sessions[0].stamp.size
+    size = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions[0].stamp.size
     assert size > shipped("memd.sources.transcripts.database_file.READ_BYTES")
     follower = EntryFollower(base, "one")
     follower.read()
@@ -293,7 +249,7 @@ def test_a_deleted_session_is_gone(base: Path, store: OpenClawStore) -> None:
     follower = EntryFollower(base, "one")
     follower.read()
     store.archive("one", reason="deleted")
-    assert list_sessions(base, PARTS).sessions == ()
+    assert list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions == ()
     with pytest.raises(FileMissing):
         follower.read()
 
@@ -312,7 +268,7 @@ def test_a_newer_version_is_read_as_far_as_its_tables_are_known(base: Path, stor
         "session_transcript_index_state",
     ):
         store.connection.execute(f"DROP TABLE {table}")
-    listing = list_sessions(base, PARTS)
+    listing = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS)
     assert (listing.version, len(listing.sessions)) == (99, 1)
     follower = EntryFollower(base, "one")
     follower.read()
@@ -324,7 +280,7 @@ def test_tables_that_are_not_known_are_named(base: Path, store: OpenClawStore) -
     _talk(store)
     store.connection.execute("ALTER TABLE transcript_events RENAME TO happenings")
     with pytest.raises(FileUnreadable, match="no transcripts in tables that memd knows"):
-        list_sessions(base, PARTS)
+        list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS)
     with pytest.raises(FileUnreadable, match="version 23"):
         EntryFollower(base, "one").read()
 
@@ -336,7 +292,9 @@ def test_rows_of_other_types_are_no_session(base: Path, store: OpenClawStore) ->
     store.connection.execute("DROP TABLE transcript_rewrite_watermarks")
     store.connection.execute("CREATE TABLE transcript_rewrite_watermarks (session_id, generation)")
     store.connection.execute("INSERT INTO transcript_rewrite_watermarks VALUES ('one', x'00ff')")
-    assert [one.id for one in list_sessions(base, PARTS).sessions] == ["two"]
+    assert [one.id for one in list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions] == [
+        "two"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +315,7 @@ def test_a_session_says_whose_it_is(
 ) -> None:
     """By what is written down of its chat, and by its key."""
     _talk(store, **columns)
-    (session,) = list_sessions(base, PARTS).sessions
+    (session,) = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
     assert session.is_shared is is_shared
 
 
@@ -484,7 +442,9 @@ def test_after_any_history_it_is_as_if_read_for_the_first_time(
             fresh.read()
             assert follower.turns == fresh.turns
             assert follower.stamp == fresh.stamp
-            assert [one.stamp for one in list_sessions(base, PARTS).sessions] == [fresh.stamp]
+            assert [
+                one.stamp for one in list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
+            ] == [fresh.stamp]
     assert len(follower.turns) > 0
 
 

@@ -1,12 +1,24 @@
 """Transcripts as the programs themselves wrote them, with long texts cut: what was said is read, and nothing else."""
 
+import os
 from pathlib import Path
 
+import apsw
 import pytest
 
+from memd.sources.transcripts.database_reader import list_sessions
 from memd.sources.transcripts.parser import LINES_ENOUGH, format_of
+from memd.text.memory_paths import SessionPaths
+from tests.sources.transcripts.opencode_store import REAL as OPENCODE
 from tests.sources.transcripts.parsing import turns
+from tests.sources.transcripts.transcripts import EntryFollower
 
+SAID = [
+    ("user", "On which host is the PostgreSQL of the staging database? SECRET"),
+    ("assistant", "It is on heron. Do not show SECRET to anybody."),
+    ("user", "And which version is it? SECRET is the key of that host."),
+    ("assistant", "It is version 17. The key SECRET is older."),
+]
 FILES = sorted(Path(__file__).with_name("real").glob("*.jsonl"))
 FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "qwen": "qwen"}
 
@@ -23,9 +35,17 @@ def test_what_was_said_is_read_and_nothing_else(file: Path) -> None:
     kind = format_of(lines[:LINES_ENOUGH])
     assert kind is not None
     assert kind.name == FORMATS[file.name.partition("-")[0]]
-    assert turns(kind, *lines) == [
-        ("user", "On which host is the PostgreSQL of the staging database? SECRET"),
-        ("assistant", "It is on heron. Do not show SECRET to anybody."),
-        ("user", "And which version is it? SECRET is the key of that host."),
-        ("assistant", "It is version 17. The key SECRET is older."),
-    ]
+    assert turns(kind, *lines) == SAID
+
+
+def test_a_database_of_opencode_is_read_likewise(tmp_path: Path) -> None:
+    """It puts what is said on the command line in quotation marks."""
+    base = Path(os.path.realpath(tmp_path))
+    database = apsw.Connection(str(base / "opencode.db"))
+    database.execute(OPENCODE.read_text(encoding="utf-8"))
+    database.pragma("journal_mode", "wal")
+    database.close()
+    (session,) = list_sessions(SessionPaths(base, "opencode", "opencode"), ("opencode.db",)).sessions
+    follower = EntryFollower(base, session.id, file="opencode.db", layout="opencode")
+    follower.read()
+    assert [(turn.role, turn.text.strip('"')) for turn in follower.turns] == SAID

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from memd.domain_types import FoundFile, Kind, Stamp, Turn
+from memd.sources.transcripts.database_reader import read_entry
 from memd.sources.transcripts.parser import TurnRedactor
 from memd.sources.transcripts.read_position import ReadProgress, decoded, encoded
 from memd.sources.transcripts.reader import (
@@ -18,6 +19,7 @@ from memd.sources.transcripts.reader import (
     read_transcript,
 )
 from memd.text.memory_paths import Root, SessionPaths
+from memd.text.transcript_files import Layout
 
 LATER_NS = 4_000_000_000_000_000_000
 
@@ -99,6 +101,55 @@ class Follower:
         assert reading.progress.turns == len(self.turns)
         self.kept = encoded(reading.progress)
         self.last = reading
+        return type(reading).__name__
+
+
+class EntryFollower:
+    """Reads one session again and again, as a daemon does: progress goes through bytes in between."""
+
+    def __init__(
+        self,
+        base: Path,
+        entry: str,
+        *,
+        file: str = "main/agent/openclaw-agent.sqlite",
+        layout: Layout = "openclaw",
+        redactor: TurnRedactor | None = None,
+        subagents: bool = False,
+    ) -> None:
+        self.roots: tuple[Root, ...] = (SessionPaths(base, layout, layout),)
+        self.found = FoundFile(
+            f"sessions/{layout}/{entry}.jsonl", base / file, Kind.SESSION, Stamp(0, 0, 0), entry
+        )
+        self.redactor = redactor
+        self.subagents = subagents
+        self.kept: bytes | None = None
+        self.turns: list[Turn] = []
+        self.stamp = Stamp(0, 0, 0)
+
+    @property
+    def progress(self) -> ReadProgress | None:
+        return None if self.kept is None else decoded(self.kept)
+
+    @property
+    def texts(self) -> list[str]:
+        return [turn.text for turn in self.turns]
+
+    def read(self) -> str:
+        """Read what is new; which kind of reading it was."""
+        reading = read_entry(
+            self.found, self.roots, self.progress, redactor=self.redactor, subagents=self.subagents
+        )
+        match reading:
+            case GrownTranscript():
+                assert reading.turns_from <= len(self.turns)
+                self.turns[reading.turns_from :] = reading.turns
+            case WholeTranscript():
+                self.turns = list(reading.turns)
+            case UnchangedTranscript():
+                pass
+        assert reading.progress.turns == len(self.turns)
+        self.kept, self.stamp = encoded(reading.progress), reading.stamp
         return type(reading).__name__
 
 

@@ -1,0 +1,145 @@
+"""The sessions in a database of transcripts, whichever program it belongs to: how they are listed, and told from what they were."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from memd.domain_types import Stamp
+from memd.sources.safe_open import FileUnreadable
+from memd.sources.transcripts.database_file import OpenDatabase, ShortRead, look_into
+from memd.sources.transcripts.format import SessionFacts
+from memd.sources.transcripts.read_position import ReadMark, ReadProgress
+from memd.sources.transcripts.reader import Reading, UnchangedTranscript, WholeTranscript
+from memd.text.memory_paths import Parts
+
+_INT63 = (1 << 63) - 1
+
+
+class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
+    """One session as a scan lists it."""
+
+    id: str
+    stamp: Stamp  # size: in what its program counts; inode: another if it has to be read from its beginning
+    is_shared: bool = False  # a group's or a channel's
+    is_subagent: bool = False
+
+    @property
+    def archived(self) -> bool:
+        """Whether it is over."""
+        return False
+
+
+class SessionListing(msgspec.Struct, frozen=True):
+    """What a file with several sessions holds."""
+
+    sessions: tuple[ListedSession, ...]
+    version: int = 0  # of the tables
+    is_live: bool = False  # its program has it open, or was killed
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """The tables of one database that matter, with their columns."""
+
+    columns: Mapping[str, frozenset[str]]
+    version: int  # user_version
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether a table is there, with some columns."""
+        return table in self.columns and self.columns[table].issuperset(columns)
+
+
+class DatabaseKind(msgspec.Struct, frozen=True):
+    """How the sessions in the databases of one program are found."""
+
+    wanted: Mapping[str, frozenset[str]]  # the columns of the tables that no reading can do without
+    optional: tuple[str, ...]  # other tables that help
+    ids_after: Callable[[ShortRead, Tables, str], Iterator[tuple[str]]]  # in order
+    session_of: Callable[[ShortRead, Tables, str], ListedSession | None]  # None: it holds nothing
+
+    def tables_of(self, read: ShortRead, shown: str) -> Tables:
+        """The tables of a database.
+
+        Raises:
+            FileUnreadable: those that are needed are not there.
+        """
+        row = read.row("PRAGMA user_version")
+        names = (*self.wanted, *self.optional)
+        columns: dict[str, set[str]] = {}
+        for table, column in read.rows(
+            "SELECT m.name, c.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c"
+            f" WHERE m.type = 'table' AND m.name IN ({', '.join('?' * len(names))})",
+            *names,
+        ):
+            columns.setdefault(table, set()).add(column)
+        tables = Tables(
+            {table: frozenset(those) for table, those in columns.items()}, row[0] if row is not None else 0
+        )
+        if not all(tables.has(table, *needed) for table, needed in self.wanted.items()):
+            raise FileUnreadable(
+                shown, f"no transcripts in tables that memd knows (version {tables.version})"
+            )
+        return tables
+
+    def list_sessions(self, root: Path, parts: Parts) -> SessionListing:
+        """The sessions of a database that hold something.
+
+        Args:
+            root: The resolved directory of the root.
+            parts: The path of the database below it.
+
+        Raises:
+            SourceError: it cannot be read, or has other tables.
+            ProcessExhausted: no more descriptors.
+        """
+        shown = str(root.joinpath(*parts))
+
+        def look(opened: OpenDatabase) -> SessionListing:
+            with opened.transaction() as read:
+                tables = self.tables_of(read, shown)
+            found: list[ListedSession] = []
+            after = ""
+            while True:
+                with opened.transaction() as read:
+                    for (identity,) in self.ids_after(read, tables, after):
+                        after = identity
+                        if (session := self.session_of(read, tables, identity)) is not None:
+                            found.append(session)
+                        if read.is_enough():
+                            break
+                    else:
+                        return SessionListing(tuple(found), tables.version, opened.is_live)
+
+        return look_into(root, parts, look)
+
+
+def hidden_reading(session: ListedSession, progress: ReadProgress | None) -> Reading:
+    """The reading of a subagent's session, where those do not count."""
+    now = ReadProgress(
+        inode=session.stamp.inode,
+        mark=ReadMark(0, *mark_sides(session, 0)),
+        hidden=True,
+        learnt=SessionFacts(session_id=session.id, subagent=True),
+        tally={"sessions.subagent": 1},
+    )
+    if now == progress:
+        return UnchangedTranscript(now, session.stamp)
+    return WholeTranscript((), now, session.stamp)
+
+
+def mark_sides(session: ListedSession, position: int) -> tuple[bytes, bytes]:
+    """The two hashes of a read mark, by which session it is and how far it was read."""
+    head = hashlib.sha256(b"%d" % session.stamp.inode).digest()
+    return head, hashlib.sha256(b"%d" % position).digest()
+
+
+def number_of(*of: object) -> int:
+    """A number above 0 that stands for some values."""
+    digest = hashlib.blake2b(repr(of).encode(errors="backslashreplace"), digest_size=8).digest()
+    return (int.from_bytes(digest) & _INT63) | 1
+
+
+def time_ns(at_ms: int | None) -> int:
+    """A time in milliseconds as a stamp has it."""
+    return max(0, min((at_ms or 0) * 1_000_000, _INT63))
