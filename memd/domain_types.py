@@ -203,6 +203,7 @@ class FoundHit(msgspec.Struct, frozen=True):
         None  # of when it is, as seconds of a TimeSpan; None: nothing in its file says
     )
     written_ns: int = 0  # when its file was written, in Unix time; 0: not known
+    copies: tuple[str, ...] = ()  # where else its text stands, each as path#L3-L9
 
 
 class DegradedPart(msgspec.Struct, frozen=True):

@@ -176,6 +176,8 @@ export interface Hit {
   date: string | null;
   /** `date` is when the file was written: nothing in it says a date */
   file_date: boolean;
+  /** where else the same is said, at most five places, each as `path#L3-L9`: copied notes, forked sessions, repeated questions. The hit is the latest of them, unless the query asks for what was */
+  copies: string[];
 }
 
 export interface Degraded {

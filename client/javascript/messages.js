@@ -118,7 +118,8 @@ const PARTS = {
       "own_scale": false,
       "weak": false,
       "date": null,
-      "file_date": false
+      "file_date": false,
+      "copies": []
     },
     "holds": {}
   },

@@ -154,6 +154,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         None  # of when it is: a day, or the first and the last with a slash between; None: not known
     )
     file_date: bool = False  # that is when its file was written: nothing in it says
+    copies: list[str] = []  # where else the same is said, at most five places, each as path#L3-L9
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):

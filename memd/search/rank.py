@@ -4,13 +4,16 @@ Parts of transcripts that only repeat the question are closest to it, and answer
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
 import msgspec
 
 from memd.config.settings import WORTH_READING
-from memd.domain_types import FoundHit, Window
+from memd.domain_types import ChunkId, FoundHit, Window
+from memd.search.copies import Said, later
 from memd.search.fuse import Scored, place_in_order, relevance
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, fresh_part
@@ -91,6 +94,11 @@ def _words(text: str) -> Sequence[str]:
 
 
 IN_A_ROW = 2  # hits of one source, while another has any
+AHEAD = 15  # candidates of a source after one, among which its copies are looked for
+MAX_TOLD = 5  # copies that a hit names
+# Of what says the same, by what stands around it: headings, and the names of files and of those who speak.
+_SHARES_APART = 0.2
+_COSINES_APART = 0.1
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -103,6 +111,7 @@ class Verdict(msgspec.Struct, frozen=True):
     window: Window | None = None  # what it shows, or would have shown
     owed: bool = False  # it was its source's turn, not its own
     repeats: bool = False  # only the question, so that its score was lowered
+    copy_of: ChunkId | None = None  # a candidate before it, which says all that it says
 
 
 Found = Iterable[tuple[Scored, StoredChunk]]
@@ -116,12 +125,19 @@ def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int)
 
 
 def verdicts(
-    found: Sequence[Found], query: Query, min_score: float, max_chars: int, *, weak: bool = False
+    found: Sequence[Found],
+    query: Query,
+    min_score: float,
+    max_chars: int,
+    *,
+    weak: bool = False,
+    least: float = 0.0,
 ) -> Iterator[Verdict]:
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
-    it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise. After two hits of one source the next is of
+    it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise: the latest of
+    those that say the same, unless the question asks for what was, in the place of the best. After two hits of one source the next is of
     another, while that has any: notes and sessions tell different things, and there is more of one than of the other. What
     only repeats the question comes after what may answer it, and its score is lowered.
 
@@ -131,12 +147,14 @@ def verdicts(
         min_score: The least score of a hit.
         max_chars: The most characters of a hit.
         weak: Whether all hits are marked as shown for want of better; what only repeats the question always is.
+        least: What scores less gets no verdict, and is only looked at as a copy of what scores more.
     """
     shown = ShownLines()
     shown_texts: set[str] = set()
+    shown_words: list[Said] = []
     heard_lines: set[str] = set()  # the lines of transcripts that were shown
     repeats = QuestionEchoes(query)
-    lanes = [_Lane(iter(candidates), repeats) for candidates in found]
+    lanes = [_Lane(iter(candidates), repeats, least) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
     while best := [lane for lane in lanes if lane.head() is not None]:
         best = [lane for lane in best if not lane.repeats()] or best
@@ -145,6 +163,9 @@ def verdicts(
         owed = lane is not min(best, key=_Lane.order)
         repeated = lane.repeats()
         scored, chunk = lane.take()
+        copies: list[tuple[Scored, StoredChunk]] = []
+        if not repeated and scored.score >= max(min_score, WORTH_READING):
+            (scored, chunk), copies = lane.latest_of_copies(scored, chunk, is_latest=query.tense != "past")
         hit, cut, part = None, None, None
         if scored.score < min_score:
             cut = "min_score"
@@ -156,10 +177,16 @@ def verdicts(
             same = " ".join(part.window.text.split())
             # A session that was forked repeats the turns of the one before it: who said what and when, line by line.
             turn_lines = _lines(part.window.text) if chunk.kind.is_session else frozenset()
-            if same in shown_texts or (turn_lines and turn_lines <= heard_lines):
+            words = Said(part.window.text)
+            if (
+                same in shown_texts
+                or (turn_lines and turn_lines <= heard_lines)
+                or any(one.covers(words) for one in shown_words)
+            ):
                 cut = "duplicate"
             else:
                 shown_texts.add(same)
+                shown_words.append(words)
                 heard_lines |= turn_lines
                 hit = FoundHit(
                     chunk.path,
@@ -171,10 +198,24 @@ def verdicts(
                     weak=weak or repeated,
                     when=chunk.when,
                     written_ns=chunk.written_ns,
+                    copies=tuple(_place(copy) for _, copy in copies[:MAX_TOLD]),
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         window = part.window if part else None
         yield Verdict(scored, chunk, hit, cut, window, owed and hit is not None, repeated)
+        for one, copy in copies:
+            yield Verdict(one, copy, None, "duplicate", copy_of=chunk.id)
+
+
+def _may_be_copies(one: Scored, other: Scored) -> bool:
+    """Whether two texts may say the same: with the words of the question, and about as close to it."""
+    if abs(one.share - other.share) > _SHARES_APART:
+        return False
+    return one.cosine is None or other.cosine is None or abs(one.cosine - other.cosine) <= _COSINES_APART
+
+
+def _place(chunk: StoredChunk) -> str:
+    return f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}"
 
 
 def _lines(text: str) -> frozenset[str]:
@@ -193,9 +234,14 @@ class _Next(msgspec.Struct, frozen=True, order=True):
 class _Lane:
     """The candidates of one source, read when they are wanted."""
 
-    def __init__(self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: QuestionEchoes) -> None:
+    def __init__(
+        self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: QuestionEchoes, least: float
+    ) -> None:
         self._candidates = candidates
         self._repeats = repeats
+        self._least = least
+        self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # compared with those before them
+        self._said: dict[StoredChunk, Said] = {}
         self._read: list[_Next] = []  # a heap: the next that may answer, and those before it that only repeat
         self._is_done = False
 
@@ -219,10 +265,57 @@ class _Lane:
         taken = heappop(self._read)
         return taken.scored, taken.chunk
 
+    def latest_of_copies(
+        self, scored: Scored, chunk: StoredChunk, *, is_latest: bool
+    ) -> tuple[tuple[Scored, StoredChunk], list[tuple[Scored, StoredChunk]]]:
+        """What to show in the place of a candidate, and the copies of it that are not to be shown.
+
+        Args:
+            scored: The candidate, which was taken.
+            chunk: Its chunk.
+            is_latest: Whether the latest copy takes its place, if it says all that the candidate says.
+        """
+        self._ahead.extend(islice(self._candidates, max(0, AHEAD - len(self._ahead))))
+        waiting = [(one.scored, one.chunk) for one in self._read if not one.repeats] + list(self._ahead)
+        own = self._said_by(chunk)
+        alike = [
+            (one, other)
+            for one, other in waiting
+            if one.score >= WORTH_READING
+            and _may_be_copies(one, scored)
+            and ((words := self._said_by(other)).covers(own) or own.covers(words))
+        ]
+        if not alike:
+            return (scored, chunk), []
+        first = (scored, chunk)
+        if is_latest:
+            able = [first, *(pair for pair in alike if self._said_by(pair[1]).covers(own))]
+            first = max(able, key=lambda pair: later(pair[1]))
+        shown = self._said_by(first[1])
+        copies = [
+            pair
+            for pair in [(scored, chunk), *alike]
+            if pair[1] is not first[1] and shown.covers(self._said_by(pair[1]))
+        ]
+        gone = {first[1], *(other for _, other in copies)}
+        self._read = [one for one in self._read if one.chunk not in gone]
+        heapify(self._read)
+        self._ahead = deque(pair for pair in self._ahead if pair[1] not in gone)
+        if first[1] is not chunk:
+            first = (msgspec.structs.replace(first[0], score=scored.score, older=scored), first[1])
+        return first, copies
+
+    def _said_by(self, chunk: StoredChunk) -> Said:
+        if chunk not in self._said:
+            self._said[chunk] = Said(chunk.text)
+        return self._said[chunk]
+
     def _read_on(self) -> None:
-        for scored, chunk in self._candidates:
-            repeats = self._repeats.only_repeats(chunk)
-            one = lowered(scored) if repeats else scored
-            heappush(self._read, _Next(place_in_order(one), one, chunk, repeats))
+        pair = self._ahead.popleft() if self._ahead else next(self._candidates, None)
+        if pair is None or pair[0].score < self._least:
+            self._is_done = True
             return
-        self._is_done = True
+        scored, chunk = pair
+        repeats = self._repeats.only_repeats(chunk)
+        one = lowered(scored) if repeats else scored
+        heappush(self._read, _Next(place_in_order(one), one, chunk, repeats))

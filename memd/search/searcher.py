@@ -387,13 +387,8 @@ class Searcher:
             else:
                 for one in ordered:
                     lanes.setdefault(kind_of[one.id].source, []).append(one)
-                shown = asked.min_score if is_cut else 0.0
                 lanes = {
-                    source: [
-                        one
-                        for one in _later_first(reader, some, asked.query, vectors, parts)
-                        if one.score >= shown
-                    ]
+                    source: _later_first(reader, some, asked.query, vectors, parts)
                     for source, some in lanes.items()
                 }
             verdicts = rank.verdicts(
@@ -402,6 +397,7 @@ class Searcher:
                 min_score,
                 self._settings.limits.max_snippet_chars,
                 weak=supported.is_weak,
+                least=asked.min_score if is_cut else 0.0,
             )
             there = kind_of.keys()
             # While one index takes the place of another, its chunks are there a moment before its vectors.

@@ -75,7 +75,7 @@ def traced(
             break
         if number > EXPLAINED and cut is not None:
             continue
-        others = _others(verdict, shown)
+        others = _others(verdict, shown) if verdict.copy_of is None else (places[verdict.copy_of],)
         held = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
         match = sides.keywords.get(chunk.id)
         candidates.append(

@@ -45,6 +45,14 @@ def test_a_score_of_another_engine_is_named() -> None:
     assert "ownScale" not in usual
 
 
+def test_a_hit_tells_where_else_the_same_stands() -> None:
+    """The model need not open the copies; a hit without any has no such field."""
+    found = Found(results=[msgspec.structs.replace(hit(), copies=["old.md#L3-L9"]), hit(line=9)])
+    copied, usual = tool_replies.search_reply(found, (), ROOMY)["results"]
+    assert copied["alsoIn"] == ["old.md#L3-L9"]
+    assert "alsoIn" not in usual
+
+
 def test_a_weak_hit_is_named() -> None:
     """A model need not take it for an answer."""
     found = Found(results=[msgspec.structs.replace(hit(), weak=True), hit(line=9)])

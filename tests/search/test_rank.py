@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.domain_types import ChunkId, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
-from memd.search.rank import IN_A_ROW, QuestionEchoes, hits, verdicts
+from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, QuestionEchoes, hits, verdicts
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
 
@@ -149,7 +149,7 @@ def test_candidates_are_read_as_far_as_hits_are_taken() -> None:
             yield found(f"text {n}", line=n)
 
     assert len(list(islice(hits([candidates()], parse("text"), OPEN, 700), 3))) == 3
-    assert len(read) == 3
+    assert len(read) == 3 + AHEAD  # which are compared with the hits
 
 
 def test_a_copy_of_what_is_shown_goes_on_with_what_is_new() -> None:
@@ -205,6 +205,112 @@ def test_a_verdict_tells_what_came_before_its_turn() -> None:
     """A hit with better ones behind it owes its place to its source."""
     made = list(verdicts(lanes("nnnns"), parse("cat"), DEFAULT, 700))
     assert [one.hit.snippet for one in made if one.hit and one.owed] == ["s4"]
+
+
+STATED = "The spare key of the studio is with Odile, second floor, ring twice."
+
+
+def dated(text: str, path: str, day: int, score: float, kind: Kind = Kind.NOTE) -> tuple[Scored, StoredChunk]:
+    """A candidate that is of a day."""
+    one, chunk = found(text, path=path, line=day, score=score, kind=kind)
+    return one, msgspec.structs.replace(chunk, first_s=day * 86400, last_s=day * 86400 + 86399)
+
+
+def shown_of(
+    candidates: Sequence[tuple[Scored, StoredChunk]],
+    question: str = "where is the spare key",
+    min_score: float = OPEN,
+) -> list[tuple[str, float, tuple[str, ...]]]:
+    found = verdicts([candidates], parse(question), 0.0, 700, least=min_score)
+    return [(hit.path, hit.score, hit.copies) for one in found if (hit := one.hit) is not None]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        STATED,
+        "the spare key of studio is with ODILE: second floor - ring twice",
+        f"---\ncreated: 2026-01-09\n---\n{STATED}",
+        f"- {STATED} Yes!",
+    ],
+    ids=["equal", "marks and articles", "front matter", "a word more"],
+)
+def test_the_latest_copy_takes_the_place_of_the_best(copy: str) -> None:
+    """What says the same takes one place, and the hit tells where else it stands."""
+    candidates = [
+        dated(STATED, "old.md", 1, 0.9),
+        dated("Odile paints.", "b.md", 2, 0.8),
+        dated(copy, "new.md", 3, 0.7),
+    ]
+    last = 3 + copy.count("\n")
+    assert candidates[2][1].end_line == last
+    assert shown_of(candidates) == [("new.md", 0.9, ("old.md#L1-L1",)), ("b.md", 0.8, ())]
+
+
+@pytest.mark.parametrize("question", ["where was the spare key before?", "以前备用钥匙在哪"])
+def test_who_asks_for_what_was_gets_the_best_copy(question: str) -> None:
+    """It may be the only one of that time."""
+    candidates = [dated(STATED, "old.md", 1, 0.9), dated(STATED, "new.md", 3, 0.7)]
+    assert shown_of(candidates, question) == [("old.md", 0.9, ("new.md#L3-L3",))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        STATED.replace("second", "third"),
+        STATED.replace("is with", "is not with"),
+        STATED.replace("Odile", "Oda"),
+        STATED.replace("is with", "was with"),
+        f"{STATED} The spare key of the cellar is in the blue tin.",
+        "工作室的备用钥匙不在欧迪尔那里。",
+    ],
+    ids=["a number", "a negation", "a name", "tense", "it goes on", "Chinese"],
+)
+def test_what_is_nearly_alike_is_no_copy(other: str) -> None:
+    """A word may be what matters: both are shown."""
+    this = STATED if other.isascii() else "工作室的备用钥匙在欧迪尔那里。"
+    candidates = [dated(this, "old.md", 1, 0.9), dated(other, "new.md", 3, 0.7)]
+    assert shown_of(candidates) == [("old.md", 0.9, ()), ("new.md", 0.7, ())]
+
+
+def test_what_says_more_takes_the_place_only_of_what_it_covers() -> None:
+    """Where the later copy lacks something, the earlier one is shown for it; the later one is then a copy of that."""
+    more = f"{STATED} Mondays too."
+    candidates = [dated(more, "old.md", 1, 0.9), dated(STATED, "new.md", 3, 0.7)]
+    assert shown_of(candidates) == [("old.md", 0.9, ("new.md#L3-L3",))]
+
+
+def test_a_question_that_is_asked_again_with_its_answer_takes_one_place() -> None:
+    """The time of a turn is no difference; another answer is."""
+    turns = "2026-01-{day} 10:00 User: Where do we keep the spare key of the studio?\n2026-01-{day} 10:01 Assistant: {told}"
+    candidates = [
+        dated(turns.format(day="01", told="With Odile."), "sessions/1.jsonl", 1, 0.9, Kind.SESSION),
+        dated(turns.format(day="02", told="With Odile."), "sessions/2.jsonl", 2, 0.8, Kind.SESSION),
+        dated(turns.format(day="03", told="In the blue tin."), "sessions/3.jsonl", 3, 0.7, Kind.SESSION),
+    ]
+    assert shown_of(candidates) == [
+        ("sessions/2.jsonl", 0.9, ("sessions/1.jsonl#L1-L2",)),
+        ("sessions/3.jsonl", 0.7, ()),
+    ]
+
+
+def test_a_copy_among_many_is_told_as_far_as_there_is_room() -> None:
+    """A hundred copies of a template do not fill a reply, nor do they come as hits of their own."""
+    candidates = [dated(STATED, f"{n}.md", n, 0.9 - n / 1000) for n in range(1, 101)]
+    ((path, _, copies),) = shown_of(candidates)
+    assert path == f"{1 + AHEAD}.md"
+    assert len(copies) == MAX_TOLD
+
+
+@pytest.mark.parametrize("least", [0.5, 0.8])
+def test_a_higher_least_score_changes_no_hit(least: float) -> None:
+    """The latest copy is shown with the score of the best, whatever its own."""
+    candidates = [
+        dated(STATED, "old.md", 1, 0.9),
+        dated("Odile paints.", "b.md", 2, 0.4),
+        dated(STATED, "new.md", 3, 0.37),
+    ]
+    assert shown_of(candidates, min_score=least) == [("new.md", 0.9, ("old.md#L1-L1",))]
 
 
 CANDIDATES = st.lists(

@@ -26,7 +26,8 @@ def hit_headline(hit: Hit, paint: Paint) -> str:
     # A daily note has its date in its name.
     is_told = hit.date is not None and hit.date not in hit.path
     date = f"  {hit.date}{' (of the file)' if hit.file_date else ''}" if is_told else ""
-    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}{date}', 'dim')}"
+    also = f"  also in {visible(', '.join(hit.copies))}" if hit.copies else ""
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}{date}{also}', 'dim')}"
 
 
 def indented_snippet(snippet: str) -> str:

@@ -207,7 +207,7 @@ def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | N
 
 def _fields(hit: FoundHit, zone: tzinfo) -> dict[str, Any]:
     """A hit as the wire has it: with its day, or its first and its last, instead of seconds."""
-    fields = msgspec.structs.asdict(hit)
+    fields = msgspec.structs.asdict(hit) | {"copies": list(hit.copies)}
     when, written_ns = fields.pop("when"), fields.pop("written_ns")
     if when is None and not written_ns:
         return fields

@@ -34,6 +34,12 @@ def test_a_score_of_another_engine_is_named() -> None:
     )
 
 
+def test_the_copies_of_a_hit_are_named() -> None:
+    """A path is shown as it is, and moves no cursor."""
+    copied = msgspec.structs.replace(HIT, copies=["old.md#L3-L9", "\x1b[2Jb.md#L1-L1"])
+    assert reply_text.hit_headline(copied, uncoloured).endswith("  also in old.md#L3-L9, \\x1b[2Jb.md#L1-L1")
+
+
 def test_hits_for_want_of_better_are_named() -> None:
     """Each beside its score, and all together in a remark; one that is not weak is answer enough."""
     weak = msgspec.structs.replace(HIT, weak=True)

@@ -66,6 +66,7 @@ def test_every_field_is_named() -> None:
                 "weak": False,
                 "date": None,
                 "file_date": False,
+                "copies": [],
             }
         ],
         "backend": "builtin",

@@ -1,0 +1,60 @@
+import pytest
+
+from memd.domain_types import ChunkId, Kind
+from memd.search.copies import LEAST_WORDS, Said, later
+from memd.store.chunks import StoredChunk
+
+LONG = "Ann lent Bob fifty euros for the train to Lyon on Friday, and Bob lent Carl twenty."
+
+
+@pytest.mark.parametrize(
+    ("shown", "other", "expected"),
+    [
+        (LONG, LONG, True),
+        (LONG, LONG.upper(), True),
+        (LONG, f"2026-01-03 09:00 User: {LONG}", True),
+        (LONG, LONG.replace("Ann lent Bob", "Bob lent Ann"), False),
+        (LONG, LONG.replace("and Bob lent Carl twenty", "and Carl lent Bob twenty"), False),
+        (LONG, "Bob lent Carl fifty euros, Ann lent Bob twenty for Friday, on the train to Lyon.", False),
+        (LONG, LONG.replace("fifty", "sixty"), False),
+        (LONG, LONG.replace(" for the train", ""), True),
+        (LONG.replace(" for the train", ""), LONG, False),
+        (LONG.replace("lent Carl", "never lent Carl"), LONG, False),
+        (LONG, LONG.replace("lent Carl", "never lent Carl"), False),
+        (f"{LONG} {LONG}", LONG, False),
+        ("which cat?", "which cat?", False),
+        (LONG, "", False),
+        ("", "", False),
+        ("钥匙在二楼奥蒂尔那里，请按两次铃。", "钥匙 在二楼奥蒂尔那里 请按两次铃", True),
+        ("钥匙在二楼奥蒂尔那里，请按两次铃。", "钥匙在三楼奥蒂尔那里，请按两次铃。", False),
+    ],
+)  # fmt: skip
+def test_one_text_covers_another_that_says_nothing_else(shown: str, other: str, expected: bool) -> None:
+    """About as long, no other word, about the same order, and nobody said no; short texts only where they are equal, elsewhere."""
+    assert Said(shown).covers(Said(other)) is expected
+
+
+@pytest.mark.parametrize(("words", "expected"), [(8, True), (7, False)])
+def test_a_short_text_covers_nothing(words: int, expected: bool) -> None:
+    """Of few words, one that is left out is much."""
+    assert LEAST_WORDS == 8
+    text = " ".join(f"word{n}" for n in range(words))
+    assert Said(f"- {text}!").covers(Said(text)) is expected
+
+
+def _chunk(last_s: int | None, written_ns: int) -> StoredChunk:
+    return StoredChunk(
+        ChunkId(1), "a.md", Kind.NOTE, 1, 1, "", "", first_s=last_s, last_s=last_s, written_ns=written_ns
+    )
+
+
+def test_what_is_of_a_later_time_is_later() -> None:
+    """By what its file says; of one day, or where nothing is said, by when the file was written."""
+    day = 86_400
+    in_order = [
+        _chunk(day, 9 * day * 10**9),
+        _chunk(2 * day, 3 * day * 10**9),
+        _chunk(2 * day, 4 * day * 10**9),
+        _chunk(None, 5 * day * 10**9),
+    ]
+    assert sorted([in_order[n] for n in (2, 0, 3, 1)], key=later) == in_order
