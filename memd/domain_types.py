@@ -203,6 +203,8 @@ class FoundHit(msgspec.Struct, frozen=True):
         None  # of when it is, as seconds of a TimeSpan; None: nothing in its file says
     )
     written_ns: int = 0  # when its file was written, in Unix time; 0: not known
+    superseded: bool = False  # what it says holds no more
+    superseded_by: str | None = None  # the note that its own names as what replaced it
     copies: tuple[str, ...] = ()  # where else its text stands, each as path#L3-L9
 
 
@@ -252,6 +254,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it
     repeats: bool = False  # it only repeats the question, so that its score was lowered
+    superseded: bool = False  # what it says holds no more, so that its score was lowered
     older: int | None = (
         None  # the place of what says the same earlier: it is in front of that, with its score
     )

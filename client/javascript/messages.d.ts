@@ -176,6 +176,10 @@ export interface Hit {
   date: string | null;
   /** `date` is when the file was written: nothing in it says a date */
   file_date: boolean;
+  /** it holds no more: its note has `status: superseded` (or `archived`, `obsolete`, `deprecated`, 已归档, 作废 ...) or `superseded-by` in its front matter, or what answers is struck through (`~~...~~`). Its score was lowered, unless the query asks for what was */
+  superseded: boolean;
+  /** the note that replaced it, as the front matter names it, in small letters */
+  superseded_by: string | null;
   /** where else the same is said, at most five places, each as `path#L3-L9`: copied notes, forked sessions, repeated questions. The hit is the latest of them, unless the query asks for what was */
   copies: string[];
 }
@@ -375,6 +379,8 @@ export interface ExplainedHit {
   of_time: boolean;
   /** it is part of a transcript and only repeats the question: its `score`, `meaning` and `by_words` were lowered to .35; `place` is the one before that */
   repeats: boolean;
+  /** it holds no more, and its score was lowered: to four fifths of its evidence, behind the note that replaced it, and not below .35 */
+  superseded: boolean;
   /** the `place` of a candidate that says the same and is of an earlier day: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */
   older: number | null;
 }

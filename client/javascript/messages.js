@@ -119,6 +119,8 @@ const PARTS = {
       "weak": false,
       "date": null,
       "file_date": false,
+      "superseded": false,
+      "superseded_by": null,
       "copies": []
     },
     "holds": {}
@@ -262,6 +264,7 @@ const PARTS = {
       "foreign": 0.0,
       "of_time": false,
       "repeats": false,
+      "superseded": false,
       "older": null
     },
     "holds": {}

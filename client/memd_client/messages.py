@@ -154,6 +154,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         None  # of when it is: a day, or the first and the last with a slash between; None: not known
     )
     file_date: bool = False  # that is when its file was written: nothing in it says
+    superseded: bool = False  # its note says that it holds no more, or its lines are struck through
+    superseded_by: str | None = None  # what replaced that note, by its front matter
     copies: list[str] = []  # where else the same is said, at most five places, each as path#L3-L9
 
 
@@ -258,6 +260,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         False  # it is of a time that the query names, so that meaning and by_words are 1.5 times as much
     )
     repeats: bool = False  # it only repeats the question, so that its score was lowered
+    superseded: bool = False  # it holds no more, so that its score was lowered
     older: int | None = (
         None  # the place of what says the same earlier: it is in front of that, with its score
     )

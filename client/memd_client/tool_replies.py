@@ -203,6 +203,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
         fields["ownScale"] = True
     if hit.weak:
         fields["weak"] = True
+    if hit.superseded:
+        fields["superseded"] = hit.superseded_by or True
     if hit.copies:
         fields["alsoIn"] = hit.copies
     return fields if hit.citation is None else {**fields, "citation": hit.citation}

@@ -74,6 +74,10 @@ class Said:
         return frozenset(zip(self.in_order, self.in_order[1:], strict=False))
 
 
-def later(chunk: StoredChunk) -> tuple[float, int]:
-    """What copies are compared by: the one with more is the later one."""
-    return (chunk.written_ns / 1e9 if chunk.last_s is None else chunk.last_s, chunk.written_ns)
+def later(chunk: StoredChunk) -> tuple[bool, float, int]:
+    """What copies are compared by: the one with more is the later one; one that still holds is later than one that does not."""
+    return (
+        chunk.superseded is None,
+        chunk.written_ns / 1e9 if chunk.last_s is None else chunk.last_s,
+        chunk.written_ns,
+    )

@@ -3,7 +3,6 @@
 Parts of transcripts that only repeat the question are closest to it, and answer nothing.
 """
 
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
@@ -14,15 +13,14 @@ import msgspec
 from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId, FoundHit, Window
 from memd.search.copies import Said, later
-from memd.search.fuse import Scored, place_in_order, relevance
+from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, fresh_part
+from memd.search.superseded import is_superseded, lowered, replaces, set_behind
 from memd.search.terms import held
 from memd.store.chunks import StoredChunk
 from memd.text.tokens import tokens
 from memd.text.turn_header import CONTINUED, header_in
-
-_EVIDENCE = math.atanh(WORTH_READING)
 
 # So many words in a row of the question say nothing of their own: they are a part of it, of a turn that was cut. Fewer may
 # be an answer: "we deploy on Friday" stands in "Do we deploy on Friday?".
@@ -67,16 +65,6 @@ class QuestionEchoes:
         )
 
 
-def lowered(scored: Scored) -> Scored:
-    """As good as what is just worth reading, and not better."""
-    evidence = scored.meaning + scored.words
-    factor = min(1.0, _EVIDENCE / evidence) if evidence else 1.0
-    meaning, words = factor * scored.meaning, factor * scored.words
-    return msgspec.structs.replace(
-        scored, score=relevance(meaning + words), meaning=meaning, words=words, older=None
-    )
-
-
 def _turns(text: str) -> Iterator[str]:
     """What was said in each turn, without its header."""
     lines: list[str] = []
@@ -111,6 +99,7 @@ class Verdict(msgspec.Struct, frozen=True):
     window: Window | None = None  # what it shows, or would have shown
     owed: bool = False  # it was its source's turn, not its own
     repeats: bool = False  # only the question, so that its score was lowered
+    superseded: bool = False  # what it says holds no more, so that its score was lowered
     copy_of: ChunkId | None = None  # a candidate before it, which says all that it says
 
 
@@ -132,14 +121,15 @@ def verdicts(
     *,
     weak: bool = False,
     least: float = 0.0,
+    latest: bool = True,
 ) -> Iterator[Verdict]:
     """Decide about candidates, one at a time, by what was shown before.
 
     Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
     it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise: the latest of
-    those that say the same, unless the question asks for what was, in the place of the best. After two hits of one source the next is of
+    those that say the same, in the place of the best. After two hits of one source the next is of
     another, while that has any: notes and sessions tell different things, and there is more of one than of the other. What
-    only repeats the question comes after what may answer it, and its score is lowered.
+    only repeats the question comes after what may answer it, and its score is lowered; so is that of what holds no more.
 
     Args:
         found: Of each source its candidates with their chunks, the best first; read only as far as verdicts are taken.
@@ -147,6 +137,7 @@ def verdicts(
         min_score: The least score of a hit.
         max_chars: The most characters of a hit.
         weak: Whether all hits are marked as shown for want of better; what only repeats the question always is.
+        latest: Whether the question may be about what is so now: then the latest copy is shown, and what holds no more is lowered.
         least: What scores less gets no verdict, and is only looked at as a copy of what scores more.
     """
     shown = ShownLines()
@@ -154,7 +145,7 @@ def verdicts(
     shown_words: list[Said] = []
     heard_lines: set[str] = set()  # the lines of transcripts that were shown
     repeats = QuestionEchoes(query)
-    lanes = [_Lane(iter(candidates), repeats, least) for candidates in found]
+    lanes = [_Lane(iter(candidates), repeats, query if latest else None, least) for candidates in found]
     last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
     while best := [lane for lane in lanes if lane.head() is not None]:
         best = [lane for lane in best if not lane.repeats()] or best
@@ -162,10 +153,12 @@ def verdicts(
         lane = min(others, key=_Lane.order)
         owed = lane is not min(best, key=_Lane.order)
         repeated = lane.repeats()
+        superseded = lane.is_superseded()
         scored, chunk = lane.take()
         copies: list[tuple[Scored, StoredChunk]] = []
         if not repeated and scored.score >= max(min_score, WORTH_READING):
-            (scored, chunk), copies = lane.latest_of_copies(scored, chunk, is_latest=query.tense != "past")
+            (scored, chunk), copies = lane.latest_of_copies(scored, chunk, is_latest=latest)
+            superseded = superseded and not copies
         hit, cut, part = None, None, None
         if scored.score < min_score:
             cut = "min_score"
@@ -198,11 +191,13 @@ def verdicts(
                     weak=weak or repeated,
                     when=chunk.when,
                     written_ns=chunk.written_ns,
+                    superseded=is_superseded(chunk, query, scored.closest),
+                    superseded_by=chunk.superseded or None,
                     copies=tuple(_place(copy) for _, copy in copies[:MAX_TOLD]),
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         window = part.window if part else None
-        yield Verdict(scored, chunk, hit, cut, window, owed and hit is not None, repeated)
+        yield Verdict(scored, chunk, hit, cut, window, owed and hit is not None, repeated, superseded)
         for one, copy in copies:
             yield Verdict(one, copy, None, "duplicate", copy_of=chunk.id)
 
@@ -229,32 +224,49 @@ class _Next(msgspec.Struct, frozen=True, order=True):
     scored: Scored
     chunk: StoredChunk
     repeats: bool
+    superseded: bool
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether what comes after it may go before it."""
+        return self.repeats or self.superseded
 
 
 class _Lane:
     """The candidates of one source, read when they are wanted."""
 
     def __init__(
-        self, candidates: Iterator[tuple[Scored, StoredChunk]], repeats: QuestionEchoes, least: float
+        self,
+        candidates: Iterator[tuple[Scored, StoredChunk]],
+        repeats: QuestionEchoes,
+        query: Query | None,
+        least: float,
     ) -> None:
         self._candidates = candidates
         self._repeats = repeats
+        self._query = query  # None: it asks for what was
         self._least = least
         self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # compared with those before them
         self._said: dict[StoredChunk, Said] = {}
-        self._read: list[_Next] = []  # a heap: the next that may answer, and those before it that only repeat
+        self._read: list[
+            _Next
+        ] = []  # a heap: the next that may answer, and those before it that were lowered
         self._is_done = False
 
     def head(self) -> Scored | None:
         """The next candidate; None: there is none."""
         # A lowered one is next once one that may answer is there to be compared with.
-        while not self._is_done and all(one.repeats for one in self._read):
+        while not self._is_done and all(one.is_lowered for one in self._read):
             self._read_on()
         return self._read[0].scored if self._read else None
 
     def repeats(self) -> bool:
         """Whether the next candidate only repeats the question; there is one."""
         return self._read[0].repeats
+
+    def is_superseded(self) -> bool:
+        """Whether the next candidate holds no more, and was lowered; there is one."""
+        return self._read[0].superseded
 
     def order(self) -> tuple[float, float, str, int, int]:
         """What puts the next candidates of all sources in order, as fuse does."""
@@ -275,7 +287,7 @@ class _Lane:
             chunk: Its chunk.
             is_latest: Whether the latest copy takes its place, if it says all that the candidate says.
         """
-        self._ahead.extend(islice(self._candidates, max(0, AHEAD - len(self._ahead))))
+        self._look_ahead()
         waiting = [(one.scored, one.chunk) for one in self._read if not one.repeats] + list(self._ahead)
         own = self._said_by(chunk)
         alike = [
@@ -317,5 +329,15 @@ class _Lane:
             return
         scored, chunk = pair
         repeats = self._repeats.only_repeats(chunk)
+        superseded = (
+            not repeats and self._query is not None and is_superseded(chunk, self._query, scored.closest)
+        )
         one = lowered(scored) if repeats else scored
-        heappush(self._read, _Next(place_in_order(one), one, chunk, repeats))
+        if superseded:
+            self._look_ahead()
+            follow = (other for other, its in self._ahead if replaces(its.path, chunk))
+            one = set_behind(scored, next((other for other in follow if other.score >= WORTH_READING), None))
+        heappush(self._read, _Next(place_in_order(one), one, chunk, repeats, superseded))
+
+    def _look_ahead(self) -> None:
+        self._ahead.extend(islice(self._candidates, max(0, AHEAD - len(self._ahead))))

@@ -398,6 +398,7 @@ class Searcher:
                 self._settings.limits.max_snippet_chars,
                 weak=supported.is_weak,
                 least=asked.min_score if is_cut else 0.0,
+                latest=asked.query.tense != "past" and not asked.by_time,
             )
             there = kind_of.keys()
             # While one index takes the place of another, its chunks are there a moment before its vectors.

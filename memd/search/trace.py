@@ -103,6 +103,7 @@ def traced(
                 others=others,
                 owed=verdict.owed,
                 repeats=verdict.repeats,
+                superseded=verdict.superseded,
                 older=None if scored.older is None else places[scored.older.id],
             )
         )

@@ -8,7 +8,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from memd.domain_types import ChunkId, Kind, TextHash, embedded_text
+from memd.domain_types import ChunkId, Kind, LabelKind, TextHash, embedded_text
 from memd.store import chunk_parts, meta, vectors
 from memd.store.errors import StoreDamaged
 from memd.store.postings import ChunkText
@@ -18,6 +18,14 @@ T = TypeVar("T")
 
 # A file whose stamp is below 0 was written a moment before it was read: the change of its inode dates it.
 WRITTEN_NS = "iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns)"
+# What replaced the note of a chunk, by its front matter; empty where that only says that it holds no more; else NULL.
+_STATES = "'superseded', 'archived', 'obsolete', 'deprecated', '归档', '已归档', '作废', '已作废', '废弃', '已废弃', '过时'"
+_REPLACED = "'superseded-by', 'superseded_by', 'superseded by', 'replaced-by', 'replaced_by', 'replaced by'"
+_SUPERSEDED = (
+    f"(SELECT max(iif(labels.name IN ({_REPLACED}), labels.value, '')) FROM labels WHERE labels.file_id = files.id"
+    f" AND labels.kind = {int(LabelKind.PROPERTY)} AND (labels.name IN ({_REPLACED})"
+    f" OR labels.name IN ('status', '状态') AND labels.value IN ({_STATES})))"
+)
 _WHEN = f"chunks.first_s, chunks.last_s, {WRITTEN_NS}"
 
 
@@ -37,6 +45,7 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     first_s: int | None = None
     last_s: int | None = None
     written_ns: int = 0
+    superseded: str | None = None  # its note says that it holds no more: what by, empty where it does not say
 
     @property
     def when(self) -> tuple[int, int] | None:
@@ -121,7 +130,7 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
     """
     rows = connection.execute(
         "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context,"
-        f" chunks.numbers, {_WHEN}"
+        f" chunks.numbers, {_WHEN}, {_SUPERSEDED}"
         " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
-from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter
+from memd.domain_types import NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.providers.provider import Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
+from memd.store.files import FileChange
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
@@ -100,6 +101,30 @@ async def test_what_says_the_same_later_is_shown_first_and_explained(tmp_path: P
         assert await paths("kettle now 350", min_score=least) == kept
     for wanted in (1, 2, 3):
         assert await paths("kettle now 350", max_results=wanted) == [hit.path for hit in found.hits][:wanted]
+    await index.close()
+
+
+async def test_what_its_note_says_is_superseded_is_shown_behind_what_replaced_it(tmp_path: Path) -> None:
+    """Whatever the least score; where the question asks for what was, it has its place, and says so all the same."""
+    texts = ["kettle on the shelf 400", "kettle in the cellar 520", "kettle lid 1100"]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    one = chunk_of(texts[0])
+    vector = Leaning().embed([texts[0]])[0].tobytes()
+    labels = (Label(LabelKind.PROPERTY, "superseded-by", "001"),)
+    change = FileChange(found_file("memory/000.md"), b"2", [one], labels=labels)
+    await index.replace_all([change], {one.hash: vector}, frozenset())
+
+    async def shown(question: str, min_score: float = 0.0) -> list[tuple[str, str | None]]:
+        found = await searcher.search(question, kinds=KINDS, max_results=6, min_score=min_score)
+        return [(hit.path, hit.superseded_by) for hit in found.hits]
+
+    behind = [("memory/001.md", None), ("memory/000.md", "001"), ("memory/002.md", None)]
+    assert await shown("kettle 350") == behind
+    assert await shown("kettle before 350") == [behind[1], behind[0], behind[2]]
+    found, trace = await searcher.explain("kettle 350", kinds=KINDS, max_results=6, min_score=0.0)
+    assert [one.superseded for one in trace.candidates] == [False, True, False]
+    for number, hit in enumerate(found.hits, 1):
+        assert await shown("kettle 350", hit.score) == behind[:number]
     await index.close()
 
 

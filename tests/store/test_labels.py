@@ -6,7 +6,7 @@ import apsw
 import msgspec
 import pytest
 
-from memd.domain_types import Kind, Label, LabelKind, SearchFilter
+from memd.domain_types import ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store import labels
 from memd.store.files import FileChange
 from memd.store.index import Index
@@ -168,3 +168,25 @@ async def test_a_date_changes_without_the_text(index: Index) -> None:
     tenth = dated("2026-02-10")
     assert isinstance(tenth, TimeSpan)
     assert await let_through(index, SearchFilter(since_s=tenth.as_seconds[0], since_ns=0)) == ["memory/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, None),
+        ({"status": "done"}, None),
+        ({"status": "superseded"}, ""),
+        ({"状态": "已归档"}, ""),
+        ({"superseded-by": "memory/b.md"}, "memory/b.md"),
+        ({"status": "archived", "replaced_by": "[[b]]"}, "[[b]]"),
+        ({"kind": "archived"}, None),
+    ],
+)
+async def test_a_chunk_tells_what_its_note_says_replaced_it(
+    index: Index, properties: dict[str, str], expected: str | None
+) -> None:
+    """A tag of the same name tells nothing."""
+    await put(index, "memory/a.md", of=labelled("superseded", **properties))
+    (place,) = await index.read(lambda reader: reader.places([ChunkId(1)]))
+    stored = await index.read(lambda reader: reader.texts([place.id]))
+    assert stored[place.id].superseded == expected

@@ -124,6 +124,8 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     yield "score", _sum(one, explanation)
     if one.repeats:
         yield "place", "it only repeats the question: its score was lowered to what is just worth reading"
+    if one.superseded:
+        yield "place", "what it says holds no more: its score was lowered"
     if one.older is not None:
         yield "place", f"before candidate {one.older}, which says the same earlier, and with its score"
     if one.owed:

@@ -26,8 +26,11 @@ def hit_headline(hit: Hit, paint: Paint) -> str:
     # A daily note has its date in its name.
     is_told = hit.date is not None and hit.date not in hit.path
     date = f"  {hit.date}{' (of the file)' if hit.file_date else ''}" if is_told else ""
+    gone = ", superseded" if hit.superseded else ""
+    if gone and hit.superseded_by:
+        gone += visible(f" by {hit.superseded_by}")
     also = f"  also in {visible(', '.join(hit.copies))}" if hit.copies else ""
-    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}{date}{also}', 'dim')}"
+    return f"{paint(place, 'cyan')}  {paint(f'{hit.score:.3f}{scale}{weak}{gone}{date}{also}', 'dim')}"
 
 
 def indented_snippet(snippet: str) -> str:

@@ -66,6 +66,8 @@ def test_every_field_is_named() -> None:
                 "weak": False,
                 "date": None,
                 "file_date": False,
+                "superseded": False,
+                "superseded_by": None,
                 "copies": [],
             }
         ],

@@ -1,0 +1,119 @@
+from itertools import islice
+
+import msgspec
+import pytest
+
+from memd.domain_types import ChunkId, FoundHit, Kind
+from memd.search.fuse import Scored
+from memd.search.query import parse
+from memd.search.rank import verdicts
+from memd.search.superseded import is_superseded, replaces
+from memd.store.chunks import StoredChunk
+
+OLD = "The backup runs at three."
+NEW = "Nightly copies begin at a quarter past four."
+QUESTION = parse("when does the backup run")
+
+
+def chunk(text: str, path: str = "a.md", superseded: str | None = None) -> StoredChunk:
+    return StoredChunk(
+        ChunkId(len(path)), path, Kind.NOTE, 1, 1 + text.count("\n"), text, "", superseded=superseded
+    )
+
+
+def scored(evidence: float) -> Scored:
+    return Scored(ChunkId(1), "", 1, round(evidence, 3), evidence, 0.0)
+
+
+def found(*candidates: tuple[float, StoredChunk], latest: bool = True) -> list[FoundHit]:
+    """The hits of candidates with their evidence, which hardly differs from the score here."""
+    lane = [
+        (msgspec.structs.replace(scored(evidence), path=one.path, id=one.id), one)
+        for evidence, one in candidates
+    ]
+    made = (one.hit for one in verdicts([lane], QUESTION, 0.35, 700, latest=latest))
+    return list(islice((hit for hit in made if hit is not None), 6))
+
+
+@pytest.mark.parametrize(
+    ("text", "closest", "expected"),
+    [
+        (OLD, None, False),
+        (f"~~{OLD}~~", None, True),
+        (f"- ~~{OLD}~~\n- ~~Gone.~~", None, True),
+        ("The backup runs at ~~three~~ four.", None, False),
+        (f"~~{OLD}~~\n{NEW}", None, True),
+        (f"~~Not on Sundays.~~\n{OLD}", None, False),
+        (f"~~{OLD}~~\n{NEW}", (0, 29), True),
+        (f"~~{OLD}~~\n{NEW}", (30, 70), False),
+        ("~~~\nThe backup runs\n~~~", None, False),
+        ("about ~~ 5 euros, the backup ~~ runs", None, False),
+        ("~~~~", None, False),
+        ("~~备份三点开始。~~", None, True),
+    ],
+)
+def test_what_is_struck_through_holds_no_more(
+    text: str, closest: tuple[int, int] | None, expected: bool
+) -> None:
+    """By the part that is closest to the question, or by its words; a struck word beside its replacement is no sign."""
+    assert is_superseded(chunk(text), QUESTION, closest) is expected
+
+
+@pytest.mark.parametrize(
+    ("named", "path", "expected"),
+    [
+        ("memory/ops/backup.md", "memory/ops/backup.md", True),
+        ("memory/ops/backup", "Memory/Ops/Backup.md", True),
+        ("backup", "memory/ops/backup.md", True),
+        ("[[backup]]", "memory/ops/backup.md", True),
+        ("[[ops/backup#times|the new one]]", "memory/ops/backup.md", True),
+        ("./backup.md", "memory/ops/backup.md", True),
+        ("up", "memory/ops/backup.md", False),
+        ("", "memory/ops/.md", False),
+        (None, "memory/ops/backup.md", False),
+    ],
+)
+def test_a_note_names_what_replaced_it(named: str | None, path: str, expected: bool) -> None:
+    """By its path or the end of it, as a link or as it is."""
+    assert replaces(path, chunk(OLD, superseded=named)) is expected
+
+
+def test_what_is_superseded_ranks_behind_what_replaced_it_and_says_so() -> None:
+    """However much closer it is, where its note names the other; and by a fifth of its evidence in any case."""
+    old, new = chunk(OLD, "old.md", "new.md"), chunk(NEW, "new.md")
+    other = chunk("Bob plays drums.", "other.md")
+    hits = found((0.9, old), (0.6, other), (0.5, new))
+    assert [(hit.path, hit.superseded, hit.superseded_by) for hit in hits] == [
+        ("other.md", False, None), ("new.md", False, None), ("old.md", True, "new.md"),
+    ]  # fmt: skip
+    assert hits[1].score >= hits[2].score >= 0.45
+
+
+def test_what_only_says_that_it_is_archived_is_lowered() -> None:
+    """It stays in front of what is much farther, and is no less than worth reading."""
+    old = chunk(OLD, "old.md", "")
+    assert [hit.path for hit in found((0.7, old), (0.6, chunk(NEW, "b.md")))] == ["b.md", "old.md"]
+    assert [hit.path for hit in found((0.7, old), (0.5, chunk(NEW, "b.md")))] == ["old.md", "b.md"]
+    (hit,) = found((0.4, old))
+    assert (hit.score, hit.superseded, hit.superseded_by) == (0.35, True, None)
+
+
+def test_who_asks_for_what_was_gets_it_in_its_place() -> None:
+    """It says that it holds no more all the same."""
+    old, new = chunk(OLD, "old.md", "new.md"), chunk(NEW, "new.md")
+    hits = found((0.6, old), (0.55, new), latest=False)
+    assert [(hit.path, hit.score, hit.superseded) for hit in hits] == [
+        ("old.md", 0.6, True),
+        ("new.md", 0.55, False),
+    ]
+
+
+def test_a_later_copy_that_holds_no_more_takes_no_place() -> None:
+    """An archived copy is written later than what it is a copy of."""
+    text = "The spare key of the studio is with Odile, second floor, ring twice."
+    own, archived = chunk(text, "memory/key.md"), chunk(text, "archive/the-key.md", "")
+    later = msgspec.structs.replace(archived, written_ns=9)
+    hits = found((0.8, own), (0.7, later))
+    assert [(hit.path, hit.superseded, hit.copies) for hit in hits] == [
+        ("memory/key.md", False, ("archive/the-key.md#L1-L1",))
+    ]
