@@ -10,14 +10,15 @@ import pytest
 import structlog
 
 from memd.config.settings import AgentSettings, Remote
-from memd.embedding.health_transitions import FallbackThresholds
-from memd.embedding.model_info import ModelInfoStore
+from memd.embedding.health_transitions import FallbackThresholds, Healthy
+from memd.embedding.model_info import ModelInfoStore, ModelProbe
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.maintenance.loop import BackgroundTasks
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import Candidate, ProviderChoice, choose
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
 from tests.embedding.supplies import silent
@@ -148,6 +149,64 @@ async def test_a_probe_that_fails_unforeseen_ends_nothing_and_is_made_again(
     [failed] = [one["task"] for one in logged if one["event"] == "maintenance.failed"]
     assert failed == "probing the embedding provider hashing"
     assert background.failed == {}
+
+
+async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors of the two must not meet: all is embedded anew."""
+    remote = Remote(base_url="http://127.0.0.1:9/v1")
+    settings = AgentSettings(
+        workspace=tmp_path, provider="openai-compatible", model="m", remote=remote, fallback="none"
+    )
+    recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
+    first, second = HashingProvider(), HashingProvider(dimensions=32)
+    found = [first, second]
+
+    async def recall(_: ModelInfoStore) -> None:
+        pass
+
+    async def ask(_: ModelProbe) -> HashingProvider | None:
+        return found.pop(0) if found else None
+
+    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelProbe, "ask", ask)
+    with structlog.testing.capture_logs() as logged:
+        async with asyncio.TaskGroup() as tasks:
+            parts = ProviderParts(
+                EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()
+            )
+            registry = ProviderRegistry(parts, lambda _: ProviderChoice(recipe, None))
+            pair = (await registry.providers_for(settings)).pair
+            for provider in (first, second):
+                next(iter(pair.members)).health.probe_wanted.set()
+                await until_async(lambda provider=provider: pair.wanted == provider.identity)  # type: ignore[misc]
+            await registry.close()
+    assert [one["model"] for one in logged if one["event"] == "embed.model_changed"] == ["m"]
+
+
+async def test_a_person_who_asks_again_has_what_does_not_answer_probed_and_the_rest_sent(
+    tmp_path: Path,
+) -> None:
+    """A provider that answers is asked for what waits, and not how it is."""
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda _: ProviderChoice(HashingProvider(), None))
+        [one] = (
+            await registry.providers_for(AgentSettings(workspace=tmp_path, provider="local"))
+        ).pair.members
+        health, queue = one.health, one.queue
+        assert queue is not None
+        await until_async(lambda: not health.probe_wanted.is_set())
+        health.passages_failed(EmbedUnavailable("no server"), health.clock())
+        one.ask_again()
+        assert not health.probe_wanted.is_set()
+        assert health.now.passages == Healthy()
+        health.probe_failed(EmbedTerminal("no such model"))
+        assert health.reason is not None
+        one.ask_again()
+        assert health.probe_wanted.is_set()
+        await registry.close()
 
 
 def member(name: str, *, known: bool = True, trouble: str | None = None, left: str | None = None) -> Any:

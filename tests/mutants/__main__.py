@@ -7,7 +7,7 @@
 
 The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
 list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines. A fault is tried
-with those that execute its line, the shortest first, up to the first that fails, and with all others only if none does.
+with those that execute its line, the shortest first, up to the first that fails; with all where it is not known which do.
 Each fault is tried in a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not in equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
 """
 
@@ -118,14 +118,16 @@ class Copy:
             self._write(file, mutant.source)
 
     def _fails_in_turn(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool:
-        """Whether one of the tests that execute the line fails, or else one of the others."""
-        first = recording.tests(mutant.file, mutant.source, mutant.fault.line)
+        """Whether one of the tests that execute the line fails, or of all where it is not known which do."""
+        first, are_all = recording.tests(mutant.file, mutant.source, mutant.fault.line)
         chosen = self._directory.with_suffix(".chosen")
         choose(chosen, first, others=False)
         seconds = [recording.seconds[test] for test in first]
         files = dict.fromkeys(test.partition("::")[0] for test in first)
         if first and self._fails(list(files), {CHOSEN: str(chosen)}, limit_s=20 + 10 * max(seconds)):
             return True
+        if are_all:
+            return False
         choose(chosen, first, others=True)
         return self._fails(tests, {CHOSEN: str(chosen)})
 

@@ -30,18 +30,20 @@ class Recording:
         self.seconds: Mapping[str, float] = json.loads(_seconds(file).read_text("utf-8"))
         self._contexts = cache(self._read)
 
-    def tests(self, file: str, source: str, line: int) -> list[str]:
-        """The tests that execute the statement of a line, the shortest first.
+    def tests(self, file: str, source: str, line: int) -> tuple[list[str], bool]:
+        """The tests that execute the statement of a line, the shortest first, and whether these are all.
 
-        Of a statement at the top of a module or a class: all that execute any line of the file. What is computed once and
-        kept is laid to the first test that asked for it, and other processes are not looked into: other tests may notice
-        a fault, too.
+        Of a statement at the top of a module or a class, those that execute any line of the file are the first of all.
+        What is computed once and kept is laid to the first test that asked for it.
         """
         contexts = self._contexts(str(self._root / file))
-        lines = _executed_with(ast.parse(source), line) or contexts.keys()
-        found = {context for one in lines for context in contexts.get(one, ())}
+        lines = _executed_with(ast.parse(source), line)
+        found = {context for one in lines or contexts for context in contexts.get(one, ())}
         tests = (test for test in self.seconds if test in found or test.partition("::")[0] in found)
-        return sorted(tests, key=lambda test: self.seconds[test])
+        are_all = (
+            lines is not None and bool(found) and "" not in found
+        )  # else an import or another process may execute it
+        return sorted(tests, key=lambda test: self.seconds[test]), are_all
 
     def _read(self, file: str) -> Mapping[int, Sequence[str]]:
         contexts: Mapping[int, Sequence[str]] = self._data.contexts_by_lineno(file)

@@ -72,20 +72,21 @@ def _run(checkout: Path, environ: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected", "are_all"),
     [
-        ("number // 2\n", ["down"]),
-        ("        up\n", ["down", "up", "slow"]),
-        ("(number + 1)", ["up", "slow"]),
-        ("[LIMIT]", ["down", "shared", "slow", "up"]),
-        ("return 0", []),
-        ("LIMIT = 3", ["down", "shared", "slow", "up"]),
+        ("number // 2\n", ["down"], True),
+        ("        up\n", ["down", "up", "slow"], True),
+        ("(number + 1)", ["up", "slow"], True),
+        ("[LIMIT]", ["down", "shared", "slow", "up"], True),
+        ("return 0", [], False),
+        ("LIMIT = 3", ["down", "shared", "slow", "up"], False),
     ],
 )
-def test_the_tests_that_execute_a_line(checkout: Path, text: str, expected: list[str]) -> None:
+def test_the_tests_that_execute_a_line(checkout: Path, text: str, expected: list[str], are_all: bool) -> None:
     """All of a file for what its fixture executes for all, and for what a module executes while it is imported."""
     line = _SOURCE[: _SOURCE.rindex(text)].count("\n") + 1
-    found = Recording(checkout / "record", checkout).tests("memd_client/numbers.py", _SOURCE, line)
+    found, told = Recording(checkout / "record", checkout).tests("memd_client/numbers.py", _SOURCE, line)
+    assert told is are_all
     assert sorted(found) == sorted(f"test_numbers.py::test_{name}" for name in expected)
     assert "slow" not in expected or found[-1] == "test_numbers.py::test_slow"
 

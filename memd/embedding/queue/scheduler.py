@@ -174,7 +174,6 @@ class EmbeddingQueue:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: a restart would end the pause.
         """
-        await self._switches.read(agent)
         try:
             await self._switches.pause(agent, paused=True)
         finally:

@@ -77,6 +77,7 @@ def test_what_came_to_nothing_alone_is_behind_the_others_until_there_is_an_answe
     backlog.put_back(failing)
     assert backlog.ahead == []
     assert backlog.passed_over == {b"\x05"}
+    assert list(batch([chunk(5), chunk(6)], ProviderLimits(1000, 10, 1), (), backlog.most)) == [b"\x05"]
     backlog.anew.clear()
     backlog.trust_again()
     assert backlog.passed_over == frozenset()

@@ -81,6 +81,32 @@ async def test_one_note_goes_before_what_is_left_of_large_agents(
         assert await provider.asked(11) == ["one note"]
 
 
+async def test_a_note_of_a_large_agent_goes_before_what_is_left_of_all(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Whoever is served again leaves the line in which it waits, however long that is."""
+    provider = Stepped()
+    bulky = [await opened(tmp_path, f"bulky{n}", [f"{n} {text}" for text in BULK[:100]]) for n in range(4)]
+    queue = queue_of(provider, cache)
+    async with running(queue, *bulky):
+        for number, index in enumerate(bulky):
+            queue.serve(IndexToEmbed(f"bulky{number}", index, use_cache=True))
+        for count in range(1, 10):
+            await provider.asked(count)
+            provider.allowed.release()
+        now = int((await provider.asked(10))[0][0])
+        await until_async(lambda: waits(queue) == 4)
+        last = (now + 3) % 4  # it was served before the one that is served now
+        await write(bulky[last], "memory/new.md", "one note", 2)
+        queue.serve(IndexToEmbed(f"bulky{last}", bulky[last], use_cache=True))
+        for _ in range(3):
+            await bulky[last].counts()
+        provider.allowed.release()
+        await provider.asked(11)  # may have been put together before
+        provider.allowed.release()
+        assert "one note" in [*provider.requests[10], *await provider.asked(12)]
+
+
 async def test_all_have_their_turn(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Agents with much to embed get one batch each, round after round; one that is written to all the time, every other."""
     provider = Stepped()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from memd.embedding.health_transitions import Healthy
 from memd.embedding.queue import scheduler
@@ -130,11 +131,13 @@ async def test_a_confirmation_that_is_used_up_is_gone_after_a_restart_though_the
     index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
     queue = queue_of(HashingProvider(), cache, confirm_above=20)
     await queue.confirm("main")
-    async with running(queue, index):
-        queue.serve(IndexToEmbed("main", index, use_cache=True))
-        assert await queue.wait_for(index) == (0, None)
-        async with asyncio.timeout(60):
-            await is_kept.wait()
+    with capture_logs() as logs:
+        async with running(queue, index):
+            queue.serve(IndexToEmbed("main", index, use_cache=True))
+            assert await queue.wait_for(index) == (0, None)
+            async with asyncio.timeout(60):
+                await is_kept.wait()
+        assert [one["event"] for one in logs].count("embed.cache_failed") == 1
         assert await ProviderStore(cache, queue.known.space).document("confirmed:main") == b"false"
 
 
@@ -267,6 +270,15 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         waiting, reason = await queue.wait_for(index)
         assert (waiting, asked(provider)) == (30, 30)
         assert "minutes" not in str(reason)
+    await index.close()
+
+
+async def test_an_index_that_nobody_serves_and_that_wants_nothing_is_not_waited_for(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Its agent may have been stopped."""
+    index = await opened(tmp_path, "main", [])
+    assert await queue_of(HashingProvider(), cache).wait_for(index) == (0, None)
     await index.close()
 
 
