@@ -81,6 +81,18 @@ def test_whatever_is_answered_ends_the_trouble_of_the_whole() -> None:
     assert bench.health.probe_wanted.is_set()
 
 
+def test_only_what_changes_for_those_who_use_it_wakes_them() -> None:
+    """It began or ceased to answer, or says something else; not each further answer."""
+    bench = Bench()
+    told = []
+    for happens in (bench.health.probe_answered, lambda: bench.health.probe_failed(DOWN)):
+        for _ in range(3):
+            before = bench.changes.version
+            happens()
+            told.append(bench.changes.version > before)
+    assert told == [False, False, False, True, False, False]
+
+
 def test_passages_that_are_refused_stay_so_though_questions_are_answered() -> None:
     """What would be paid for is sent again only when a person says so."""
     bench = Bench()

@@ -101,6 +101,19 @@ async def test_what_is_written_is_not_written_again() -> None:
     assert disk.writes == 2
 
 
+@pytest.mark.parametrize("now", [False, True])
+async def test_what_was_forgotten_is_read_again(now: bool) -> None:
+    """The agent may have been served by another queue meanwhile, where a person confirmed, or all was used up."""
+    disk = Disk()
+    switches = switches_on(disk)
+    for one, wished in ((switches, not now), (switches_on(disk), now)):
+        await one.confirm("main", confirmed=wished)
+        await one.pause("main", paused=wished)
+    switches.forget("main")
+    found = await switches.read("main")
+    assert (found.paused, found.confirmed) == (now, now)
+
+
 async def test_of_two_at_once_the_later_one_holds() -> None:
     """The work is done just when a person confirms more of it."""
     may, disk = asyncio.Event(), Disk()
