@@ -30,11 +30,12 @@ COMMANDS: Mapping[str, str] = {
     "service": "have the system start memd at login, and look after it",
     "mcp": "give an MCP client memd's tools",
     "hook": "bring memory into the conversations of an agent's program",
+    "openclaw": "make memd the memory of OpenClaw",
     "help": "show a page of the documentation, or list the pages",
 }
 """Every command, with what it does."""
 
-_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "help"})
+_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "openclaw", "help"})
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
 MCP_CLIENTS = (
     *("amp", "claude", "claude-desktop", "cline", "codex", "copilot", "cursor", "gemini", "goose"),
@@ -129,6 +130,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)
     _add_hook(parsers["hook"], common)
+    summaries = {
+        "install": "put memd into OpenClaw's memory slot",
+        "uninstall": "give OpenClaw its own memory again",
+        "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
+    }
+    _subparsers(parsers["openclaw"], common, "action", summaries)
     parsers["help"].add_argument(
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )

@@ -1,7 +1,7 @@
 """Changes to the text of a JSON file that leave the rest of it as it stands, byte by byte. Pure.
 
 Some programs allow comments and trailing commas (JSONC). Both are blanked out before the text is looked at, so that each place of
-the blanked text is the same place of the text.
+the blanked text is the same place of the text. What is more than that (JSON5) is read by a module of its own.
 """
 
 import json
@@ -11,14 +11,15 @@ from typing import Any
 
 import msgspec
 
+from memd.ctl.integrations import json5
+
 Path = Sequence[str | int]
 """The way to a value: keys of objects, places in lists."""
 
-_SPACE = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"[ \t]*")
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
-_STRING_OR_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
-_DECODER = json.JSONDecoder()
+_STRING = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 
 class NotEditable(ValueError):
@@ -26,12 +27,13 @@ class NotEditable(ValueError):
 
 
 class _Blanked(msgspec.Struct, frozen=True):
-    """A text, and the same with spaces for what is no JSON."""
+    """A text, and the same with spaces for comments and trailing commas."""
 
     text: str
     commas: str  # without comments
     bare: str  # without trailing commas, too
     comments: tuple[str, ...]
+    may_have_comments: bool
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -48,7 +50,7 @@ def document(text: str, *, comments: bool = False) -> Any:
 
     Args:
         text: The text.
-        comments: Whether comments and trailing commas are allowed.
+        comments: Whether comments, trailing commas and all else of JSON5 are allowed.
 
     Raises:
         NotEditable: it is not JSON.
@@ -65,25 +67,35 @@ def _said_by(source: _Blanked, *, comments: bool) -> Any:
     except RecursionError as error:
         raise NotEditable("it is nested too deeply") from error
     except ValueError as error:
-        kind = "JSON" if comments else "plain JSON"
-        more = "" if comments else "; comments could not be kept"
-        raise NotEditable(f"it is not {kind} ({error}){more}") from error
+        if comments:
+            return _said_in_json5(bare)
+        raise NotEditable(f"it is not plain JSON ({error}); comments could not be kept") from error
+
+
+def _said_in_json5(bare: str) -> Any:
+    try:
+        value, end = json5.decode(bare, json5.skip(bare, 0))
+        if json5.skip(bare, end) != len(bare):
+            raise ValueError("something follows it")  # noqa: TRY301  as what decode raises
+    except ValueError as error:
+        raise NotEditable(f"it is not JSON ({error})") from error
+    return value
 
 
 def _blanked(text: str, *, comments: bool) -> _Blanked:
     if not comments:
-        return _Blanked(text, text, text, ())
+        return _Blanked(text, text, text, (), may_have_comments=False)
     found: list[str] = []
 
     def blank(match: re.Match[str]) -> str:
-        if match[0].startswith('"'):
+        if match[0][0] in "\"'":
             return match[0]
         found.append(match[0])
         return " " * len(match[0])  # its line ends, too: a comment of several lines is one place
 
     commas = _STRING_OR_COMMENT.sub(blank, text)
     kept, found = tuple(found), []
-    return _Blanked(text, commas, _STRING_OR_LAST_COMMA.sub(blank, commas), kept)
+    return _Blanked(text, commas, _STRING_OR_LAST_COMMA.sub(blank, commas), kept, may_have_comments=True)
 
 
 def find(value: Any, path: Path) -> Any:
@@ -130,12 +142,12 @@ def without_value(text: str, path: Path, *, comments: bool = False) -> str:
     items = _items(bare, at)
     gone = next(number for number, item in enumerate(items) if item.key == path[-1])
     if len(items) == 1:  # nothing stays between the brackets
-        begin, end = at + 1, _skip(bare, items[0].end)
+        begin, end = at + 1, json5.skip(bare, items[0].end)
     elif gone:  # with the comma before it
         begin, end = items[gone - 1].end, items[gone].end
     else:
         begin, end = items[0].begin, items[1].begin
-    comma = source.commas.find(",", items[-1].end, _skip(bare, items[-1].end))
+    comma = source.commas.find(",", items[-1].end, json5.skip(bare, items[-1].end))
     if text[begin:end] == bare[begin:end] and (comma < 0 or gone < len(items) - 1):
         return _checked(text[:begin] + text[end:], wanted, source)
     return _checked(_without_lines(source, items, gone, comma), wanted, source)
@@ -199,7 +211,7 @@ def _put(source: _Blanked, path: Path, value: Any) -> str:
     text, bare = source.text, source.bare
     at, left = _reach(bare, path)
     if not left:
-        old, end = _DECODER.raw_decode(bare, at)
+        old, end = json5.decode(bare, at)
         return text if old == value else text[:at] + _written(text, value, _margin(text, at)) + text[end:]
     for key in reversed(left[1:]):
         value = {key: value} if isinstance(key, str) else [value]
@@ -208,12 +220,12 @@ def _put(source: _Blanked, path: Path, value: Any) -> str:
     line_end = _line_end(text)
     if not items and "\n" in text.rstrip():
         inner = _margin(text, at) + _unit(text)
-        closing = _skip(bare, at + 1)
+        closing = json5.skip(bare, at + 1)
         kept = text[at + 1 : closing].rstrip() if text[at + 1 : closing].strip() else ""  # a comment
         new = f"{line_end}{inner}{name}{_written(text, value, inner)}{line_end}{_margin(text, at)}"
         return text[: at + 1] + kept + new + text[closing:]
     if not items:
-        return f"{text[: at + 1]}{name}{_written(text, value, '')}{text[_skip(bare, at + 1) :]}"
+        return f"{text[: at + 1]}{name}{_written(text, value, '')}{text[json5.skip(bare, at + 1) :]}"
     last = items[-1]
     between = bare[_comma(bare, items[-2].end) : last.begin] if len(items) > 1 else bare[at + 1 : last.begin]
     if "\n" not in between:  # all on one line
@@ -222,7 +234,7 @@ def _put(source: _Blanked, path: Path, value: Any) -> str:
     if text == source.commas == bare:
         return f"{text[: last.end]},{between}{name}{_written(text, value, _margin(text, last.begin))}{text[last.end :]}"
     margin = _margin(text, last.begin)
-    closing = _skip(bare, last.end)
+    closing = json5.skip(bare, last.end)
     comma = source.commas.find(",", last.end, closing)
     begin = last.end if comma < 0 else comma + 1
     rest = _line(bare, begin)  # what is blank of it in bare is a comment about the last item
@@ -233,7 +245,7 @@ def _put(source: _Blanked, path: Path, value: Any) -> str:
 
 def _reach(text: str, path: Path) -> tuple[int, Path]:
     """Where the value at a path begins, or the last that there is on the way, and what of the path is left."""
-    at = _skip(text, len(text) - len(text.removeprefix("\ufeff")))
+    at = json5.skip(text, len(text) - len(text.removeprefix("\ufeff")))
     for number, key in enumerate(path):
         # Of two members with one name, the last counts.
         found = next((item for item in reversed(_items(text, at)) if item.key == key), None)
@@ -247,18 +259,18 @@ def _items(text: str, at: int) -> list[_Item]:
     """What the object, or the list, that begins there holds. The text is known to be JSON."""
     closing = "}" if text[at] == "{" else "]"
     items: list[_Item] = []
-    here = _skip(text, at + 1)
+    here = json5.skip(text, at + 1)
     while text[here] != closing:
         begin = here
         key: str | int = len(items)
         if closing == "}":
-            key, here = _DECODER.raw_decode(text, here)
-            here = _skip(text, _skip(text, here) + 1)
-        end = _DECODER.raw_decode(text, here)[1]
+            key, here = json5.decode_key(text, here)
+            here = json5.skip(text, json5.skip(text, here) + 1)
+        end = json5.decode(text, here)[1]
         items.append(_Item(key, begin, here, end))
-        here = _skip(text, end)
+        here = json5.skip(text, end)
         if text[here] == ",":
-            here = _skip(text, here + 1)
+            here = json5.skip(text, here + 1)
     return items
 
 
@@ -285,20 +297,14 @@ def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
 def _comma(text: str, at: int) -> int:
     """Past the comma that follows."""
-    return _skip(text, at) + 1
+    return json5.skip(text, at) + 1
 
 
 def _checked(text: str, wanted: Any, source: _Blanked) -> str:
     """The text, if it says what is wanted, and every comment is still in it."""
-    is_plain = source.text == source.commas == source.bare
-    found = _blanked(text, comments=not is_plain)
-    if _said_by(found, comments=not is_plain) != wanted or found.comments != source.comments:
+    found = _blanked(text, comments=source.may_have_comments)
+    if _said_by(found, comments=source.may_have_comments) != wanted or found.comments != source.comments:
         raise NotEditable("it is written in a way that cannot be changed without you")
     return text

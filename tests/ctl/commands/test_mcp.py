@@ -144,7 +144,7 @@ def test_print_changes_nothing(run: Run, home: Path, client: str) -> None:
         ("claude", '{\n  // mine\n  "theme": "x"\n}\n'),
         ("goose", "extensions: {other: {type: builtin}}\n"),
         ("zed", '{"context_servers": {"memd": {"command": /* mine */ {"path": "x" /* y */}}}}'),
-        ("openclaw", "{ agents: {}, } // JSON5\n"),
+        ("openclaw", "{ agents: {}, mcp } // JSON5\n"),
         ("cursor", '{"mcpServers": '),
         ("claude", '{"mcpServers": []}'),
         ("claude", '{"mcpServers": {"memd": "x"}}'),

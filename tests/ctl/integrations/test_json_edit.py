@@ -191,6 +191,8 @@ def test_comments_and_trailing_commas_stay() -> None:
         '{"mcpServers": {"memd": {} /* old */, "z": 1}}',
         "// only a comment\n",
         '{"a": "\\"// no\\"", /* "x": 1, */ }',
+        "{\n  // mine\n  agents: {list: [{id: 'it\\'s // no',},],}, // JSON5\n  mcpServers: {'z': +.5, y: 0xF},\n}\n",
+        "{a: 1}",
     ],
 )
 def test_wherever_comments_stand(text: str) -> None:
@@ -212,12 +214,14 @@ def test_wherever_comments_stand(text: str) -> None:
     [
         '{"mcpServers": {"memd": {"command": /* mine */ {"x": 1 /* y */}}}}',
         '{"a": 1 /* no end',
-        "{a: 1}",
-        "{'a': 1}",
+        "{a: 1",
+        "{a b}",
+        "{a: 1} b",
+        "{'a: 1}",
     ],
 )
 def test_where_a_comment_would_go_it_is_refused(text: str) -> None:
-    """Or where it is no JSON at all, as JSON5."""
+    """Or where it is no JSON at all."""
     with pytest.raises(NotEditable):
         with_value(text, (*WAY, "command"), "x", comments=True)
 

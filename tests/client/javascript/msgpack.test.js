@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decode, encode } from "../msgpack.js";
+import { decode, encode } from "../../../client/javascript/msgpack.js";
 
 const DEEP = 500;
 const written = [

@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { frame, FrameReader } from "../connection.js";
-import { complete, REQUESTS } from "../messages.js";
+import { frame, FrameReader } from "../../../client/javascript/connection.js";
+import { complete, REQUESTS } from "../../../client/javascript/messages.js";
 
-const DIRECTORY = process.env.MEMD_GOLDEN ?? new URL("../../../tests/client/golden/", import.meta.url).pathname;
+const DIRECTORY = process.env.MEMD_GOLDEN ?? new URL("../golden/", import.meta.url).pathname;
 const files = readdirSync(DIRECTORY).filter((name) => name.endsWith(".jsonl"));
 const lines = files.flatMap((name) =>
   readFileSync(`${DIRECTORY}/${name}`, "utf8").trim().split("\n").map((line) => JSON.parse(line)),

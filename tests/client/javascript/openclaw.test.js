@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { DaemonNotRunning, RequestFailed } from "memd-client";
+import { DaemonNotRunning, RequestFailed } from "../../../client/javascript/index.js";
 
-import plugin from "../index.js";
-import { flushPlan, promptSection } from "../prompts.js";
-import { createRuntime } from "../runtime.js";
-import { getTool, searchTool } from "../tools.js";
+import plugin from "../../../client/openclaw/index.js";
+import { flushPlan, promptSection } from "../../../client/openclaw/prompts.js";
+import { createRuntime } from "../../../client/openclaw/runtime.js";
+import { getTool, searchTool } from "../../../client/openclaw/tools.js";
 
-const manifest = JSON.parse(readFileSync(new URL("../openclaw.plugin.json", import.meta.url), "utf8"));
+const manifest = JSON.parse(readFileSync(new URL("../../../client/openclaw/openclaw.plugin.json", import.meta.url), "utf8"));
 
 const HIT = { path: "MEMORY.md", start_line: 3, end_line: 4, score: 0.9, snippet: "We chose PostgreSQL.\n", source: "memory", citation: null };
 const FOUND = {

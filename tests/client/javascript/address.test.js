@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { checkOwner } from "../address.js";
-import { DaemonNotRunning, defaultSocket } from "../index.js";
+import { checkOwner } from "../../../client/javascript/address.js";
+import { DaemonNotRunning, defaultSocket } from "../../../client/javascript/index.js";
 
 const HOME = "/home/ada";
 

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { frame, FrameReader, REQUEST_LIMIT } from "../connection.js";
-import { Client, ConnectionLost, DaemonNotRunning, PROTOCOL, ProtocolMismatch, RequestFailed, TimedOut } from "../index.js";
+import { frame, FrameReader, REQUEST_LIMIT } from "../../../client/javascript/connection.js";
+import { Client, ConnectionLost, DaemonNotRunning, PROTOCOL, ProtocolMismatch, RequestFailed, TimedOut } from "../../../client/javascript/index.js";
 
 const HELLO = { type: "hello", protocol: PROTOCOL, version: "9" };
 

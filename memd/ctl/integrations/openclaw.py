@@ -1,0 +1,295 @@
+"""OpenClaw's configuration with and without memd's plugin, the files of the plugin, and OpenClaw's agents.
+
+The plugin stands below OpenClaw's home, and a load path names it there: of two plugins that have a command `memory`, OpenClaw takes
+the one with a load path. What the change of the configuration replaced is kept beside the plugin (`UNDO`), as little of it as can
+be: with that the file gets its bytes back, if nobody has changed it since.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import memd
+from memd.ctl.failures import Failed
+from memd.ctl.integrations import json_edit
+from memd.ctl.integrations.clients import CLIENTS, file_of, place_of
+from memd.ctl.integrations.json_edit import NotEditable
+
+PLUGIN = "memd"
+"""The plugin's id."""
+UNDO = "undo.json"
+"""The file beside the plugin that tells how the configuration was before."""
+
+_PACKAGE = "memd-openclaw"
+_CLIENT = "node_modules/memd-client"
+_SHIPPED = {
+    "openclaw": "",
+    "javascript": f"{_CLIENT}/",
+}  # below client/ in a clone -> below the plugin's directory
+_KINDS = (".js", ".json", ".d.ts", ".md")
+_MEMORY_OF_OPENCLAW = "memory-core"
+
+Keys = tuple[str | int, ...]
+
+
+class OpenClawPlaces(msgspec.Struct, frozen=True):
+    """Where OpenClaw of this user has its files."""
+
+    home: Path
+    config: Path
+
+    @property
+    def plugin(self) -> Path:
+        """The directory of memd's plugin."""
+        return self.home / "extensions" / PLUGIN
+
+
+def places_of(environ: Mapping[str, str], home: Path) -> OpenClawPlaces:
+    """The places of the OpenClaw that is in use."""
+    client = CLIENTS["openclaw"]
+    # The home is what the file stands in where no variable names the file.
+    usual = place_of(client.files[1:], environ, home)
+    return OpenClawPlaces(usual.parent, file_of(client, environ, home))
+
+
+def plugin_files() -> dict[str, bytes]:
+    """The files of the plugin, with the client that it uses, by their paths below its directory.
+
+    A wheel has them beside the code; an installation that runs from a clone, where they are in the clone.
+
+    Raises:
+        Failed: they are in neither place.
+    """
+    files: dict[str, bytes] = {}
+    for name, below in _SHIPPED.items():
+        packaged = resources.files("memd") / "javascript" / name
+        directory = packaged if packaged.is_dir() else Path(memd.__path__[0]).parent / "client" / name
+        if not directory.is_dir():
+            message = f"This installation of memd lacks its plugin for OpenClaw: there is neither {packaged} nor {directory}."
+            raise Failed("broken_installation", message, "Install memd again.")
+        files |= {
+            f"{below}{one.name}": one.read_bytes()
+            for one in directory.iterdir()
+            if one.is_file() and one.name.endswith(_KINDS)
+        }
+    return files
+
+
+class Undo(msgspec.Struct, frozen=True, kw_only=True):
+    """How the configuration was before."""
+
+    digest: str = ""  # of the text that was written; the cuts are of that alone
+    cuts: tuple[
+        tuple[int, str, int], ...
+    ] = ()  # where, what stood there, how many characters stand there now
+    was_missing: bool = False
+    slot: str | None = None
+    entry: dict[str, Any] | None = None
+    was_allowed: bool = False  # by a list of allowed plugins
+    made: tuple[str, ...] = ()  # directories that were made for the plugin
+
+
+def with_plugin(text: str, directory: str, socket: str) -> list[str]:
+    """The configuration step by step, until the plugin is loaded, enabled and in the memory slot.
+
+    Args:
+        text: The configuration; may be empty. It is the first step.
+        directory: Of the plugin.
+        socket: Where the daemon listens.
+
+    Raises:
+        NotEditable: a person has to make the change.
+    """
+    plugins = _plugins(text)
+    if plugins.get("enabled") is False:
+        raise NotEditable('it turns all plugins off ("plugins.enabled": false)')
+    if PLUGIN in (plugins.get("deny") or ()):
+        raise NotEditable(f'it denies the plugin {PLUGIN} ("plugins.deny")')
+    steps = [text]
+
+    def put(value: str | bool, *path: str | int) -> None:
+        steps.append(json_edit.with_value(steps[-1], ("plugins", *path), value, comments=True))
+
+    paths = json_edit.find(plugins, ("load", "paths")) or ()
+    if directory not in paths:
+        put(directory, "load", "paths", len(paths))
+    allowed = plugins.get("allow") or ()
+    if allowed and PLUGIN not in allowed:
+        put(PLUGIN, "allow", len(allowed))
+    put(True, "entries", PLUGIN, "enabled")
+    put(socket, "entries", PLUGIN, "config", "socket")
+    put(PLUGIN, "slots", "memory")
+    return steps
+
+
+def undo_of(steps: list[str], before: Undo | None, *, was_missing: bool) -> Undo:
+    """What leads back to the configuration as it was without the plugin.
+
+    Args:
+        steps: As with_plugin has them.
+        before: What led back from the first step, if memd's plugin was in it already.
+        was_missing: Whether there was no file.
+    """
+    cuts = tuple(_cut(old, new) for old, new in pairwise(steps) if old != new)
+    if before is not None:
+        if before.digest == _digest(steps[0]):
+            return msgspec.structs.replace(before, digest=_digest(steps[-1]), cuts=(*before.cuts, *cuts))
+        return before if not cuts else msgspec.structs.replace(before, digest="", cuts=())
+    plugins = _plugins(steps[0])
+    slot, entry = (json_edit.find(plugins, path) for path in (("slots", "memory"), ("entries", PLUGIN)))
+    return Undo(
+        digest=_digest(steps[-1]),
+        cuts=cuts,
+        was_missing=was_missing,
+        slot=slot if isinstance(slot, str) and slot != PLUGIN else None,
+        entry=entry if isinstance(entry, dict) else None,
+        was_allowed=PLUGIN in (plugins.get("allow") or ()),
+    )
+
+
+def without_plugin(text: str, directory: str, undo: Undo | None) -> str:
+    """The configuration without the plugin: as it was, byte by byte, if nobody has changed it since.
+
+    Args:
+        text: The configuration.
+        directory: Of the plugin.
+        undo: How it was before; None where that is not known.
+
+    Raises:
+        NotEditable: a person has to make the change.
+    """
+    if undo is not None and undo.digest == _digest(text):
+        for at, old, length in reversed(undo.cuts):
+            text = text[:at] + old + text[at + length :]
+        return text
+    undo = undo or Undo()
+    lists: list[tuple[Keys, str]] = [(("plugins", "load", "paths"), directory)]
+    if not undo.was_allowed:
+        lists.append((("plugins", "allow"), PLUGIN))
+    for way, item in lists:
+        while item in (items := _at(text, way) or []):
+            text = _without(text, (*way, items.index(item)))
+    slot, entry = ("plugins", "slots", "memory"), ("plugins", "entries", PLUGIN)
+    if _at(text, slot) == PLUGIN:
+        text = _restored(text, slot, undo.slot)
+    return _restored(text, entry, undo.entry)
+
+
+def _restored(text: str, path: Keys, value: str | dict[str, Any] | None) -> str:
+    """The text with what was at a path before; None: nothing was."""
+    return _without(text, path) if value is None else json_edit.with_value(text, path, value, comments=True)
+
+
+def _without(text: str, path: Keys) -> str:
+    """The text without what is at a path, and without what held nothing else."""
+    text = json_edit.without_value(text, path, comments=True)
+    return _without(text, path[:-1]) if path[1:] and _at(text, path[:-1]) in ({}, []) else text
+
+
+def _at(text: str, path: Keys) -> Any:
+    return json_edit.find(json_edit.document(text, comments=True), path)
+
+
+def _cut(old: str, new: str) -> tuple[int, str, int]:
+    """Where the only difference of two texts is: its place, what was there, how long it is now."""
+    begin = _shared(old, new)
+    end = _shared(old[begin:][::-1], new[begin:][::-1])
+    return begin, old[begin : len(old) - end], len(new) - end - begin
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    unlike = (at for at, (letter, its) in enumerate(zip(one, other, strict=False)) if letter != its)
+    return next(unlike, min(len(one), len(other)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plugins(text: str) -> dict[str, Any]:
+    plugins = json_edit.find(json_edit.document(text, comments=True), ("plugins",))
+    if isinstance(plugins, dict) and "$include" in plugins:
+        raise NotEditable('its "plugins" stand in another file ("$include")')
+    return plugins if isinstance(plugins, dict) else {}
+
+
+class PluginState(msgspec.Struct, frozen=True):
+    """What the configuration says of the memory of OpenClaw."""
+
+    slot: str  # which plugin is the memory
+    is_loaded: bool  # its directory is a load path
+    is_enabled: bool
+    socket: str | None
+
+
+def state_in(config: Mapping[str, Any], directory: str) -> PluginState:
+    """What a configuration says of the plugin."""
+    plugins = config.get("plugins")
+    slot = json_edit.find(plugins, ("slots", "memory"))
+    socket = json_edit.find(plugins, ("entries", PLUGIN, "config", "socket"))
+    allowed = json_edit.find(plugins, ("allow",)) or [PLUGIN]
+    is_off = (
+        json_edit.find(plugins, ("enabled",)) is False
+        or PLUGIN in (json_edit.find(plugins, ("deny",)) or ())
+        or PLUGIN not in allowed
+        or json_edit.find(plugins, ("entries", PLUGIN, "enabled")) is False
+    )
+    return PluginState(
+        slot=slot if isinstance(slot, str) else _MEMORY_OF_OPENCLAW,
+        is_loaded=directory in (json_edit.find(plugins, ("load", "paths")) or ()),
+        is_enabled=not is_off,
+        socket=socket if isinstance(socket, str) else None,
+    )
+
+
+def agents_in(
+    config: Mapping[str, Any], places: OpenClawPlaces, environ: Mapping[str, str], home: Path
+) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """OpenClaw's agents: of each id its workspace and its own table. It has one, main, where none is named.
+
+    Args:
+        config: Of old (`agents.list`) or new (`agents.entries`) versions.
+        places: Of this OpenClaw.
+        environ: May name the workspace.
+        home: Of the user.
+    """
+    tables = dict(_agent_tables(config)) or {"main": {}}
+    marked = [name for name, table in tables.items() if table.get("default") is True]
+    default = next(iter([*marked, *(["main"] if "main" in tables else []), *tables]))
+    shared = json_edit.find(config, ("agents", "defaults", "workspace"))
+    if not isinstance(shared, str):
+        shared = json_edit.find(config, ("agent", "workspace"))  # of the first versions
+    named = environ.get("OPENCLAW_WORKSPACE_DIR")
+
+    def workspace(name: str, table: Mapping[str, Any]) -> Path:
+        own = table.get("workspace")
+        if isinstance(own, str) and own.strip():
+            return expanded(own, home)
+        if isinstance(shared, str) and shared.strip():
+            return expanded(shared, home) / ("" if name == default else name)
+        if name == default:
+            return expanded(named, home) if named else places.home / "workspace"
+        return places.home / f"workspace-{name}"
+
+    return {name: (workspace(name, table), table) for name, table in tables.items()}
+
+
+def _agent_tables(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed, entries = (json_edit.find(config, ("agents", name)) for name in ("list", "entries"))
+    for table in listed if isinstance(listed, list) else ():
+        if isinstance(table, dict) and isinstance(table.get("id"), str):
+            yield table["id"].strip().lower(), table
+    for name, table in (entries if isinstance(entries, dict) else {}).items():
+        yield name.strip().lower(), table if isinstance(table, dict) else {}
+
+
+def expanded(path: str, home: Path) -> Path:
+    """A path of OpenClaw's configuration, which may begin with ~."""
+    path = path.strip()
+    return home / path[2:] if path.startswith("~/") else home if path == "~" else Path(path)

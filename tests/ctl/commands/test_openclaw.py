@@ -1,0 +1,194 @@
+"""memd-ctl openclaw."""
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from memd.ctl.commands import openclaw
+from memd.ctl.integrations.openclaw import plugin_files
+from tests.ctl.conftest import Run
+from tests.daemon.process import ROOT, Daemon
+
+CONFIG = "{\n  // mine\n  agents: {defaults: {workspace: '~/notes'}},\n}\n"
+
+
+@pytest.fixture(autouse=True)
+def _usual_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENCLAW_CONFIG_PATH", "OPENCLAW_PROFILE", "OPENCLAW_WORKSPACE_DIR", "CLAWDBOT_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+def snapshot(directory: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file and directory below one, with its mode."""
+    return {
+        str(one.relative_to(directory)): (one.stat().st_mode, one.read_bytes() if one.is_file() else b"")
+        for one in sorted(directory.rglob("*"))
+    }
+
+
+@pytest.fixture
+def config(home: Path) -> Path:
+    """OpenClaw's configuration."""
+    file = home / ".openclaw" / "openclaw.json"
+    file.parent.mkdir()
+    file.write_text(CONFIG)
+    file.chmod(0o640)
+    return file
+
+
+def test_what_is_installed_is_undone_wholly(run: Run, home: Path, config: Path) -> None:
+    """Twice installed as once; what is there afterwards is what was there before."""
+    before = snapshot(home)
+    assert run("openclaw", "install").code == 0
+    plugin = config.parent / "extensions" / "memd"
+    assert {str(file.relative_to(plugin)) for file in plugin.rglob("*") if file.is_file()} == {
+        *plugin_files(),
+        "undo.json",
+    }
+    code, out, err = run("openclaw", "install")
+    assert (code, out) == (0, "OpenClaw's memory is memd's already; ~/.openclaw/openclaw.json was right.\n")
+    assert "memd-ctl up" in err
+    assert "// mine" in config.read_text()
+    assert run("openclaw", "uninstall").code == 0
+    assert snapshot(home) == before
+    assert run("openclaw", "uninstall").out.startswith("OpenClaw has its own memory again")
+    assert snapshot(home) == before
+
+
+def test_a_configuration_that_was_not_there_is_gone_again(run: Run, home: Path) -> None:
+    """Where OpenClaw was not set up yet, and where it is not at all."""
+    code, _, err = run("openclaw", "install")
+    assert (code, list(home.iterdir())) == (1, [])
+    assert "OpenClaw is not here" in err
+    (home / ".openclaw").mkdir()
+    before = snapshot(home)
+    assert run("openclaw", "install").code == 0
+    assert run("openclaw", "uninstall").code == 0
+    assert snapshot(home) == before
+
+
+def test_what_openclaw_wrote_since_stays(run: Run, config: Path) -> None:
+    """It writes its configuration anew, without comments."""
+    run("openclaw", "install")
+    undo = (config.parent / "extensions" / "memd" / "undo.json").read_bytes()
+    assert b"notes" not in undo
+    said = {
+        "agents": {},
+        "plugins": {"slots": {"memory": "memd"}, "entries": {"memd": {"enabled": True}, "x": {}}},
+    }
+    config.write_text(json.dumps(said, indent=2))
+    assert run("openclaw", "uninstall").code == 0
+    assert json.loads(config.read_text()) == {"agents": {}, "plugins": {"entries": {"x": {}}}}
+    assert not (config.parent / "extensions").exists()
+
+
+def test_files_of_an_older_memd_are_replaced(run: Run, config: Path) -> None:
+    """And the status says that they are old."""
+    run("openclaw", "install")
+    plugin = config.parent / "extensions" / "memd"
+    (plugin / "old.js").write_text("")
+    (plugin / "index.js").write_text("")
+    assert json.loads(run("openclaw", "status", "--json").out)["data"]["files"] == "outdated"
+    assert run("openclaw", "install").code == 0
+    assert not (plugin / "old.js").exists()
+    assert json.loads(run("openclaw", "status", "--json").out)["data"]["files"] == "current"
+    assert run("openclaw", "uninstall").code == 0
+    assert config.read_text() == CONFIG
+
+
+def test_the_plugin_of_somebody_else_is_left_alone(run: Run, config: Path) -> None:
+    """By install and uninstall."""
+    plugin = config.parent / "extensions" / "memd"
+    plugin.mkdir(parents=True)
+    (plugin / "package.json").write_text('{"name": "other"}')
+    before = snapshot(config.parent)
+    code, _, err = run("openclaw", "install")
+    assert code == 1
+    assert "is not memd's plugin" in err
+    assert "left alone" in run("openclaw", "uninstall").err
+    assert snapshot(config.parent) == before
+
+
+@pytest.mark.parametrize(
+    "text", ['{"plugins": {"enabled": false}}', "{plugins", '{"plugins": {"$include": "x"}}']
+)
+def test_a_configuration_that_cannot_be_changed_is_left_alone(run: Run, config: Path, text: str) -> None:
+    """And no file of the plugin is left behind."""
+    config.write_text(text)
+    before = snapshot(config.parent)
+    code, _, err = run("openclaw", "install")
+    assert code == 1
+    assert '"memory": "memd"' in err  # to be pasted
+    assert snapshot(config.parent) == before
+
+
+def test_the_status_is_the_truth(
+    run: Run, home: Path, short: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each part: OpenClaw, the plugin, the slot, the daemon, the agents."""
+    monkeypatch.setenv("PATH", str(home))
+    program = home / "openclaw"
+    program.write_text(f"#!{sys.executable}\nprint('OpenClaw 2026.9.6 (x)')\n")
+    program.chmod(0o755)
+    code, out, _ = run("openclaw", "status")
+    assert code == 1
+    assert "Plugin: is not there" in out
+    assert "Memory slot: memory-core, not memd" in out
+    assert "Daemon: does not answer" in out
+    with Daemon(short) as daemon:
+        config.write_text(
+            f'{{"agents": {{"defaults": {{"workspace": "{daemon.workspace}"}}, "list": [{{"id": "main"}}, {{"id": "b"}}]}}}}'
+        )
+        assert "b: memd has no agent of that name" in run("openclaw", "install").err
+        code, out, err = run("openclaw", "status", "--json")
+        data = json.loads(out)["data"]
+        assert (code, err, data["works"], data["slot"], data["version"]) == (
+            0,
+            "",
+            True,
+            "memd",
+            "OpenClaw 2026.9.6 (x)",
+        )
+        assert [(one["agent"], one["served"]) for one in data["agents"]] == [("main", True), ("b", False)]
+        config.write_text(config.read_text().replace(str(daemon.workspace), "/elsewhere"))
+        code, out, _ = run("openclaw", "status")
+        assert code == 1
+        assert f"another workspace, {daemon.workspace}" in out
+        config.write_text(
+            config.read_text()
+            .replace("/elsewhere", str(daemon.workspace))
+            .replace('"enabled": true', '"enabled": false')
+        )
+        assert run("openclaw", "status").out.endswith("OpenClaw's memory is not memd's.\n")
+
+
+def test_a_program_that_does_not_say_its_version_is_not_waited_for(
+    run: Run, home: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is said all the same."""
+    monkeypatch.setattr(openclaw, "_VERSION_S", 0.2)
+    monkeypatch.setenv("PATH", str(home))
+    program = home / "openclaw"
+    program.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
+    program.chmod(0o755)
+    data = json.loads(run("openclaw", "status", "--json").out)["data"]
+    assert (data["version"], data["files"]) == (None, "missing")
+
+
+def test_a_wheel_brings_the_plugin(tmp_path: Path) -> None:
+    """The files that a clone has, and no others."""
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as packed:
+        shipped = {
+            name.removeprefix("memd/javascript/")
+            .replace("javascript/", "node_modules/memd-client/")
+            .removeprefix("openclaw/")
+            for name in packed.namelist()
+            if name.startswith("memd/javascript/")
+        }
+    assert shipped == plugin_files().keys()
