@@ -158,7 +158,7 @@ class Scope(_Section, frozen=True):
     rules: tuple[ScopeRule, ...] = (ScopeRule(action="allow", match=PathMatch(chat_type="direct")),)
 
 
-PresetName = Literal["openclaw", "claude-code", "codex", "gemini", "qwen", "opencode"]
+PresetName = Literal["openclaw", "claude-code", "codex", "gemini", "qwen", "opencode", "copilot"]
 
 
 class SessionSettings(_Section, frozen=True):

@@ -35,6 +35,7 @@ _AGENTS = {
     "gemini": "Gemini",
     "qwen": "Qwen Code",
     "opencode": "opencode",
+    "copilot": "Copilot CLI",
 }
 
 

@@ -1,6 +1,6 @@
 """Where known agents keep their notes and transcripts. It knows paths only, and does not read the disk.
 
-Claude Code, Codex, Gemini CLI, Qwen Code, opencode and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
+Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Copilot CLI and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +20,7 @@ _CLAWDBOT = ".clawdbot"
 VARIABLES = (
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "COPILOT_HOME",
     "GEMINI_CLI_HOME",
     "OPENCLAW_STATE_DIR",
     "CLAWDBOT_STATE_DIR",
@@ -94,6 +95,9 @@ def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
         case "opencode":
             data = homes.named("XDG_DATA_HOME") or homes.home / ".local" / "share"
             return (AgentHome(data / "opencode", "opencode"),)
+        case "copilot":
+            home = homes.named("COPILOT_HOME") or homes.home / ".copilot"
+            return (AgentHome(home / "session-state", "copilot"),)
         case _:
             assert_never(preset)
 
@@ -128,7 +132,7 @@ def notes(
         case "qwen":
             home = _qwen(homes)
             return NotesPlace(home, file="QWEN.md"), NotesPlace(home, ("projects", "*", "memory"))
-        case "opencode":
+        case "opencode" | "copilot":
             return ()
         case _:
             assert_never(preset)

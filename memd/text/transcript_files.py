@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, assert_never
 
 import msgspec
 
-Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "opencode", "plain"]
+Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "opencode", "copilot", "plain"]
 Parts = tuple[str, ...]
 
 # OpenClaw stamps an archive with the time in ISO 8601, "-" for ":"; older ones with milliseconds.
@@ -22,6 +22,7 @@ _ROLLOUT = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 _DIGITS = re.compile(r"[0-9]+")
 # Records of what an agent did, beside what was said.
 _SIDECAR = re.compile(r".+\.(?:trajectory|checkpoint(?:\..*)?)", re.DOTALL)
+_EVENTS = "events"  # what happened in a session of Copilot CLI, in its directory
 _JOURNAL = "journal"  # what Claude Code's subagents did
 _SUBAGENTS = "subagents"
 _SPILLED = "tool-results"
@@ -105,7 +106,7 @@ def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
             if depth == 3:
                 return name == _COLD and parts[1] == "sessions"
             return depth == 1 or (depth == 2 and name in {"sessions", _AGENT})
-        case "pi":
+        case "pi" | "copilot":
             return depth == 1
         case "claude-code":
             return depth == 1 or (subagents and (depth == 2 or (depth == 3 and name == _SUBAGENTS)))
@@ -129,7 +130,7 @@ def first_is_free(layout: Layout, parts: Parts) -> bool:
     If it is not, the id of a session implies the one place of its live file, or `transcript` gives different results for the
     places.
     """
-    return layout not in {"plain", "codex"} and len(parts) > 1
+    return layout not in {"plain", "codex", "copilot"} and len(parts) > 1
 
 
 class _Place(NamedTuple):
@@ -191,6 +192,16 @@ def _qwen(above: Parts, own: str) -> _Place | None:
             return None
 
 
+def _copilot(above: Parts, own: str) -> _Place | None:
+    match above:
+        case ():  # of older versions
+            return _Place(own)
+        case (session,) if own == _EVENTS and not session.startswith("."):
+            return _Place(session)
+        case _:
+            return None
+
+
 def _plain(above: Parts, own: str) -> _Place | None:
     if own == _JOURNAL and above[-1:] == (_SUBAGENTS,):
         return None
@@ -205,6 +216,7 @@ _PLACES: Mapping[Layout, Callable[[Parts, str], _Place | None]] = MappingProxyTy
         "codex": _codex,
         "gemini": _gemini,
         "qwen": _qwen,
+        "copilot": _copilot,
         "opencode": lambda *_: None,  # all are in its database
         "plain": _plain,
     }

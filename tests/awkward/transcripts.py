@@ -167,6 +167,14 @@ RECORDS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         ]
         * 2,
     ),
+    "copilot": _record(
+        type=st.sampled_from(
+            ["session.start", "user.message", "assistant.message", "session.snapshot_rewind", "abort"]
+        ),
+        id=_IDS,
+        timestamp=_TIMES,
+        data=_record(content=_TEXTS, upToEventId=_IDS, sessionId=_is("s"), context=_record(cwd=_TEXTS)),
+    ),
     "plain": st.one_of(
         _record(role=_ROLES, content=_blocks("text"), timestamp=_TIMES),
         _record(message=_record(role=_ROLES, content=_TEXTS), ts=_TIMES),

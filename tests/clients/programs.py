@@ -148,6 +148,19 @@ def _ask_opencode(prompt: str, again: bool) -> list[str]:
     return ["run", *(["--continue"] if again else []), prompt]
 
 
+def _copilot(home: Path, url: str) -> Mapping[str, str]:
+    return {
+        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_MODEL": MODEL,
+        "COPILOT_OFFLINE": "true",
+    }
+
+
+def _ask_copilot(prompt: str, again: bool) -> list[str]:
+    return ["--allow-all-tools", *(["--continue"] if again else []), "-p", prompt]
+
+
 def _openclaw(home: Path, url: str) -> Mapping[str, str]:
     model = {
         "id": MODEL,
@@ -241,6 +254,18 @@ PROGRAMS: Mapping[str, Program] = {
             "opencode",
             hooks=True,
             quotes=True,
+        ),
+        Program(
+            "copilot",
+            "Copilot CLI",
+            "@github/copilot",
+            f"@github/copilot-{system()}/copilot",
+            False,
+            _ask_copilot,
+            _copilot,
+            ("mcp", "list"),
+            r"\(local\)",
+            "copilot",
         ),
         Program(
             "openclaw",

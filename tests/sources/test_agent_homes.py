@@ -29,6 +29,8 @@ def _directories(
         ("gemini", {}, ["/home/li/.gemini/tmp"]),
         ("qwen", {}, ["/home/li/.qwen/projects"]),
         ("qwen", {"QWEN_HOME": "/q"}, ["/q/projects"]),
+        ("copilot", {}, ["/home/li/.copilot/session-state"]),
+        ("copilot", {"COPILOT_HOME": "/c"}, ["/c/session-state"]),
         ("opencode", {}, ["/home/li/.local/share/opencode"]),
         ("opencode", {"XDG_DATA_HOME": "/data"}, ["/data/opencode"]),
         (

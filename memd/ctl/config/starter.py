@@ -25,6 +25,7 @@ NAMES: Mapping[PresetName, str] = MappingProxyType(
         "gemini": "Gemini CLI",
         "qwen": "Qwen Code",
         "opencode": "opencode",
+        "copilot": "Copilot CLI",
     }
 )
 """The names of the agents, for people."""

@@ -26,9 +26,10 @@ class RecordAdded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rewound(msgspec.Struct, frozen=True, gc=False):
-    """The turn or record of this id is removed, with everything after it. If there is none, everything is removed."""
+    """The turn or record of this id is removed, with everything after it."""
 
     id: str
+    or_all: bool = True  # if there is none, everything is removed, or else nothing
 
 
 class Branched(msgspec.Struct, frozen=True, gc=False):

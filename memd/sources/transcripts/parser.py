@@ -9,7 +9,16 @@ from typing import Any, Protocol
 import msgspec
 
 from memd.runtime.profiling import spent
-from memd.sources.transcripts import claude_code, codex, gemini, lenient_json, openclaw, opencode, plain
+from memd.sources.transcripts import (
+    claude_code,
+    codex,
+    copilot,
+    gemini,
+    lenient_json,
+    openclaw,
+    opencode,
+    plain,
+)
 from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
@@ -21,6 +30,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             openclaw.FORMAT,
             claude_code.FORMAT,
             codex.FORMAT,
+            copilot.FORMAT,
             gemini.FORMAT,
             gemini.QWEN,
             plain.FORMAT,
@@ -60,6 +70,7 @@ class _Record(msgspec.Struct, gc=False, rename="camel"):
     content: msgspec.Raw = lenient_json.NO_JSON
     message: msgspec.Raw = lenient_json.NO_JSON
     payload: msgspec.Raw = lenient_json.NO_JSON
+    data: msgspec.Raw = lenient_json.NO_JSON
     instructions: msgspec.Raw = lenient_json.NO_JSON
     record_type: Any = msgspec.field(default=None, name="record_type")
     changes: msgspec.Raw = msgspec.field(default=lenient_json.NO_JSON, name="$set")
@@ -116,9 +127,9 @@ def _format(record: _Record, message: _Message | None) -> Format | None:
         return gemini.FORMAT
     if kind == "session" and identity:
         return openclaw.FORMAT
-    if kind in _CODEX and record.payload:
-        return codex.FORMAT
-    if kind is None and identity and record.timestamp and (record.instructions or record.record_type):
+    if kind and "." in kind and identity and record.data:
+        return copilot.FORMAT
+    if _is_of_codex(record, kind, identity):
         return codex.FORMAT
     if lenient_json.word(record.role) in _ROLES and record.content and message is None:
         return plain.FORMAT  # whatever ids it has: no other format has both at its top
@@ -134,6 +145,13 @@ def _format(record: _Record, message: _Message | None) -> Format | None:
         return claude_code.FORMAT
     speaker = record if record.role is not None or message is None else message
     return plain.FORMAT if lenient_json.word(speaker.role) in _ROLES and speaker.content else None
+
+
+def _is_of_codex(record: _Record, kind: str | None, identity: str | None) -> bool:
+    if kind is None:  # its first version
+        is_told = record.instructions or record.record_type
+        return bool(identity and record.timestamp and is_told)
+    return kind in _CODEX and bool(record.payload)
 
 
 def _has_ids_of_claude_code(record: _Record) -> bool:

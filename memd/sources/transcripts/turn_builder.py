@@ -82,8 +82,8 @@ class TurnBuilder:
             case RecordAdded(id=identity):
                 if identity:
                     self._places[identity] = self._top
-            case Rewound(id=identity):
-                self._rewind(identity)
+            case Rewound(id=identity, or_all=or_all):
+                self._rewind(identity, or_all=or_all)
             case Branched(after=identity):
                 self._top = self._nothing if identity is None else self._place(identity) or self._top
             case Dropped(turns=turns):
@@ -158,8 +158,10 @@ class TurnBuilder:
         )
         return True
 
-    def _rewind(self, identity: str) -> None:
+    def _rewind(self, identity: str, *, or_all: bool) -> None:
         place = self._place(identity)
+        if place is None and not or_all:
+            return
         if not isinstance(place, _Node):
             self._fall_to(place or self._nothing)
         elif not place.is_gone:

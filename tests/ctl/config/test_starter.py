@@ -162,7 +162,7 @@ def test_flags_answer_for_scripts(run: Run, home: Path, file: Path) -> None:
     [
         (
             ("--sessions", "claude"),
-            "claude is none of openclaw, claude-code, codex, gemini, qwen, opencode; did you mean claude-code?",
+            "claude is none of openclaw, claude-code, codex, gemini, qwen, opencode, copilot; did you mean claude-code?",
         ),
         (("--memory", ","), "names no agent"),
         (("--sessions", "codex", "--no-sessions"), "not allowed with"),

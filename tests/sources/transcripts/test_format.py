@@ -59,6 +59,11 @@ def qwen(identity: str, parent: str | None, kind: str, text: str) -> Any:
     return {**record, "message": {"role": role, "parts": [{"text": text}]}}
 
 
+def copilot(identity: str, kind: str, text: str, first: str) -> Any:
+    data = {"content": text, "upToEventId": first, "sessionId": "s"}
+    return {"type": kind, "id": identity, "parentId": None, "data": data}
+
+
 RECORDS: dict[str, st.SearchStrategy[Any]] = {
     "openclaw": st.builds(
         openclaw,
@@ -77,6 +82,13 @@ RECORDS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "qwen": st.builds(
         qwen, IDS, PARENTS, st.sampled_from(["user", "assistant", "tool_result", "system"]), TEXTS
+    ),
+    "copilot": st.builds(
+        copilot,
+        st.uuids().map(str),
+        st.sampled_from(["user.message", "assistant.message", "session.snapshot_rewind", "abort"]),
+        TEXTS,
+        IDS,
     ),
     "plain": st.builds(lambda role, text: {"role": role, "content": text}, ROLES, TEXTS),
 }
@@ -110,7 +122,7 @@ def test_two_readings_give_what_one_gives(name: str, data: st.DataObject, cut: i
     assert second.learnt == whole.learnt
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "qwen", "plain"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "qwen", "copilot", "plain"])
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_ids_are_unique(name: str, data: st.DataObject) -> None:

@@ -24,6 +24,8 @@ LINES = [
     ({"sessionId": "s", "projectHash": "9f", "kind": "main"}, "gemini"),
     ({"uuid": "u", "sessionId": "s", "type": "user", "provenance": "real_user"}, "qwen"),
     ({"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": []}}, "qwen"),
+    ({"type": "session.start", "id": "e", "parentId": None, "data": {"sessionId": "s"}}, "copilot"),
+    ({"type": "user.message", "id": "e", "parentId": "d", "data": {"content": "hi"}}, "copilot"),
     ({"$set": {"lastUpdated": "x"}}, "gemini"),
     ({"$rewindTo": "m"}, "gemini"),
     ({"id": "m", "type": "user", "content": [{"text": "hi"}]}, "gemini"),
@@ -83,4 +85,4 @@ def test_nothing_tells_nothing() -> None:
 def test_formats_are_known_by_their_names() -> None:
     """Each format is found under the name it has."""
     assert all(each.name == name for name, each in FORMATS.items())
-    assert set(FORMATS) == {"openclaw", "claude-code", "codex", "gemini", "qwen", "plain"}
+    assert set(FORMATS) == {"openclaw", "claude-code", "codex", "copilot", "gemini", "qwen", "plain"}

@@ -20,7 +20,13 @@ SAID = [
     ("assistant", "It is version 17. The key SECRET is older."),
 ]
 FILES = sorted(Path(__file__).with_name("real").glob("*.jsonl"))
-FORMATS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini", "qwen": "qwen"}
+FORMATS = {
+    "claude": "claude-code",
+    "codex": "codex",
+    "gemini": "gemini",
+    "qwen": "qwen",
+    "copilot": "copilot",
+}
 
 
 def test_there_is_a_file_of_each_program() -> None:
