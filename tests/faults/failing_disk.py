@@ -1,8 +1,9 @@
 """A disk that fails at a counted operation: once, for a while, or until somebody mends it."""
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,9 @@ What = Literal["open", "read", "write", "truncate", "sync", "delete"]
 Lasting = Literal["once", "while", "until mended", "until the end"]
 Place = tuple[What, str]  # an operation, and the name of its file
 
-A_WHILE = 30  # operations of the kind that fail one after the other
+A_WHILE = 30  # operations of the kind that fail one after the other, at most
+# From the first that fails. What waits longer after each attempt would come to 30 operations only after a minute.
+A_WHILE_S = 4.0
 
 _WHAT: Mapping[type[Operation], What] = {
     Open: "open",
@@ -60,15 +63,18 @@ class Fault(msgspec.Struct, frozen=True):
 class FailingDisk:
     """A medium with one fault in it, or none."""
 
-    def __init__(self, fault: Fault | None) -> None:
+    def __init__(self, fault: Fault | None, now: Callable[[], float] = time.monotonic) -> None:
         """Nothing has failed yet.
 
         Args:
             fault: What is to fail; None: nothing.
+            now: A clock, in seconds.
         """
         self.counted: Counter[Place] = Counter()
         self.failed = 0  # operations
         self._fault = fault
+        self._now = now
+        self._began = 0.0  # when the first failed
         self._is_mended = False
         self._lock = threading.Lock()
 
@@ -95,6 +101,11 @@ class FailingDisk:
     def _error(self, place: Place) -> int | None:
         fault = self._fault
         if fault is None or self._is_mended or not self._is_met(fault, place):
+            return None
+        if not self.failed:
+            self._began = self._now()
+        elif fault.lasting == "while" and self._now() >= self._began + A_WHILE_S:
+            self._is_mended = True
             return None
         self.failed += 1
         self._is_mended = fault.lasting == "once" or (fault.lasting == "while" and self.failed >= A_WHILE)

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.faults.failing_disk import A_WHILE, FailingDisk, Fault, Lasting
+from tests.faults.failing_disk import A_WHILE, A_WHILE_S, FailingDisk, Fault, Lasting
 from tests.faults.vfs import Operation, Sync, Write, between
 
 
@@ -30,6 +30,17 @@ def test_it_fails_for_so_long(lasting: Lasting, last: int) -> None:
     disk.mend()
     assert met(disk, [Sync("/x/a", 2)] * 100) == []
     assert disk.counted["sync", "a"] == 200
+
+
+def test_a_while_ends_with_its_time() -> None:
+    """However few operations have failed by then."""
+    now = 100.0
+    disk = FailingDisk(Fault("sync", "a", 1, apsw.SQLITE_IOERR_FSYNC, "while"), lambda: now)
+    assert met(disk, [Sync("/x/a", 2)]) == [1]
+    now += A_WHILE_S - 0.1
+    assert met(disk, [Sync("/x/a", 2)]) == [1]
+    now += 0.1
+    assert met(disk, [Sync("/x/a", 2)] * 2) == []
 
 
 def test_another_operation_does_not_fail() -> None:
