@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # same each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
 # in between: what was found belongs into a test.
 settings.register_profile("usual", max_examples=60, deadline=None, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("usual"), max_examples=30)
+settings.register_profile("quick", settings.get_profile("usual"), max_examples=20)
 settings.register_profile(
     "long",
     max_examples=1_000,
@@ -44,8 +44,8 @@ settings.register_profile(
 )
 settings.load_profile("usual")
 
-# Where tests run daemons, programs or disks, or compute for long: nine tenths of the time, and a quarter of the tests.
-# All others are `quick`.
+# Where tests run daemons, programs or disks, or compute for long, files, directories and single tests: nine tenths of the time,
+# and a quarter of the tests. All others are `quick`.
 _NOT_QUICK = (
     "backends/qmd",
     "benchmarks",
@@ -68,8 +68,26 @@ _NOT_QUICK = (
     "embedding/queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",
+    # What tells how time grows with a text needs long texts, and what holds for every character tries them all.
+    "chunk/test_markdown.py::test_the_time_grows_with_the_text_alone",
+    "chunk/test_markdown.py::test_work_and_memory_grow_with_the_text_alone",
+    "client/test_marker.py::test_planted_marks_cost_little",
+    "config/test_toml_lines.py::test_work_grows_with_the_text_alone",
+    "redact/test_linear.py",
+    "redact/test_peer.py",
+    "redact/test_redactor.py::test_calls_grow_with_the_length",
+    "redact/test_redactor.py::test_only_what_is_near_is_searched_again",
+    "redact/test_token_formats.py::test_the_shortest_token_goes",
+    "search/test_query.py::test_no_question_makes_a_long_phrase",
+    "search/test_query.py::test_sqlite_divides_every_character_as_places_are_told",
+    "search/test_query.py::test_work_is_bounded_by_what_is_read",
+    "sources/transcripts/test_lenient_json.py::test_time_is_linear",
+    "sources/transcripts/test_reader.py::test_whatever_is_in_a_compressed_transcript_it_is_read_or_refused",
+    "text/test_tokens.py::test_every_code_point_is_divided_alike_in_texts_questions_and_places",
 )
-_SLOW = frozenset(Path(__file__).parent / place for place in _NOT_QUICK)
+_HERE = Path(__file__).parent
+_SLOW_TESTS = frozenset(place for place in _NOT_QUICK if "::" in place)
+_SLOW = frozenset(_HERE / place for place in _NOT_QUICK if "::" not in place)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -82,7 +100,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try half as many inputs in quick tests that were asked for as such."""
+    """Try a third as many inputs in quick tests that were asked for as such."""
     if config.option.markexpr == "quick" and not config.getoption("--hypothesis-profile"):
         settings.load_profile("quick")
 
@@ -101,12 +119,14 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark the quick tests."""
-    for place in _SLOW:
-        if not place.exists():
+    for place in _NOT_QUICK:
+        file, _, test = place.partition("::")
+        if not (_HERE / file).exists() or (test and f"def {test}(" not in (_HERE / file).read_text("utf-8")):
             raise pytest.UsageError(
                 f"{place} is in tests/conftest.py's list of what is not quick, and is not there"
             )
     is_slow = cache(lambda path: not _SLOW.isdisjoint({path, *path.parents}))  # a path has many tests
     for item in items:
-        if item.get_closest_marker("long") is None and not is_slow(item.path):
+        test = item.nodeid.removeprefix(f"{_HERE.name}/").partition("[")[0]
+        if item.get_closest_marker("long") is None and test not in _SLOW_TESTS and not is_slow(item.path):
             item.add_marker(pytest.mark.quick)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
@@ -16,6 +17,11 @@ def choose(settings: AgentSettings) -> ProviderChoice:
     return ProviderChoice(HashingProvider(), None)
 
 
-if __name__ == "__main__":
+def main() -> NoReturn:
+    """``hashing.py CONFIG STATE SOCKET``."""
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
+
+
+if __name__ == "__main__":
+    main()

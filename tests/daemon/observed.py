@@ -2,6 +2,7 @@
 
 import os
 import resource
+import subprocess
 import time
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def spent_s(daemon: Daemon) -> float:
 
 def ends_within_s(daemon: Daemon) -> float:
     """The processor time that it takes to stop: what a busy machine adds to the time on the wall is left out."""
+    assert isinstance(daemon.process, subprocess.Popen), "only the time of own children is known"
     children, spent = _children_s(), spent_s(daemon)
     assert daemon.stop() == 0
     return _children_s() - children - spent

@@ -10,6 +10,7 @@ from typing import Self
 
 from memd.runtime.startup import prepare_environment
 from memd_client import Client, MemdClientError
+from tests.daemon.forked import HASHING, ForkedProcess
 from tests.wait import until
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +25,8 @@ class Daemon:
         *,
         settings: str = "",
         real_model: bool = False,
-        entry: str = "tests.daemon.hashing",
+        entry: str = HASHING,
+        forked: bool = True,
     ) -> None:
         """Nothing is started yet.
 
@@ -33,6 +35,8 @@ class Daemon:
             settings: TOML of [agents.main], below the workspace.
             real_model: Run `memd run` itself; else with the hashing embedder.
             entry: The module that is run for the latter.
+            forked: Whether tests.daemon.hashing is forked off a process that has imported it; else it is a program of its own,
+                whose processor time counts among that of the children of this process.
         """
         self.home = home
         self.workspace = home / "workspace"
@@ -42,9 +46,10 @@ class Daemon:
         self.log = home / "log"
         self._real_model = real_model
         self._entry = entry
+        self._forked = forked
         (self.workspace / "memory").mkdir(parents=True, exist_ok=True)
         self.configure(settings)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
 
     def configure(self, settings: str) -> None:
         """Write the configuration of agent main."""
@@ -58,15 +63,10 @@ class Daemon:
         if self._real_model:
             places = ["--config", self.config, "--state-dir", self.state, "--socket", self.socket]
             return [sys.executable, "-m", "memd", "run", *map(str, places)]
-        return [
-            sys.executable,
-            "-m",
-            self._entry,
-            *map(str, (self.config, self.state, self.socket)),
-        ]
+        return [sys.executable, "-m", self._entry, *map(str, (self.config, self.state, self.socket))]
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | ForkedProcess:
         """The process that runs."""
         assert self._process is not None
         return self._process
@@ -76,15 +76,16 @@ class Daemon:
         # As `memd run` has it, before numpy loads: else OpenBLAS has threads that spin, for half of all time spent.
         whole = os.environ | (environ or {})
         prepare_environment(whole)
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command,
-                cwd=ROOT,
-                env=whole,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        command = self.command
+        # Where modules are looked for is read once, when Python starts.
+        is_forked = self._forked and "PYTHONPATH" not in (environ or {})
+        if is_forked and command[:3] == [sys.executable, "-m", HASHING]:
+            self._process = ForkedProcess(command[3:], whole, self.log)
+        else:
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    command, cwd=ROOT, env=whole, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
         if wait:
             try:
                 until(self._is_up, 20)

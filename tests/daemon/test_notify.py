@@ -4,6 +4,7 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,16 @@ def wait_for(manager: Manager, times: int) -> None:
     until(lambda: len(manager.states("READY")) == times)
 
 
+@pytest.fixture
+def program(home: Path) -> Iterator[Daemon]:
+    """A daemon whose processor time is known when it has ended."""
+    one = Daemon(home, forked=False)
+    try:
+        yield one
+    finally:
+        one.__exit__(None, None, None)
+
+
 def heavy(daemon: Daemon) -> None:
     """A workspace that takes many seconds to index."""
     rng = random.Random(9)
@@ -69,31 +80,32 @@ def heavy(daemon: Daemon) -> None:
         (memory / f"{number:02}.md").write_text(text)
 
 
-def test_status_counts_and_a_stop_in_heavy_indexing_is_quick(daemon: Daemon, manager: Manager) -> None:
+def test_status_counts_and_a_stop_in_heavy_indexing_is_quick(program: Daemon) -> None:
     """While megabytes are indexed, STATUS tells how far it is; SIGTERM ends it before they are, every file old or new."""
-    heavy(daemon)
-    daemon.start(environ={"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"})
-    until(lambda: any("indexing main " in status for status in manager.states("STATUS")), 20)
-    with daemon.client() as client:
+    heavy(program)
+    with managed(program) as manager:
+        program.start(environ={"NOTIFY_SOCKET": str(manager.address), "WATCHDOG_USEC": "100000"})
+        until(lambda: any("indexing main " in status for status in manager.states("STATUS")), 20)
+    with program.client() as client:
         until(lambda: client.status().agents["main"].files > 3, 20)
-    assert ends_within_s(daemon) < 2
-    indexed = contents(daemon.state / "agents" / "main.sqlite")
+    assert ends_within_s(program) < 2
+    indexed = contents(program.state / "agents" / "main.sqlite")
     assert 3 < len(indexed) < 60
     sizes = {len(chunks) for chunks in indexed.values()}
     assert min(sizes) > 100
 
 
-def test_one_huge_file_does_not_hold_up_a_stop(daemon: Daemon) -> None:
+def test_one_huge_file_does_not_hold_up_a_stop(program: Daemon) -> None:
     """SIGTERM in the middle of a file of many megabytes: nothing of it is in the index, and it is not cut to its end."""
-    daemon.write("memory/huge.md", "\n" * 15_000_000)
-    daemon.start()
+    program.write("memory/huge.md", "\n" * 15_000_000)
+    program.start()
     # It is being cut, which takes longer than a stop may.
-    until(lambda: spent_s(daemon) > 1.5, 20)
-    with daemon.client() as client:
+    until(lambda: spent_s(program) > 1.5, 20)
+    with program.client() as client:
         assert client.status().agents["main"].files == 0
-    assert ends_within_s(daemon) < 2
-    assert contents(daemon.state / "agents" / "main.sqlite") == {}
-    assert not daemon.socket.exists()
+    assert ends_within_s(program) < 2
+    assert contents(program.state / "agents" / "main.sqlite") == {}
+    assert not program.socket.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
