@@ -41,6 +41,9 @@ _ESCAPE = re.compile("|".join(_ESCAPES.values()))
 _OF_SIGN = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
 _MOST_BETWEEN = 1_000  # signs: lines with escapes that have no more between them are decoded together
 _LEVELS = 2  # of escapes in escapes: "%253D" is "%3D" is "="
+# A piece of so many signs at most that is repeated for so many; of the repeats so many signs are kept at either end.
+_MOST_REPEATED, _LEAST_REPEATED, REPEATS_KEPT = 600, 16_384, 4_096
+_PROBE_OF_REPEAT = 32  # signs that stand there again
 # Lines as mail and PEM have them, or one run.
 _BASE64 = re.compile(
     r"(?<![\w+/])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t>]{0,8})++[A-Za-z0-9+/]{1,76}={0,2}|[A-Za-z0-9+/_-]{24,}+={0,2})",
@@ -84,6 +87,50 @@ class NormalisedText(msgspec.Struct, frozen=True):
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where a part of it stood, with all of an escape that it begins with."""
         return (self.place(start - 1) + 1 if start else 0), self.place(end - 1) + 1
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """A piece of a text that is repeated there, and was left out as often as that does not matter."""
+
+    gap: int  # where it was left out: the place in the shorter text of the sign behind it
+    period: int  # signs of the piece
+    times: int  # so often it was left out
+
+
+def without_repeats(text: str) -> tuple[NormalisedText, tuple[Repeat, ...]]:
+    """A text without what repeats one short piece for a long way, as a model does that is caught in a loop.
+
+    What is secret in such a stretch is so in each of its pieces: it is enough to look at some of them.
+    """
+    pieces: list[str] = []
+    repeats: list[Repeat] = []
+    lost: list[int] = []
+    at = begin = total = 0
+    while begin + _LEAST_REPEATED <= len(text):
+        end = begin + REPEATS_KEPT
+        again = text.find(
+            text[begin : begin + _PROBE_OF_REPEAT], begin + 1, begin + _MOST_REPEATED + _PROBE_OF_REPEAT
+        )
+        if again > begin:
+            period = again - begin
+            while text[end - period : end - period + REPEATS_KEPT] == text[
+                end : end + REPEATS_KEPT
+            ] and end < len(text):
+                end += REPEATS_KEPT
+            times = (end - begin - 2 * REPEATS_KEPT) // period
+            if (
+                end - begin >= _LEAST_REPEATED
+                and text[begin : begin + REPEATS_KEPT - period] == text[again : begin + REPEATS_KEPT]
+            ):
+                gap = begin + REPEATS_KEPT
+                pieces.append(text[at:gap])
+                repeats.append(Repeat(gap - total, period, times))
+                at = gap + times * period
+                total += times * period
+                lost.append(total)
+        begin = end
+    pieces.append(text[at:])
+    return NormalisedText("".join(pieces), tuple(one.gap for one in repeats), tuple(lost)), tuple(repeats)
 
 
 def folded(text: str) -> NormalisedText:

@@ -23,7 +23,15 @@ from memd.redact import (
     token_formats,
     urls,
 )
-from memd.redact.normalise import base64_texts, decoded, folded
+from memd.redact.normalise import (
+    REPEATS_KEPT,
+    NormalisedText,
+    Repeat,
+    base64_texts,
+    decoded,
+    folded,
+    without_repeats,
+)
 from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
@@ -194,6 +202,13 @@ class Redactor:
 
     def _finds(self, text: str, changed: Sequence[Span] | None) -> list[SecretSpan]:
         """What is secret in a text; where it has been looked through before, what changed in it since then."""
+        shorter, repeats = without_repeats(text)
+        if repeats:
+            finds = self._finds_of(shorter.text, None)
+            return _merged(list(_repeated(finds, shorter, repeats)))
+        return self._finds_of(text, changed)
+
+    def _finds_of(self, text: str, changed: Sequence[Span] | None) -> list[SecretSpan]:
         found = [
             find for find in self._found(text, changed) if text[find.start : find.end] not in self._allowed
         ]
@@ -222,6 +237,23 @@ class Redactor:
         for rank, rule_of_user in enumerate(self._custom, len(RULES) + 1):
             for start, end in rule_of_user.spans(text):
                 yield SecretSpan(start, end, rule_of_user.kind, rank)
+
+
+def _repeated(
+    finds: Sequence[SecretSpan], shorter: NormalisedText, repeats: Sequence[Repeat]
+) -> Iterator[SecretSpan]:
+    """Where what was found in a text without its repeats stands in the whole of it, those in the repeats included."""
+    ends = [repeat.gap - repeat.period for repeat in repeats]
+    for find in finds:
+        start, size = shorter.place(find.start), find.end - find.start
+        # What is longer than what was kept goes on for as long as the repeats do.
+        end = start + size if size <= REPEATS_KEPT else shorter.place(find.end - 1) + 1
+        yield SecretSpan(start, end, find.kind, find.rank)
+        last = bisect_left(ends, find.end) - 1
+        if last >= 0 and find.start < repeats[last].gap:
+            period, times = repeats[last].period, repeats[last].times
+            for more in range(period, period * times + 1, period):
+                yield SecretSpan(start + more, start + more + size, find.kind, find.rank)
 
 
 def _escaped(text: str, near: Sequence[Span]) -> Iterator[SecretSpan]:

@@ -1,11 +1,13 @@
 """Texts that are made to take long, of every anchor of the rules: ``python -m tests.redact.hostile``.
 
 Each anchor is repeated with what a rule reads on over, so that a text is full of what begins like a secret and is none, or is
-one and then goes on.
+one and then goes on: once as it is, and once with a number now and then, so that no long stretch is the same again. ``rules``
+as an argument prints the slowest text of each rule.
 """
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -31,6 +33,8 @@ FILLERS: Final[dict[str, str]] = {
     "flag": "mysql -§ ",
 }
 """What is repeated; ``§`` stands for the anchor."""
+NUMBERED: Final = 400
+"""Signs between two numbers."""
 
 
 class Timed(msgspec.Struct, frozen=True, order=True):
@@ -46,10 +50,13 @@ def anchors() -> list[str]:
     return sorted({anchor for rule in RULES for anchor in rule.anchors})
 
 
-def repeated(filler: str, anchor: str, length: int) -> str:
+def repeated(filler: str, anchor: str, length: int, *, numbered: bool = False) -> str:
     """A filler with an anchor, so often that it has a length or a little less."""
     piece = FILLERS[filler].replace("§", anchor)
-    return piece * (length // len(piece))
+    text = piece * (length // len(piece))
+    if not numbered:
+        return text
+    return "".join(f"{text[at : at + NUMBERED]} {at} " for at in range(0, len(text), NUMBERED))
 
 
 def seconds(redactor: Redactor, text: str) -> float:
@@ -59,21 +66,42 @@ def seconds(redactor: Redactor, text: str) -> float:
     return time.process_time() - began
 
 
-def slowest(redactor: Redactor, most: int) -> list[Timed]:
+def slowest(redactor: Redactor, most: int, *, numbered: bool) -> list[Timed]:
     """The slowest texts of so many that a tenth of the length shows to be slow."""
+    short = timed(redactor, anchors(), LENGTH // 10, numbered=numbered)
+    return sorted(
+        of_length(redactor, one.filler, one.anchor, LENGTH, numbered=numbered) for one in short[:most]
+    )
 
-    def timed(filler: str, anchor: str, length: int) -> Timed:
-        text = repeated(filler, anchor, length)
-        return Timed(len(text.encode()) / 1e6 / seconds(redactor, text), filler, anchor)
 
-    short = sorted(timed(filler, anchor, LENGTH // 10) for filler in FILLERS for anchor in anchors())
-    return sorted(timed(one.filler, one.anchor, LENGTH) for one in short[:most])
+def timed(redactor: Redactor, some: Iterable[str], length: int, *, numbered: bool) -> list[Timed]:
+    """The texts of some anchors, the slowest first."""
+    return sorted(
+        of_length(redactor, filler, anchor, length, numbered=numbered)
+        for filler in FILLERS
+        for anchor in some
+    )
+
+
+def of_length(redactor: Redactor, filler: str, anchor: str, length: int, *, numbered: bool) -> Timed:
+    """How fast one such text is redacted."""
+    text = repeated(filler, anchor, length, numbered=numbered)
+    return Timed(len(text.encode()) / 1e6 / seconds(redactor, text), filler, anchor)
 
 
 def main() -> int:
-    """Print the ten slowest."""
-    for one in slowest(Redactor(Redact()), 40)[:10]:
-        sys.stdout.write(f"{one.rate:6.2f} MB/s  {one.anchor!r}, {one.filler}\n")
+    """Print the ten slowest of either kind, or the slowest of each rule."""
+    redactor = Redactor(Redact())
+    if "rules" in sys.argv[1:]:
+        short = timed(redactor, anchors(), LENGTH // 40, numbered=True)
+        for rule in RULES:
+            one = next(one for one in short if one.anchor in rule.anchors)
+            sys.stdout.write(f"{one.rate:6.2f} MB/s  {rule.name}: {one.anchor!r}, {one.filler}\n")
+        return 0
+    for numbered in (False, True):
+        sys.stdout.write("with numbers:\n" if numbered else "repeated as they are:\n")
+        for one in slowest(redactor, 40, numbered=numbered)[:10]:
+            sys.stdout.write(f"{one.rate:6.2f} MB/s  {one.anchor!r}, {one.filler}\n")
     return 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.redact.normalise import decoded, folded
+from memd.redact.normalise import decoded, folded, without_repeats
 from tests.bounds import shipped
 
 
@@ -86,3 +86,38 @@ def test_a_part_of_a_text_is_found_in_what_was_made_of_it(text: str, start: int,
     end = min(start + length, len(text))
     expected = (len(folded(text[:start]).text), len(folded(text[:end]).text))
     assert folded(text).inner([(start, end)]) == [expected]
+
+
+@pytest.mark.parametrize("piece", ["a", "ab", "password: ", "密码 %3D ", "".join(map(str, range(150)))])
+def test_what_repeats_itself_is_left_out(piece: str) -> None:
+    """All but so much at either end, and each sign knows its place."""
+    kept = shipped("memd.redact.normalise.REPEATS_KEPT")
+    text = "before it\n" + piece * (60_000 // len(piece)) + "and behind it"
+    shorter, repeats = without_repeats(text)
+    assert [repeat.period for repeat in repeats] == [len(piece)]
+    assert len(shorter.text) + len(piece) * repeats[0].times == len(text)
+    assert 2 * kept <= len(shorter.text) <= 5 * kept
+    assert all(text[shorter.place(at)] == sign for at, sign in enumerate(shorter.text))
+    gap = repeats[0].gap
+    left_out = shorter.text[gap - len(piece) : gap] * repeats[0].times
+    assert text == shorter.text[:gap] + left_out + shorter.text[gap:]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_repeats_itself_for_a_short_way_stays(more: int) -> None:
+    """Neither a short stretch nor a long piece is left out."""
+    least = shipped("memd.redact.normalise._LEAST_REPEATED")
+    most = shipped("memd.redact.normalise._MOST_REPEATED")
+    assert bool(without_repeats("x" * (least - 1 + more))[1]) is bool(more)
+    piece = "".join(map(chr, range(0x4E00, 0x4E00 + most + 1 - more)))
+    assert bool(without_repeats(piece * 60)[1]) is bool(more)
+    assert not without_repeats("ab" * 5_000 + "c" + "ab" * 5_000)[1]
+
+
+@given(st.lists(st.tuples(st.text("ab\n密", min_size=1, max_size=5), st.integers(1, 9_000)), max_size=4))
+def test_a_text_without_repeats_knows_its_places(pieces: list[tuple[str, int]]) -> None:
+    """However stretches of it follow one another."""
+    text = "".join(piece * times for piece, times in pieces)
+    shorter, repeats = without_repeats(text)
+    assert len(text) - len(shorter.text) == sum(repeat.period * repeat.times for repeat in repeats)
+    assert all(text[shorter.place(at)] == sign for at, sign in enumerate(shorter.text))
