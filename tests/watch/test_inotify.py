@@ -1,6 +1,8 @@
 """What the Linux kernel tells, as raw events."""
 
 import asyncio
+import ctypes
+import errno
 import os
 import resource
 import struct
@@ -9,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -166,13 +169,25 @@ async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> Non
         feed.hurry()
         assert (Change.added, str(tmp_path / "a.md")) in (await giving).events
         feed.hurry()
-        assert await feed.next(soon()) == EventBatch()
+        until = soon()
+        assert await feed.next(until) == EventBatch()
+        assert asyncio.get_running_loop().time() < until
         until = asyncio.get_running_loop().time() + 0.03
         assert await feed.next(until) == EventBatch()
         assert asyncio.get_running_loop().time() >= until
     finally:
         await feed.stop()
     assert feed.queued() == feed.given
+
+
+async def test_what_is_read_is_no_event(tmp_path: Path) -> None:
+    """Searches read notes all the time."""
+    note = tmp_path / "a.md"
+    note.write_text("words")
+    async with fed(tmp_path) as feed:
+        assert await feed.watch_files([note]) == {note}
+        assert note.read_text() == "words"
+        assert feed.queued() == feed.given
 
 
 async def test_directories_that_went_meanwhile(tmp_path: Path) -> None:
@@ -228,6 +243,37 @@ def test_limits_are_named_with_their_remedy(tmp_path: Path) -> None:
     assert "sudo sysctl fs.inotify.max_user_watches=" in watches
     assert "sudo sysctl fs.inotify.max_user_instances=" in instances
     assert "ulimit -n" in descriptors
+
+
+@pytest.mark.parametrize(
+    ("made", "why", "told"),
+    [
+        (False, errno.EMFILE, "max_user_instances=1800000`"),
+        (False, errno.ENOMEM, "gives no inotify instance: Cannot allocate memory"),
+        (True, errno.ENOSPC, "max_user_watches=1800000`"),
+        (True, errno.EIO, "refuses a watch: Input/output error"),
+        (True, errno.EACCES, "not at all"),
+        (True, errno.ELOOP, "not at all"),
+    ],
+)
+async def test_what_the_system_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, made: bool, why: int, told: str
+) -> None:
+    """A person is told to raise a limit to twice what it is; a directory that may not be watched keeps no other from it."""
+    for limit in ("max_user_instances", "max_user_watches"):
+        (tmp_path / limit).write_text("900000\n")
+
+    def refused(*_: object) -> int:
+        ctypes.set_errno(why)
+        return -1
+
+    def init(_: int) -> int:
+        return os.eventfd(0, os.EFD_NONBLOCK) if made else refused()
+
+    monkeypatch.setattr("memd.watch.inotify._LIMITS", tmp_path)
+    system = SimpleNamespace(inotify_init1=init, inotify_add_watch=refused)
+    monkeypatch.setattr("memd.watch.inotify._libc", system)
+    assert told in await _refused(tmp_path)
 
 
 @pytest.mark.parametrize(("platform", "does"), [("linux", True), ("darwin", False), ("freebsd14", False)])

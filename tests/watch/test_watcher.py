@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from anyio.to_thread import current_default_thread_limiter
+from structlog.testing import capture_logs
 from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
@@ -567,6 +568,19 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
     """Whatever keeps it from watching, it says so and where to look instead, and recovers by itself."""
     pace = WatcherPace(check_s=0.05, rewatch_quiet_s=0.03, trusted_s=10.0, retry_s=0.05)
     scripted = Scripted(failure, failure, failure)
+    with capture_logs() as logs:
+        seen = await _recovered(base, scripted, pace)
+    assert [one["event"] for one in logs if one["log_level"] in {"warning", "error"}] == [
+        "watch.failed" if isinstance(failure, Later) else "watch.broken"
+    ]
+    broken = next(event for event in seen.events if isinstance(event, WatcherHealth) and not event.ok)
+    assert broken.reason is not None
+    assert told in broken.reason
+    assert broken.unseen == {base / "vault", base / "a.md"}
+
+
+async def _recovered(base: Path, scripted: Scripted, pace: WatcherPace) -> Seen:
+    """What is seen by a watcher that fails three times."""
     async with watching(
         ExtraDirectory(base / "vault"),
         SingleFile(base, "a.md"),
@@ -578,10 +592,20 @@ async def test_says_that_changes_are_not_seen(base: Path, failure: Exception, to
         await until_async(lambda: seen.events[-1] == RescanNeeded("watching began again"))
         (base / "vault" / "b.md").write_text("b")
         await seen.changed(base / "vault" / "b.md")
-    broken = next(event for event in seen.events if isinstance(event, WatcherHealth) and not event.ok)
-    assert broken.reason is not None
-    assert told in broken.reason
-    assert broken.unseen == {base / "vault", base / "a.md"}
+    return seen
+
+
+def test_the_shipped_pace() -> None:
+    """In seconds: the other tests bring a faster one."""
+    assert WatcherPace() == WatcherPace(
+        check_s=2.0,
+        check_patience_s=0.5,
+        rewatch_quiet_s=0.2,
+        rewatch_cap_s=2.0,
+        trusted_s=5.0,
+        retry_s=2.0,
+        retry_cap_s=60.0,
+    )
 
 
 async def test_a_watch_that_worked_is_set_again_at_once(base: Path) -> None:

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import anyio.to_thread
 import pytest
 from watchfiles import Change
 
@@ -32,6 +34,22 @@ async def test_events_of_a_tree(tmp_path: Path) -> None:
         (tmp_path / "deep" / "er" / "a.md").touch()
         found = await feed.next(clock() + 10)
         assert found == EventBatch(frozenset({(Change.added, str(tmp_path / "deep" / "er" / "a.md"))}))
+
+
+async def test_an_idle_watch_looks_for_nothing_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread waits for the system, however long that is."""
+    run, calls = anyio.to_thread.run_sync, []
+
+    async def counting(*call: Any, **how: Any) -> Any:
+        calls.append(call[0])
+        return await run(*call, **how)
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", counting)
+    async with fed(tmp_path) as feed:
+        await feed.next(asyncio.get_running_loop().time() + 0.05)
+        assert 1 <= len(calls) <= 3
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
