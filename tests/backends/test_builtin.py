@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -12,6 +13,7 @@ from memd.backends.backend import BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import Kind
+from memd.providers.provider import Identity, space_of
 from memd.search.searcher import Searched
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.backends.qmd.bench import Bench, indexing
@@ -101,6 +103,27 @@ async def test_keywords_alone_are_no_fault_where_they_are_wanted(
     settings = msgspec.structs.replace(bench.settings, provider=provider)
     vector = Builtin(bench.agent, cast("Any", Damaged()), silent(settings)).status().vector
     assert (vector.ok, vector.enabled, vector.available) == (not is_wanted, is_wanted, False)
+
+
+@pytest.mark.parametrize("built", [False, True])
+async def test_questions_are_compared_with_the_vectors_that_there_are(bench: Bench, built: bool) -> None:
+    """Those of the model of before, while the index is built anew; without any, those that are to come."""
+    held, wanted = ("fake", "of before", "k"), Identity("fake", "of now", "k", 8)
+    asked: list[object] = []
+
+    def is_answering(space: object) -> bool:
+        asked.append(space)
+        return False
+
+    providers = SimpleNamespace(
+        settings=bench.settings, embeds=True, wanted=wanted, is_answering=is_answering, reason="no answer",
+        provider_name="fake", model_name="of now",
+    )  # fmt: skip
+    index = cast("Any", SimpleNamespace(extension_trouble=None, space=held if built else None))
+    agent = msgspec.structs.replace(bench.agent, index=index)
+    vector = Builtin(agent, cast("Any", Damaged()), cast("Any", providers)).status().vector
+    assert (vector.available, vector.reason) == (False, "no answer")
+    assert asked == [held if built else space_of(wanted)]
 
 
 async def test_a_note_is_blocked_for_the_reason_that_there_is(bench: Bench) -> None:
