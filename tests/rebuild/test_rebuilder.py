@@ -218,6 +218,18 @@ async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
         assert pauses == [1, 1]
 
 
+async def test_what_is_given_up_takes_no_place(tmp_path: Path) -> None:
+    """The index that serves stays, and nobody is told of another."""
+    async with running(tmp_path) as bench:
+        bench.meanwhile = lambda: bench.rebuilder.keep_space(FINGERPRINT)
+        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
+        await asyncio.sleep(0.01)
+        assert bench.rebuilder.replaced.version == 0
+        assert bench.reasons == []
+        assert await bench.index.fingerprint() == FINGERPRINT
+
+
 async def test_what_failed_is_closed_and_only_what_nobody_foresaw_is_logged_with_its_place(
     tmp_path: Path,
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind
 from memd.store.index import Index
+from memd.store.keywords import phrases_of
 from tests.store.conftest import chunk_of, found_file
 
 MEMORY = frozenset({Kind.NOTE, Kind.CURATED})
@@ -89,3 +90,21 @@ async def test_a_word_in_what_places_a_chunk_counts_as_one_in_its_text(index: In
     matches = await index.keywords('"walrus"', 10, frozenset(Kind))
     assert len(matches) == 2
     assert matches[0][1].r == pytest.approx(matches[1][1].r)
+
+
+@pytest.mark.parametrize(
+    ("match", "phrases"),
+    [
+        ('"heron"', ["heron"]),
+        ('"a b" OR "c"', ["a b", "c"]),
+        ('""', None),
+        ('"', None),
+        ('"a" OR ""', None),
+        ('"a" OR b', None),
+        ('"a" AND "b"', None),
+        ("heron*", None),
+    ],
+)
+def test_only_phrases_in_quotes_are_taken_apart(match: str, phrases: list[str] | None) -> None:
+    """Whatever else FTS5 knows is left to it; an empty phrase is an error there."""
+    assert phrases_of(match) == phrases

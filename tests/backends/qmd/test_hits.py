@@ -137,6 +137,14 @@ def test_the_lines_that_qmd_shows_are_found_in_the_file(
     assert locate(LINES, given) == place
 
 
+def test_of_lines_that_are_the_same_those_are_meant_that_qmd_names() -> None:
+    """Only where it names none, or others by now, the first are taken."""
+    lines = ("a heron", "waits") * 3
+    assert locate(lines, snippet_entry(3, *lines[:2])) == (3, 4)
+    assert locate(lines, snippet_entry(5, *lines[:2])) == (5, 6)
+    assert locate(lines, snippet_entry(2, *lines[:2])) == (1, 2)
+
+
 def test_an_empty_file_shows_nothing() -> None:
     """Whatever qmd says."""
     assert locate((), snippet_entry()) is None

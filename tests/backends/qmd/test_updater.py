@@ -76,7 +76,7 @@ async def test_a_name_that_is_taken_is_used(tmp_path: Path, standin: Standin) ->
         qmd = await bench.create()
         await lived(bench, qmd, standin)
         assert qmd.program_status.collections == ("memory-root-main",)
-        assert "collection memory-dir-main:" in qmd.program_status.warnings[0]
+        assert "collection memory-dir-main: qmd collection add ended" in qmd.program_status.warnings[0]
 
 
 async def test_a_directory_that_comes_later_becomes_a_collection(tmp_path: Path, standin: Standin) -> None:
