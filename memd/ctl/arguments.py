@@ -283,8 +283,14 @@ def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         "check": "say whether the configuration is right",
         "show": "print the configuration that is in force, defaults included",
         "init": "write a configuration to start from",
+        "import": "write what another program's configuration says of memory as memd's",
     }
     actions = _subparsers(parser, common, "action", summaries)
+    actions["import"].add_argument(
+        "--from", dest="source", choices=("openclaw",), required=True, help="the program"
+    )
+    actions["import"].add_argument("--print", action="store_true", help="print it, and change nothing")
+    actions["import"].add_argument("--force", action="store_true", help="replace the file that is there")
     for name in ("check", "show"):
         actions[name].add_argument(
             "file", metavar="FILE", nargs="?", type=_named, help="another file than the one in force"

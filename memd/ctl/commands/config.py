@@ -4,7 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd.config.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, read
+import tomlkit
+
+from memd.config.load import DEFAULT_WORKSPACE, leads_nowhere, load, location, parse, read
 from memd.config.settings import Chunking, Config
 from memd.config.toml_lines import lines
 from memd.ctl.atomic_write import write_text
@@ -27,6 +29,8 @@ def run_config(invocation: Invocation) -> Outcome:
             return _check(invocation)
         case "show":
             return _show(invocation)
+        case "import":
+            return _import(invocation)
         case _:
             return _init(invocation)
 
@@ -196,6 +200,38 @@ def _init(invocation: Invocation) -> Outcome:
             "they are named in it in a comment; --sessions AGENTS has them searched."
         )
     return Outcome(data, "\n".join(lines))
+
+
+def _import(invocation: Invocation) -> Outcome:
+    """Write what OpenClaw's configuration says of memory as one of memd, or print it."""
+    # Only this action needs it.
+    from memd.ctl.commands.openclaw import read_config  # noqa: PLC0415
+    from memd.ctl.config.from_openclaw import imported  # noqa: PLC0415
+    from memd.ctl.integrations.openclaw import places_of  # noqa: PLC0415
+
+    home = invocation.places.home
+    places = places_of(invocation.environ, home)
+    source = shown(places.config, home)
+    if not places.config.exists():
+        raise Failed("not_found", f"There is no {source}.", "OPENCLAW_CONFIG_PATH may name the file.")
+    tables, remarks = imported(read_config(places), places, invocation.environ, home)
+    file, _ = location(invocation.places.config, invocation.environ, home)
+    name = visible(shown(file, home))
+    text = f"# Made of {source} by memd-ctl config import.\n\n{tomlkit.dumps(tables)}"
+    parse(text, file, home)
+    notes = tuple(visible(remark) for remark in remarks)
+    data = {"source": str(places.config), "file": str(file), "written": False, **tables, "remarks": notes}
+    if invocation.options.print:
+        return Outcome(data, text, notes)
+    if os.path.lexists(file) and not invocation.options.force:
+        raise Failed(
+            "exists",
+            f"{name} is there already; it was left alone.",
+            "--print shows what would be written; --force replaces the file.",
+        )
+    write_text(file, text)
+    agents = f"{counted(len(tables['agents']), 'agent')} ({', '.join(sorted(tables['agents']))})"
+    return Outcome({**data, "written": True}, f"Wrote {name}: {agents}, as {source} has them.", notes)
 
 
 def _load(invocation: Invocation) -> Config:

@@ -111,7 +111,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
     report = find_answer(invocation.places)
     remarks = [remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")]
     if report is not None:
-        agents = _agents(invocation, places, _config(places), report)
+        agents = _agents(invocation, places, read_config(places), report)
         remarks += [f"{one.agent}: {one.why}" for one in agents if not one.served]
     return Outcome(
         OpenClawChange(str(places.config), str(places.plugin), changed or files_changed),
@@ -154,7 +154,7 @@ def _uninstall(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
 
 def _status(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
     home = invocation.places.home
-    config = _config(places)
+    config = read_config(places)
     state = openclaw.state_in(config, str(places.plugin))
     report, files, version = find_answer(invocation.places), _files(places), _version(invocation)
     agents = _agents(invocation, places, config, report)
@@ -222,20 +222,19 @@ def _agent(name: str, workspace: Path, report: StatusReport | None, home: Path) 
     return OpenClawAgent(name, str(workspace), served=True)
 
 
-def _config(places: OpenClawPlaces) -> dict[str, Any]:
+def read_config(places: OpenClawPlaces) -> dict[str, Any]:
     """What OpenClaw's configuration says; nothing where there is none.
 
     Raises:
         Failed: it cannot be read.
     """
-    try:
-        found = json_edit.document(places.config.read_text("utf-8"), comments=True)
-    except FileNotFoundError:
+    if not os.path.lexists(places.config):
         return {}
+    try:
+        return openclaw.read_config(places.config)
     except (OSError, UnicodeDecodeError, NotEditable) as error:
         why = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
         raise Failed("unreadable", f"{places.config} cannot be read: {why}.") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _check(places: OpenClawPlaces, edit: Any, name: str, by_hand: str) -> None:

@@ -33,6 +33,7 @@ _SHIPPED = {
 }  # below client/ in a clone -> below the plugin's directory
 _KINDS = (".js", ".json", ".d.ts", ".md")
 _MEMORY_OF_OPENCLAW = "memory-core"
+_DEEPEST_INCLUDE = 10  # as OpenClaw has it
 
 Keys = tuple[str | int, ...]
 
@@ -293,3 +294,41 @@ def expanded(path: str, home: Path) -> Path:
     """A path of OpenClaw's configuration, which may begin with ~."""
     path = path.strip()
     return home / path[2:] if path.startswith("~/") else home if path == "~" else Path(path)
+
+
+def read_config(file: Path, depth: int = 0) -> dict[str, Any]:
+    """What a configuration says, with the files that it includes.
+
+    Args:
+        file: The configuration.
+        depth: How many files include it.
+
+    Raises:
+        NotEditable: it is not JSON5, or includes files without end.
+        OSError, UnicodeDecodeError: it cannot be read.
+    """
+    if depth > _DEEPEST_INCLUDE:
+        raise NotEditable("files include each other without end")
+    found = json_edit.document(file.read_text("utf-8"), comments=True)
+    return whole if isinstance(whole := _included(found, file, depth), dict) else {}
+
+
+def _included(value: Any, file: Path, depth: int) -> Any:
+    """A value with what it includes put in: what stands beside an include goes before."""
+    if isinstance(value, list):
+        return [_included(item, file, depth) for item in value]
+    if not isinstance(value, dict):
+        return value
+    names = value.get("$include", ())
+    whole: Any = {}
+    for name in [names] if isinstance(names, str) else names:
+        whole = merged(whole, read_config(file.parent / name, depth + 1))
+    own = {key: _included(item, file, depth) for key, item in value.items() if key != "$include"}
+    return merged(whole, own)
+
+
+def merged(low: Any, high: Any) -> Any:
+    """Two values of a configuration, the second of which counts where both say something."""
+    if not (isinstance(low, dict) and isinstance(high, dict)):
+        return high
+    return {key: merged(low.get(key), high[key]) if key in high else low[key] for key in {**low, **high}}

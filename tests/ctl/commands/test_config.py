@@ -287,3 +287,49 @@ def test_a_link_to_nowhere_is_told_as_such(run: Run, home: Path) -> None:
         assert ran.code != 0
         assert "is a link to" in ran.err
         assert "which does not exist" in ran.err
+
+
+def test_the_configuration_of_openclaw_is_imported(run: Run, home: Path, file: Path) -> None:
+    """Shown first; what is there is left alone; JSON5 and included files are read; no key is in what comes out."""
+    code, _, err = run("config", "import", "--from", "openclaw")
+    assert (code, "There is no ~/.openclaw/openclaw.json" in err) == (1, True)
+    theirs = home / ".openclaw" / "openclaw.json"
+    theirs.parent.mkdir()
+    theirs.write_text(
+        "{ // mine\n $include: './a.json5', memory: {search: {provider: 'openai', remote: {apiKey: 'sk-hush'}}}, }"
+    )
+    (theirs.parent / "a.json5").write_text(
+        "{agents: {list: [{id: 'work', workspace: '~/w'}]}, memory: {search: {provider: 'local'}}}"
+    )
+    code, out, err = run("config", "import", "--from", "openclaw", "--print")
+    assert (code, file.exists()) == (0, False)
+    assert tomllib.loads(out)["agents"] == {"work": {"workspace": str(home / "w"), "provider": "openai"}}
+    assert "memory.search.remote.apiKey in" in err
+    assert "hush" not in out + err
+    code, out, _ = run("config", "import", "--from", "openclaw")
+    assert (code, out) == (
+        0,
+        "Wrote ~/.config/memd/config.toml: 1 agent (work), as ~/.openclaw/openclaw.json has them.\n",
+    )
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert run("config", "check").code == 0
+    _write(file, "# mine\n")
+    code, _, err = run("config", "import", "--from", "openclaw")
+    assert (code, "left alone" in err, file.read_text()) == (1, True, "# mine\n")
+    assert (
+        json.loads(run("config", "import", "--from", "openclaw", "--force", "--json").out)["data"]["written"]
+        is True
+    )
+    assert "sk-" not in file.read_text()
+
+
+@pytest.mark.parametrize("text", ["{", "{$include: './openclaw.json'}", "{$include: './nowhere.json'}"])
+def test_a_configuration_of_openclaw_that_cannot_be_read_is_told(
+    run: Run, home: Path, file: Path, text: str
+) -> None:
+    """Also one that includes itself."""
+    theirs = home / ".openclaw" / "openclaw.json"
+    theirs.parent.mkdir()
+    theirs.write_text(text)
+    code, _, err = run("config", "import", "--from", "openclaw")
+    assert (code, "cannot be read" in err or "not there" in err, file.exists()) == (1, True, False)

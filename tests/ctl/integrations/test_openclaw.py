@@ -13,11 +13,13 @@ from memd.ctl.integrations.openclaw import (
     agents_in,
     places_of,
     plugin_files,
+    read_config,
     state_in,
     undo_of,
     with_plugin,
     without_plugin,
 )
+from tests.bounds import shipped
 
 DIRECTORY, SOCKET = "/h/.openclaw/extensions/memd", "/run/user/1/memd/memd.sock"
 PLUGINS = {
@@ -170,3 +172,25 @@ def test_the_plugin_brings_the_client_and_nothing_that_it_does_not_need() -> Non
         "node_modules/memd-client/index.js",
     } <= files.keys()
     assert not [name for name in files if "test" in name]
+
+
+def test_included_files_are_read_as_openclaw_reads_them(tmp_path: Path) -> None:
+    """Later files go before earlier ones, and what stands beside an include before both; ten deep at most."""
+    deepest = shipped("memd.ctl.integrations.openclaw._DEEPEST_INCLUDE")
+    (tmp_path / "a.json5").write_text("{x: 1, y: {a: 1, b: 1}}")
+    (tmp_path / "b.json5").write_text("{x: 2, y: {b: 2}}")
+    main = tmp_path / "main.json5"
+    main.write_text(
+        "{k: {$include: ['./a.json5', 'b.json5'], y: {c: 3}}, list: [{$include: './a.json5', x: 0}]}"
+    )
+    assert read_config(main) == {
+        "k": {"x": 2, "y": {"a": 1, "b": 2, "c": 3}},
+        "list": [{"x": 0, "y": {"a": 1, "b": 1}}],
+    }
+    for number in range(deepest):
+        (tmp_path / f"{number}.json").write_text(f"{{$include: '{number + 1}.json'}}")
+    (tmp_path / f"{deepest}.json").write_text("{end: 1}")
+    assert read_config(tmp_path / "0.json") == {"end": 1}
+    main.write_text("{$include: '0.json'}")
+    with pytest.raises(NotEditable, match="without end"):
+        read_config(main)
