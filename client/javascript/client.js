@@ -62,6 +62,10 @@ export class Client {
     return this.#ask("warm", { session_key: sessionKey, ...options }, "syncreport");
   }
 
+  tags(options = {}) {
+    return this.#ask("tags", options, "tagsreport");
+  }
+
   reload() {
     return this.#ask("reload", {}, "reloaded");
   }

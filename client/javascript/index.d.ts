@@ -38,6 +38,7 @@ export class Client {
   reindex(options?: ReindexRequest): Promise<ReindexReport>;
   embed(action: EmbedRequest["action"], options?: Omit<EmbedRequest, "action">): Promise<EmbedReport>;
   warm(sessionKey: string, options?: Omit<WarmRequest, "session_key">): Promise<SyncReport>;
+  tags(options?: TagsRequest): Promise<TagsReport>;
   reload(): Promise<Reloaded>;
   stop(): Promise<Stopping>;
   /** Ends the connection and all unanswered calls. The client stays closed. */

@@ -111,6 +111,13 @@ export interface StatusRequest {
   session_key?: string | null;
 }
 
+export interface TagsRequest {
+  /** nil: every agent */
+  agent?: string | null;
+  /** nil: the owner; else only the agent of that key, and the notes that this conversation may see; denied where it may see nothing */
+  session_key?: string | null;
+}
+
 export interface ReloadRequest {
   /** nil: the owner; any key is denied */
   session_key?: string | null;
@@ -287,6 +294,29 @@ export interface BatchStatus {
   reason: string | null;
   /** time of the last failure, in seconds since 1970 */
   at: number | null;
+}
+
+export interface TagsReport {
+  /** by id */
+  agents: Record<string, AgentTags>;
+}
+
+export interface AgentTags {
+  /** tags, the most frequent first */
+  tags: NameCount[];
+  /** notes that are linked to (`[[plan]]`), the most frequent first */
+  links: NameCount[];
+  /** names beyond the first 1,000 tags and the first 1,000 links */
+  omitted: number;
+}
+
+export interface NameCount {
+  /** as it is written, a tag without `#` */
+  name: string;
+  /** how many notes have it */
+  notes: number;
+  /** of a link: no note of that name is indexed, as far as the conversation may see */
+  missing: boolean;
 }
 
 export interface Explanation {

@@ -68,6 +68,10 @@ export const REQUESTS = {
     "agent",
     "session_key"
   ],
+  "tags": [
+    "agent",
+    "session_key"
+  ],
   "reload": [
     "session_key"
   ],
@@ -205,6 +209,40 @@ const PARTS = {
       "files_left": 0,
       "reason": null,
       "at": null
+    },
+    "holds": {}
+  },
+  "tagsreport": {
+    "defaults": {
+      "agents": {}
+    },
+    "holds": {
+      "agents": [
+        "map",
+        "AgentTags"
+      ]
+    }
+  },
+  "AgentTags": {
+    "defaults": {
+      "tags": [],
+      "links": [],
+      "omitted": 0
+    },
+    "holds": {
+      "tags": [
+        "list",
+        "NameCount"
+      ],
+      "links": [
+        "list",
+        "NameCount"
+      ]
+    }
+  },
+  "NameCount": {
+    "defaults": {
+      "missing": false
     },
     "holds": {}
   },

@@ -49,6 +49,8 @@ from memd_client.messages import (
     Stopping,
     Sync,
     SyncReport,
+    Tags,
+    TagsReport,
     Warm,
     WireMessage,
 )
@@ -213,6 +215,15 @@ class AsyncClient:
     ) -> EmbedReport:
         """Have embedding pause or go on, pay for what waits to be confirmed, or have batch jobs again."""
         return await self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
+
+    async def tags(self, agent: str | None = None, *, session_key: str | None = None) -> TagsReport:
+        """Count the tags of notes, and the notes that they link to.
+
+        Args:
+            agent: Whose notes; None: every agent's.
+            session_key: Of the session that asks: its agent alone is meant, and the notes that it may see. None: the owner.
+        """
+        return await self._ask(Tags(agent=agent, session_key=session_key), TagsReport)
 
     async def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""

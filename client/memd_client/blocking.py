@@ -48,6 +48,8 @@ from memd_client.messages import (
     Stopping,
     Sync,
     SyncReport,
+    Tags,
+    TagsReport,
     Warm,
     WireMessage,
 )
@@ -272,6 +274,15 @@ class Client:
             session_key: Of the session that asks: its agent alone is meant. None: the owner.
         """
         return self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
+
+    def tags(self, agent: str | None = None, *, session_key: str | None = None) -> TagsReport:
+        """Count the tags of notes, and the notes that they link to.
+
+        Args:
+            agent: Whose notes; None: every agent's.
+            session_key: Of the session that asks: its agent alone is meant, and the notes that it may see. None: the owner.
+        """
+        return self._ask(Tags(agent=agent, session_key=session_key), TagsReport)
 
     def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""

@@ -133,7 +133,14 @@ class Stop(WireMessage, frozen=True):
     session_key: str | None = None  # a session is denied
 
 
-Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop
+class Tags(WireMessage, frozen=True):
+    """Which tags do notes have, and to which notes do they link?"""
+
+    agent: str | None = None  # None: all
+    session_key: str | None = None  # None: the owner; else its agent alone, and the notes that it may see
+
+
+Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop | Tags
 
 # --- what the daemon answers -------------------------------------------------------------------------------------
 
@@ -485,6 +492,28 @@ class EmbedReport(WireMessage, frozen=True):
     agents: dict[str, Embedding] = {}
 
 
+class NameCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tag, or the name of a note that others link to."""
+
+    name: str  # as it is written, of a tag without #
+    notes: int  # that have it
+    missing: bool = False  # of a link: no note of that name is indexed, as far as the caller may see
+
+
+class AgentTags(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tags and links of one agent's notes, the most frequent first."""
+
+    tags: list[NameCount] = []
+    links: list[NameCount] = []
+    omitted: int = 0  # names beyond the first thousand of either
+
+
+class TagsReport(WireMessage, frozen=True):
+    """The answer to Tags."""
+
+    agents: dict[str, AgentTags] = {}
+
+
 class StatusReport(WireMessage, frozen=True):
     """The answer to Status."""
 
@@ -538,5 +567,6 @@ Reply = (
     | StatusReport
     | Reloaded
     | Stopping
+    | TagsReport
     | Failure
 )

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "embed": "have embedding pause or go on, or pay for what waits",
     "search": "find what memory says about a question",
     "get": "read lines of an indexed file",
+    "tags": "list the tags of notes, and the notes that they link to",
     "explain": "search, and tell how each hit came to its place",
     "eval": "measure search on questions whose answers are known",
     "demo": "show what memd does, on a workspace made for it",
@@ -120,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
     )
     _add_get(parsers["get"])
+    _add_session_key(parsers["tags"])
     _add_eval(parsers["eval"])
     parsers["demo"].add_argument(
         "--keep", action="store_true", help="keep the workspace, and say where it is"

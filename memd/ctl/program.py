@@ -17,6 +17,7 @@ from memd_client.errors import MemdClientError
 
 _MODULES = {
     "get": "search",
+    "tags": "search",
     "sync": "indexing",
     "reindex": "indexing",
     "embed": "indexing",

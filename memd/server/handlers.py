@@ -12,7 +12,7 @@ from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.request_times import RequestTimes
 from memd.server.requests.control import DaemonControl, control_daemon, embed, reindex
-from memd.server.requests.get import get
+from memd.server.requests.get import get, tags
 from memd.server.requests.search import ConnectedClient, explain, search
 from memd.server.requests.status import ProcessFacts, status
 from memd.server.requests.sync import WarmedSessions, sync
@@ -114,12 +114,8 @@ class Handlers:
 
     async def _dispatch(self, request: wire.Request, caller: Caller, client: ConnectedClient) -> wire.Reply:
         match request:
-            case wire.Search():
-                return await search(request, caller, client, self._times)
-            case wire.Explain():
-                return await explain(request, caller, client)
-            case wire.Get():
-                return await get(request, caller, self._times)
+            case wire.Search() | wire.Explain() | wire.Get() | wire.Tags():
+                return await self._look_up(request, caller, client)
             case wire.Sync():
                 return await sync(request, caller, self._agents)
             case wire.Warm():
@@ -134,3 +130,20 @@ class Handlers:
                 return await control_daemon(request, caller, self._control, self._facts.config)
             case _:
                 assert_never(request)
+
+    async def _look_up(
+        self,
+        request: wire.Search | wire.Explain | wire.Get | wire.Tags,
+        caller: Caller,
+        client: ConnectedClient,
+    ) -> wire.Reply:
+        """Answer a request for what memory holds."""
+        match request:
+            case wire.Search():
+                return await search(request, caller, client, self._times)
+            case wire.Explain():
+                return await explain(request, caller, client)
+            case wire.Get():
+                return await get(request, caller, self._times)
+            case wire.Tags():
+                return await tags(request, caller)

@@ -510,6 +510,10 @@ class Index:
         """See labels.allowed_lines."""
         return await self.database.read(labels.allowed_lines, wanted, kinds)
 
+    async def label_counts(self, kinds: frozenset[Kind], most: int) -> labels.LabelCounts:
+        """See labels.counts."""
+        return await self.database.read(labels.counts, kinds, most)
+
     async def at_rest(self, most_s: float) -> bool:
         """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.
 

@@ -4,12 +4,30 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import apsw
+import msgspec
 import numpy as np
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store.chunks import WRITTEN_NS
 from memd.store.vector_matrix import Ids
 from memd.text.memory_paths import exclude_of
+from memd.text.tokens import folded
+
+
+class LabelCount(msgspec.Struct, frozen=True):
+    """A tag or a link, with how many notes have it."""
+
+    name: str  # as it is written
+    notes: int
+    is_missing: bool = False  # of a link: no note has that name
+
+
+class LabelCounts(msgspec.Struct, frozen=True):
+    """The tags and links of the notes of an index, the most frequent first."""
+
+    tags: tuple[LabelCount, ...]
+    links: tuple[LabelCount, ...]
+    omitted: int  # how many more there are
 
 
 def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> None:
@@ -89,6 +107,38 @@ def newest(
         (*values, limit),
     )
     return [ChunkId(chunk_id) for (chunk_id,) in rows]
+
+
+def counts(connection: apsw.Connection, kinds: Collection[Kind], most: int) -> LabelCounts:
+    """The tags and links of all notes that may be seen.
+
+    Args:
+        connection: Of a reader.
+        kinds: Of files that may be seen.
+        most: Tags at most, and as many links.
+    """
+    rows: list[tuple[int, str, str, int]] = connection.execute(
+        "SELECT labels.kind, labels.name, min(labels.value), count(DISTINCT file_id) AS notes"
+        " FROM labels JOIN files ON files.id = labels.file_id"
+        f" WHERE labels.kind IN ({int(LabelKind.TAG)}, {int(LabelKind.LINK)}) AND files.kind IN ({_listed(kinds)})"
+        " GROUP BY labels.kind, labels.name ORDER BY notes DESC, labels.name"
+    ).fetchall()  # type: ignore[assignment]  # the columns are NOT NULL and of these types
+    tags = tuple(LabelCount(value, notes) for kind, _, value, notes in rows if kind == LabelKind.TAG)
+    links = [(name, value, notes) for kind, name, value, notes in rows if kind == LabelKind.LINK]
+    there: set[str] = set()
+    if links:
+        # A link names a note by the end of its path: [[plan]], [[projects/plan]].
+        for (path,) in connection.execute(f"SELECT path FROM files WHERE kind IN ({_listed(kinds)})"):
+            parts = folded(path).removesuffix(".md").split("/")
+            there.update("/".join(parts[at:]) for at in range(len(parts)))
+    return LabelCounts(
+        tags[:most],
+        tuple(
+            LabelCount(value, notes, is_missing=name.strip("/").removesuffix(".md") not in there)
+            for name, value, notes in links[:most]
+        ),
+        max(0, len(tags) - most) + max(0, len(links) - most),
+    )
 
 
 def matching(

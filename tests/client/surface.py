@@ -7,6 +7,7 @@ import msgspec
 from memd_client import codec
 from memd_client.messages import (
     PROTOCOL,
+    AgentTags,
     Embed,
     Embedding,
     EmbedReport,
@@ -31,6 +32,8 @@ from memd_client.messages import (
     Stopping,
     Sync,
     SyncReport,
+    Tags,
+    TagsReport,
     Warm,
 )
 
@@ -91,6 +94,8 @@ CALLS = [
     ),
     Call("embed", ("confirm", "work"), ASKER_KEY, Embed(action="confirm", **ASKER), EmbedReport()),
     Call("sync", (), {}, Sync(), SyncReport(vectors="waiting", waiting_chunks=3)),
+    Call("tags", (), {}, Tags(), TagsReport(agents={"main": AgentTags(omitted=3)})),
+    Call("tags", ("work",), ASKER_KEY, Tags(**ASKER), TagsReport()),
     Call("reload", (), {}, Reload(), Reloaded(changed=["agents.main.citations"])),
     Call("stop", (), {}, Stop(), Stopping(pid=4711)),
     Call(

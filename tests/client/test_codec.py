@@ -27,6 +27,7 @@ from memd_client.codec import (
 )
 from memd_client.messages import (
     AgentStatus,
+    AgentTags,
     BackendFallback,
     BatchStatus,
     Degraded,
@@ -42,6 +43,7 @@ from memd_client.messages import (
     Health,
     Hello,
     Hit,
+    NameCount,
     Note,
     Pass,
     QmdStatus,
@@ -58,6 +60,8 @@ from memd_client.messages import (
     Stopping,
     Sync,
     SyncReport,
+    Tags,
+    TagsReport,
     VectorHealth,
     Vectors,
     Warm,
@@ -222,6 +226,11 @@ GOLDEN: list[tuple[Request, str]] = [
     ),
     (Reload(), "920181a474797065a672656c6f6164"),
     (Reload(session_key="main"), "920182a474797065a672656c6f6164ab73657373696f6e5f6b6579a46d61696e"),
+    (Tags(), "920181a474797065a474616773"),
+    (
+        Tags(agent="work", session_key="agent:work:main"),
+        "920183a474797065a474616773a56167656e74a4776f726bab73657373696f6e5f6b6579af6167656e743a776f726b3a6d61696e",
+    ),
     (Stop(), "920181a474797065a473746f70"),
     (Stop(session_key="main"), "920182a474797065a473746f70ab73657373696f6e5f6b6579a46d61696e"),
     (Embed(action="pause"), "920182a474797065a5656d626564a6616374696f6ea57061757365"),
@@ -274,6 +283,7 @@ REPLIES: list[Reply] = [
     Reloaded(config="/c.toml", changed=["agents.main.scope.default"]),
     Reloaded(error="config.toml:1: no"),
     Stopping(pid=4711),
+    TagsReport(agents={"main": AgentTags(tags=[NameCount(name="家", notes=2)], omitted=1)}),
     EmbedReport(
         agents={"main": Embedding(state="waiting_for_confirmation", chunks=30_000, tokens=12_000_000)}
     ),

@@ -46,9 +46,9 @@ def served() -> Iterator[Daemon]:
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         home = Path(scratch).resolve()
         daemon = Daemon(home, settings=OTHER_AGENTS.format(home=home))
-        daemon.write("MEMORY.md", "Curated: the lighthouse keeper is called Ingrid.\n")
+        daemon.write("MEMORY.md", "Curated: the lighthouse keeper is called Ingrid. #secret [[a]]\n")
         daemon.write("USER.md", "Curated: the owner was born in a lighthouse.\n")
-        daemon.write("memory/a.md", "Walrus: the lighthouse of main was painted red.\n")
+        daemon.write("memory/a.md", "Walrus: the lighthouse of main was painted red. #sea [[nowhere]]\n")
         # More and better chunks about it than a search considers, in all of which a group has no part.
         sections = (
             f"# Lighthouse {number}\n\nCurated: lighthouse lighthouse {number}.\n" for number in range(400)
@@ -130,6 +130,21 @@ def test_a_group_cannot_read_curated_files(client: Client, served: Daemon, shape
         assert client.get(path, agent="open", session_key=key) == Note(path=path, missing=True)
     for path in ("memory/a.md", f"{extra}/b.md"):
         assert client.get(path, agent="open", session_key=key).text.startswith("Heron")
+
+
+def test_tags_are_those_of_what_a_conversation_may_see(client: Client) -> None:
+    """Of the agents of the owner; to a key only of its own agent, without curated files, and nothing where it is denied."""
+    everything = client.tags().agents
+    assert set(everything) == {"main", "open", "channels", "prefixes"}
+    assert [one.name for one in everything["main"].tags] == ["sea", "secret"]
+    assert [(one.name, one.missing) for one in everything["main"].links] == [("a", False), ("nowhere", True)]
+    with pytest.raises(RequestFailed, match="may not"):
+        client.tags(session_key="agent:main:telegram:group:7")
+    (seen,) = client.tags(session_key="agent:channels:telegram:channel:7").agents.items()
+    assert seen[0] == "channels"
+    with pytest.raises(RequestFailed, match="may not"):
+        client.tags("open", session_key="agent:main:main")
+    assert set(client.tags(session_key="agent:main:main").agents) == {"main"}
 
 
 def test_denied_and_missing_look_the_same(client: Client) -> None:

@@ -24,7 +24,7 @@ from memd.backends.backend import (
 )
 from memd.config.load import ConfigError
 from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimits
-from memd.domain_types import DegradedPart, FoundHit, Kind, SearchFilter, Trace
+from memd.domain_types import DegradedPart, FoundHit, Kind, Label, LabelKind, SearchFilter, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
 from memd.runtime.threads import Threads
@@ -36,10 +36,12 @@ from memd.server.requests.control import DaemonControl
 from memd.server.requests.search import AT_WORK, ConnectedClient
 from memd.server.requests.status import ProcessFacts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.files import FileChange
 from memd_client import messages as wire
 from tests.bounds import shipped
 from tests.clock import Clock
 from tests.embedding.supplies import silent
+from tests.store.conftest import chunk_of, found_file
 from tests.unchanging import unchanging
 from tests.wait import until_async
 
@@ -218,6 +220,7 @@ async def test_requests_wait_while_agents_change(bench: Bench) -> None:
         lambda name: wire.Search(query="x", agent=name),
         lambda name: wire.Explain(query="x", agent=name),
         lambda name: wire.Get(path="x", agent=name),
+        lambda name: wire.Tags(agent=name),
         lambda name: wire.Sync(agent=name),
         lambda name: wire.Reindex(agent=name),
         lambda name: wire.Reindex(agent=name, dry_run=True),
@@ -496,6 +499,21 @@ async def test_no_more_lines_than_a_reply_holds(bench: Bench, lines: int | None,
 
 
 # --- sync and status
+
+
+async def test_no_more_tags_than_a_reply_holds(bench: Bench) -> None:
+    """The most frequent ones; how many more there are is told."""
+    most = shipped("memd.server.requests.get.MAX_NAMES")
+    index = bench.agents.all()["main"].index
+    labels = [Label(LabelKind.TAG, f"t{number}", f"t{number}") for number in range(most + 2)]
+    for path, of in (("memory/a.md", labels), ("memory/b.md", labels[-1:])):
+        change = FileChange(found_file(path), b"1", [chunk_of(path)], labels=of)
+        await index.replace_all([change], {}, frozenset())
+    reply = await bench.handlers.handle(wire.Tags())
+    assert isinstance(reply, wire.TagsReport)
+    told = reply.agents["main"]
+    assert (len(told.tags), told.omitted) == (most, 2)
+    assert (told.tags[0].name, told.tags[0].notes, told.tags[1].notes) == (f"t{most + 1}", 2, 1)
 
 
 async def test_a_sync_that_waits_for_nothing_returns_at_once(bench: Bench) -> None:

@@ -190,3 +190,26 @@ async def test_a_chunk_tells_what_its_note_says_replaced_it(
     (place,) = await index.read(lambda reader: reader.places([ChunkId(1)]))
     stored = await index.read(lambda reader: reader.texts([place.id]))
     assert stored[place.id].superseded == expected
+
+
+async def test_tags_and_links_are_counted_by_notes(index: Index) -> None:
+    """Of what may be seen, the most frequent first; a link that leads to no note says so."""
+
+    def links(*names: str) -> tuple[Label, ...]:
+        return tuple(Label(LabelKind.LINK, name.lower(), name) for name in names)
+
+    await put(index, "memory/a.md", of=(*labelled("Work", "home", status="done"), *links("Plan", "b")))
+    await put(index, "memory/b.md", of=(*labelled("work"), *links("plan", "projects/Plan", "other/plan")))
+    await put(index, "memory/projects/plan.md", of=labelled("work/mail"))
+    await put(index, "MEMORY.md", kind=Kind.CURATED, of=(*labelled("work", "secret"), *links("b.md")))
+    counts = await index.label_counts(EVERY_KIND, 10)
+    assert [(one.name, one.notes) for one in counts.tags] == [
+        ("Work", 3), ("home", 1), ("secret", 1), ("work/mail", 1),
+    ]  # fmt: skip
+    assert [(one.name, one.notes, one.is_missing) for one in counts.links] == [
+        ("Plan", 2, False), ("b", 1, False), ("b.md", 1, False), ("other/plan", 1, True), ("projects/Plan", 1, False),
+    ]  # fmt: skip
+    seen = await index.label_counts(frozenset({Kind.NOTE}), 2)
+    assert [(one.name, one.notes) for one in seen.tags] == [("Work", 2), ("home", 1)]
+    assert [one.name for one in seen.links] == ["Plan", "b"]
+    assert seen.omitted == 1 + 2

@@ -1,4 +1,4 @@
-"""memd-ctl search and get: find what memory says about a question, and read lines of an indexed file."""
+"""memd-ctl search, get and tags: find what memory says, read lines of an indexed file, and list what notes call themselves."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ from typing import TypedDict
 from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output import reply_text
-from memd.ctl.output.humanize import visible
+from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.messages import Note, Sort, Source
@@ -121,3 +121,27 @@ def _note_remarks(note: Note) -> tuple[str, ...]:
     if note.next_line is None:
         return ()
     return (f"Lines {note.start_line}-{note.end_line}; read on with --from {note.next_line}.",)
+
+
+def run_tags(invocation: Invocation) -> Outcome:
+    """Ask, and print a line for each tag and for each note that others link to."""
+    options = invocation.options
+    with invocation.client() as memd:
+        report = memd.tags(options.agent, session_key=options.session_key)
+    lines: list[str] = []
+    for agent, one in report.agents.items():
+        names = [
+            *((f"#{tag.name}", tag) for tag in one.tags),
+            *((f"[[{link.name}]]", link) for link in one.links),
+        ]
+        if names and len(report.agents) > 1:
+            lines += [*([""] if lines else []), visible(agent)]
+        lines += [
+            f"{count.notes:6,}  {visible(name)}{'  (no such note)' if count.missing else ''}"
+            for name, count in names
+        ]
+    omitted = sum(one.omitted for one in report.agents.values())
+    remarks = (
+        (f"{counted(omitted, 'more name')} {'is' if omitted == 1 else 'are'} not shown.",) if omitted else ()
+    )
+    return Outcome(report, "\n".join(lines), remarks if lines else ("No note has tags or links.",))

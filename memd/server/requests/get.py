@@ -1,11 +1,15 @@
-"""Answers `get`: lines of an indexed file."""
+"""Answers `get` and `tags`: lines of an indexed file, and what notes say of themselves."""
+
+from collections.abc import Iterable
 
 from memd.backends.backend import MAX_CHARS
 from memd.server.request_times import RequestTimes
 from memd.server.scope import BadRequest, Caller
+from memd.store.labels import LabelCount
 from memd_client import messages as wire
 
 MAX_LINES = 120
+MAX_NAMES = 1000  # tags of an agent, and as many links
 LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
 
 
@@ -46,3 +50,25 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         max_chars=allowed.agent.settings.limits.max_injected_chars,
         total_lines=excerpt.total_lines,
     )
+
+
+async def tags(request: wire.Tags, caller: Caller) -> wire.TagsReport:
+    """Count the tags and links of the notes that the caller may see.
+
+    Raises:
+        DeniedSession: the session may see nothing of this memory.
+        UnknownAgent, AgentUnavailable.
+    """
+    found: dict[str, wire.AgentTags] = {}
+    for agent in await caller.agents(request.agent):
+        allowed = await caller.agent(agent.id)
+        if allowed is not None:
+            counts = await allowed.agent.index.label_counts(allowed.granted.kinds, MAX_NAMES)
+            found[agent.id] = wire.AgentTags(
+                tags=_named(counts.tags), links=_named(counts.links), omitted=counts.omitted
+            )
+    return wire.TagsReport(agents=found)
+
+
+def _named(counts: Iterable[LabelCount]) -> list[wire.NameCount]:
+    return [wire.NameCount(name=one.name, notes=one.notes, missing=one.is_missing) for one in counts]

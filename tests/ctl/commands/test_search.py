@@ -9,7 +9,19 @@ import pytest
 from memd.ctl import arguments
 from memd.ctl.commands.search import question_of
 from memd.ctl.failures import UsageError
-from memd_client.messages import Degraded, Failure, Found, Get, Note, Request, Search
+from memd_client.messages import (
+    AgentTags,
+    Degraded,
+    Failure,
+    Found,
+    Get,
+    NameCount,
+    Note,
+    Request,
+    Search,
+    Tags,
+    TagsReport,
+)
 from tests.client.scripted_server import serving
 from tests.ctl.answers import FOUND, answering
 from tests.ctl.conftest import Run
@@ -243,3 +255,22 @@ def test_other_paths_are_only_paths(run: Run, address: Path, argv: list[str]) ->
     """Nothing is guessed into them."""
     with serving(address, answering(_MISSING)):
         assert run("get", *argv).code == 3
+
+
+def test_tags_are_listed_with_how_many_notes_have_them(run: Run, address: Path) -> None:
+    """Of several agents under the name of each; what would move the cursor is shown."""
+    one = AgentTags(
+        tags=[NameCount(name="work", notes=1200), NameCount(name="\x1b[2J", notes=1)],
+        links=[NameCount(name="plan", notes=2, missing=True)],
+        omitted=1,
+    )
+    heard: list[Request] = []
+    with serving(address, answering(TagsReport(agents={"main": one, "none": AgentTags()}), heard=heard)):
+        code, out, err = run("tags", "--agent", "main", "--session-key", "k")
+    assert heard == [Tags(agent="main", session_key="k")]
+    assert (code, err) == (0, "1 more name is not shown.\n")
+    assert out == "main\n 1,200  #work\n     1  #\\x1b[2J\n     2  [[plan]]  (no such note)\n"
+    with serving(address, answering(TagsReport(agents={"main": one}))):
+        assert run("tags")[1].startswith(" 1,200  #work\n")
+    with serving(address, answering(TagsReport(agents={"main": AgentTags()}))):
+        assert run("tags") == (0, "", "No note has tags or links.\n")
