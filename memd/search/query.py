@@ -10,6 +10,7 @@ import msgspec
 
 from memd.search.terms import Names, names
 from memd.store.keywords import ALTERNATIVE
+from memd.text.small_talk import is_small_talk
 from memd.text.time_phrases import TimeSpan, time_phrases
 from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
@@ -86,6 +87,7 @@ class Query(msgspec.Struct, frozen=True):
     names: Names = Names()  # which of the terms name somebody or something
     # Whether it asks for what is so now or for what was, or at a time that it names; None: it does not say.
     tense: Literal["present", "past"] | None = None
+    is_small_talk: bool = False  # nothing answers it
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -145,6 +147,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
         parts=_bits(words),
         times=times,
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
+        is_small_talk=is_small_talk(text[:_MAX_EMBED_CHARS]),
         tense=_tense(read[:_MAX_EMBED_CHARS], times),
     )
 

@@ -32,6 +32,7 @@ from memd.search.fuse import (
     Dated,
     FusionWeights,
     Scored,
+    Support,
     background,
     best,
     fuse,
@@ -375,6 +376,8 @@ class Searcher:
                 strongest = set(first[:STRONGEST])
                 examined = [one for one in found if one.id in strongest]
             supported = support(examined, calibration, asked.query.names, self._held(keywords))
+            if asked.query.is_small_talk:
+                supported = Support(0.0)
             # By the same candidates whatever the least score is, so that a higher one only leaves out.
             is_cut = not with_cut and not asked.by_time
             least = min(asked.min_score, WORTH_READING) if is_cut else 0.0

@@ -440,6 +440,14 @@ async def test_hits_are_weak_where_nothing_is_close(tmp_path: Path) -> None:
     await index.close()
 
 
+async def test_what_asks_for_nothing_is_answered_by_weak_hits(tmp_path: Path) -> None:
+    """However close a note is to a greeting."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["umbrella ok 0", "ledger 950"])
+    assert await weak(searcher, "ok, thanks") == [True, True]
+    assert await weak(searcher, "umbrella, thanks") == [False, False]
+    await index.close()
+
+
 async def test_a_name_that_no_text_holds_makes_weak_what_is_not_very_close(tmp_path: Path) -> None:
     """A code, too; but not where the words are not looked for, or the keyword index is broken."""
     texts = [f"the kettle of Barnaby is broken 63{number}" for number in range(4)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from memd.text.small_talk import is_small_talk
 from memd_client.marker import inert, marked, unmarked
 from memd_client.messages import Hit
 
@@ -75,21 +76,6 @@ MOST_CHARS = 2_000
 _QUESTION_CHARS = 2_000
 _LEAST_ASKED = 3  # letters, digits or Chinese characters: "ok" asks for nothing
 _STUMP_CHARS = 40
-# What a person says in passing; memory may be full of weather and of thanks, and none of it was asked for. Nothing that
-# matched is tried again in another way: of "你好" that would double the time each time it is repeated.
-_SMALL_TALK = re.compile(
-    r"""(?:[\s.,;:!?~。，；：！？～…、]|
-    \b(?:hi|hello|hey|bye|goodbye|good\ (?:morning|afternoon|evening|night)|see\ you(?:\ (?:later|soon|tomorrow))?|
-    thanks(?:\ a\ lot)?|thx|thank\ you(?:\ (?:so|very)\ much)?|ok|okay|yes|yep|yeah|no|nope|sure|great|nice|cool|perfect|
-    please|lol|that\ (?:is|was)\ (?:all|good|great|perfect)|sounds\ good|got\ it|
-    continue|go\ on|go\ ahead|keep\ going|proceed|carry\ on|do\ it|how\ are\ you(?:\ doing)?(?:\ today)?|
-    (?:what's|what\ is|how's|how\ is)\ the\ weather(?:\ like)?(?:\ (?:today|tomorrow|now|outside))?|
-    tell\ me\ a\ (?:joke|story))\b|
-    你好|您好|大家好|在吗|在么|早上好|下午好|晚上好|早安|晚安|早|再见|拜拜|回见|明天见|谢谢|多谢|感谢|不客气|
-    好的|好|行|可以|没问题|没事|知道了|明白|收到|继续|对|是的|是|嗯|哦|噢|哈|嘿|呵|请|了|啦|啊|吧|呀|哟|你|您|大家|
-    (?:今天|明天|现在|外面)(?:的)?天气(?:怎么样|怎样|如何|好吗)?|讲个笑话|讲个故事)*+""",
-    re.VERBOSE | re.IGNORECASE,
-)
 # Nearly all passwords and keys of programs, and no words, paths, names in code, hashes or numbers.
 _KEY = re.compile(
     r"(?<![\w./+=-])(?=[\w+=-]*\d)(?=[\w+=-]*[A-Z])(?![A-Z]+_[A-Z_]+\d*(?![\w+=-]))[\w+=-]{20,}(?![\w./+=-]*[./]\w)",
@@ -120,7 +106,7 @@ def query_of(prompt: str) -> str | None:
     if len(text) > _QUESTION_CHARS:
         text = f"{text[: _QUESTION_CHARS // 2]}\n{text[-_QUESTION_CHARS // 2 :]}"
     says_something = sum(letter.isalnum() for letter in text) >= _LEAST_ASKED
-    is_asking = says_something and not _COMMAND.match(text) and not _SMALL_TALK.fullmatch(text)
+    is_asking = says_something and not _COMMAND.match(text) and not is_small_talk(text)
     return text if is_asking else None
 
 

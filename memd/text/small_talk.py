@@ -1,0 +1,27 @@
+"""Messages that ask for nothing: greetings, thanks, assent, and talk about the weather."""
+
+import re
+
+# What a person says in passing; memory may be full of weather and of thanks, and none of it was asked for. Nothing that
+# matched is tried again in another way: of "你好" that would double the time each time it is repeated.
+_SMALL_TALK = re.compile(
+    r"""(?:[\s.,;:!?~。，；：！？～…、]|
+    \b(?:hi|hello|hey|bye|goodbye|good\ (?:morning|afternoon|evening|night)|see\ you(?:\ (?:later|soon|tomorrow))?|
+    thanks(?:\ a\ lot)?|thx|thank\ you(?:\ (?:so|very)\ much)?|ok|okay|yes|yep|yeah|no|nope|sure|great|nice|cool|perfect|
+    please|lol|haha|then|well|right|that\ (?:is|was)\ (?:all|good|great|perfect)|sounds\ good|got\ it|
+    continue|go\ on|go\ ahead|keep\ going|proceed|carry\ on|do\ it|how\ are\ you(?:\ doing)?(?:\ today)?|
+    (?:what's|what\ is|how's|how\ is)\ the\ weather(?:\ like)?(?:\ (?:today|tomorrow|now|outside))?|
+    tell\ me\ a\ (?:joke|story))\b|
+    你好|您好|大家好|在吗|在么|早上好|下午好|晚上好|早安|晚安|早|再见|拜拜|回见|明天见|谢谢|多谢|(?:今天)?辛苦|感谢|不客气|
+    好的|好|行|可以|没问题|没事|知道了|明白|收到|继续|对|是的|是|嗯|哦|噢|哈|嘿|呵|请|了|啦|啊|吧|呀|哟|你|您|大家|
+    (?:今天|明天|现在|外面)(?:的)?天气(?:怎么样|怎样|如何|好吗|真好|真不错|不错)?|讲个笑话|讲个故事)*+""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a whole message consists of what a person says in passing, so that memory has no answer to it.
+
+    One word more, as in "thanks, and which port was it?", makes it a question.
+    """
+    return _SMALL_TALK.fullmatch(text) is not None
