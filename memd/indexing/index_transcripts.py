@@ -36,6 +36,8 @@ _AGENTS = {
     "qwen": "Qwen Code",
     "opencode": "opencode",
     "copilot": "Copilot CLI",
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
 }
 
 

@@ -25,7 +25,7 @@ from memd.text.memory_paths import (
     is_utf8,
     nfc,
 )
-from memd.text.transcript_files import transcript
+from memd.text.transcript_files import is_database, transcript
 
 
 class _Disk(msgspec.Struct, frozen=True):
@@ -151,7 +151,8 @@ def _sessions_at(
 ) -> Iterator[SessionPaths]:
     labels: dict[Path, str] = {}
     for path in paths:
-        is_file = disk.is_file(path, transcript("plain", (path.name,)) is not None)
+        says_so = transcript("plain", (path.name,)) is not None or is_database("plain", (path.name,))
+        is_file = disk.is_file(path, says_so)
         directory = path.parent if is_file else path
         if directory not in labels:
             labels[directory] = _label(directory.name, labels.values())

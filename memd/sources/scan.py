@@ -342,6 +342,8 @@ class _Search:
                 self._directory(root, above, parts, parts[-1], deep=True)
         elif isinstance(root, SingleFile) and not is_markdown(root.file):
             self._skip(name_of(root, parts), SkipReason.NOT_MARKDOWN)
+        elif _is_of_database(root, parts):
+            self._database(root, parts)
         elif isinstance(root, SessionPaths) and root.file is not None and transcript_at(root, parts) is None:
             self._skip(_shown(root, parts), SkipReason.NOT_TRANSCRIPT)
         elif self._may_hold(root, parts):

@@ -32,6 +32,10 @@ _DATABASE = "openclaw-agent.sqlite"  # in which newer versions of OpenClaw keep 
 _AGENT = "agent"  # its directory, in that of each agent
 _DATABASE_DEPTH = 3
 _OPENCODE = re.compile(r"opencode(?:-[A-Za-z0-9._-]+)?\.db")  # a channel of releases has one of its own
+_OLD_GEMINI = re.compile(
+    r"session-.+\.json", re.DOTALL
+)  # one object, as Gemini CLI wrote before it wrote lines
+_EXPORT = re.compile(r"conversations(?:-\d{1,4})?\.json")  # of ChatGPT or of Claude
 _LOG = "-wal"  # what is written comes here first
 
 
@@ -51,7 +55,9 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
 
     Lock files, checkpoints, temporary files, deleted transcripts and other records of an agent are none.
     """
-    named = _NAME.fullmatch(parts[-1]) if parts else None
+    name = parts[-1] if parts else ""
+    is_old = layout == "gemini" and _OLD_GEMINI.fullmatch(name) is not None
+    named = _NAME.fullmatch(f"{name}l" if is_old else name)
     if named is None or _SIDECAR.fullmatch(named["id"]):
         return None
     place = _PLACES[layout](parts[:-1], named["id"])
@@ -60,7 +66,7 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
     return Transcript(
         id=place.id,
         subagent=place.subagent,
-        archived=place.archived or named["reset"] is not None,
+        archived=is_old or place.archived or named["reset"] is not None,
         compressed=named["compressed"] is not None,
         elsewhere=place.elsewhere,
         reset=named["reset"] or "",
@@ -68,7 +74,9 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
 
 
 def is_database(layout: Layout, parts: Parts) -> bool:
-    """Whether the file at these parts below the directory of a layout is a database of transcripts."""
+    """Whether the file at these parts below the directory of a layout holds several transcripts: a database, or an export."""
+    if layout == "plain":
+        return bool(parts) and _EXPORT.fullmatch(parts[-1]) is not None
     if layout == "opencode":
         return len(parts) == 1 and _OPENCODE.fullmatch(parts[0]) is not None
     return layout == "openclaw" and len(parts) == _DATABASE_DEPTH and parts[1:] == (_AGENT, _DATABASE)
@@ -76,7 +84,11 @@ def is_database(layout: Layout, parts: Parts) -> bool:
 
 def is_database_log(layout: Layout, parts: Parts) -> bool:
     """Whether what is written to a database of transcripts shows in the file at these parts."""
-    return parts[-1].endswith(_LOG) and is_database(layout, (*parts[:-1], parts[-1].removesuffix(_LOG)))
+    return (
+        layout != "plain"
+        and parts[-1].endswith(_LOG)
+        and is_database(layout, (*parts[:-1], parts[-1].removesuffix(_LOG)))
+    )
 
 
 def entry(layout: Layout, parts: Parts, identity: str) -> Transcript | None:

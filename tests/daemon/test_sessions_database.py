@@ -9,6 +9,7 @@ import pytest
 from memd_client import Client
 from tests.daemon.chats import NEVER, QUICK, holding, waiting
 from tests.daemon.process import Daemon
+from tests.sources.transcripts.exports import chatgpt_talk, write
 from tests.sources.transcripts.openclaw_store import OpenClawStore
 from tests.sources.transcripts.opencode_store import OpenCodeStore
 from tests.wait import until
@@ -172,3 +173,33 @@ def test_what_is_said_in_opencode_is_found(daemon: Daemon) -> None:
     daemon.stop()
     kept = [file for file in daemon.home.rglob("*") if file.is_file() and file != store.file]
     assert not [file for file in kept if token.encode() in file.read_bytes()]
+
+
+def test_what_was_exported_is_found(daemon: Daemon) -> None:
+    """By conversations; a newer export takes the place of an older one; no group sees any, and no secret is kept."""
+    token = "ghp_" + "9fK2" * 9
+    file = daemon.home / "exports/chatgpt/conversations.json"
+    walrus = chatgpt_talk(
+        "c1", ("user", "what is a walrus called?"), ("assistant", f"Wanda, her token is {token}")
+    )
+    write(file, [walrus, chatgpt_talk("c2", ("user", "what do flamingos eat?"), ("assistant", "herrings"))])
+    daemon.configure(
+        f'sources = ["memory", "sessions"]\nprovider = "none"\n{QUICK}\n{SCOPE}'
+        f'sessions = {{ paths = ["{file.parent}"], {NEVER} }}\n'
+    )
+    daemon.start()
+    with daemon.client() as client:
+        client.sync()
+        assert _paths(client, "Wanda", PRIVATE) == ["sessions/chatgpt/c1.jsonl"]
+        assert _paths(client, "Wanda", GROUP) == []
+        assert client.get("sessions/chatgpt/c1.jsonl", session_key=GROUP).missing
+        assert holding(client, "herrings")
+        write(file.with_name("new"), [walrus, chatgpt_talk("c3", ("user", "where do penguins live?"))])
+        file.with_name("new").rename(file)
+        client.sync()
+        assert holding(client, "penguins")
+        assert not holding(client, "herrings")
+        assert "Wanda" in client.get("sessions/chatgpt/c1.jsonl").text
+    daemon.stop()
+    kept = [each for each in daemon.home.rglob("*") if each.is_file() and each != file]
+    assert not [each for each in kept if token.encode() in each.read_bytes()]

@@ -35,6 +35,7 @@ OTHER = "3f2a9d10-1111-4222-8333-444455556666"
         ("codex", f"2026/03/02/rollout-2026-03-02T01-02-03-{UUID}.jsonl.zst", f"rollout-2026-03-02T01-02-03-{UUID}"),
         ("codex", f"rollout-2026-03-02T01-02-03-{UUID}.jsonl", f"rollout-2026-03-02T01-02-03-{UUID}"),
         ("qwen", f"-home-li-p/chats/{UUID}.jsonl", UUID),
+        ("gemini", "9f86d081/chats/session-2026-01-21T10-00-a1b2c3d4.json", "session-2026-01-21T10-00-a1b2c3d4"),
         ("copilot", f"{UUID}/events.jsonl", UUID),
         ("copilot", f"{UUID}.jsonl", UUID),
         ("gemini", "9f86d081/chats/session-2026-08-21T10-00-a1b2c3d4.jsonl", "session-2026-08-21T10-00-a1b2c3d4"),
@@ -78,7 +79,9 @@ def test_a_transcript_is_told_by_its_place(layout: Layout, path: str, name: str)
         ("codex", "2026/03/02/history.jsonl"),
         ("codex", f"2026/03/rollout-2026-03-02T01-02-03-{UUID}.jsonl"),
         ("codex", f"a/b/c/rollout-2026-03-02T01-02-03-{UUID}.jsonl"),
-        ("gemini", "9f86d081/chats/session-2026-08-21T10-00-a1b2c3d4.json"),
+        ("gemini", "9f86d081/chats/notes.json"),
+        ("gemini", "9f86d081/logs.json"),
+        ("qwen", f"-home-li-p/chats/session-{UUID}.json"),
         ("gemini", "9f86d081/chats/session-2026-08-21T10-00-a1b2c3d4.jsonl.tmp-4711"),
         ("gemini", "9f86d081/chats/session-2026-08-21T10-00-a1b2c3d4.jsonl.unreadable-1787300000000"),
         ("gemini", "9f86d081/logs.jsonl"),
@@ -119,6 +122,16 @@ def test_subagents_are_told_by_their_place(layout: Layout, path: str, name: str)
     session = transcript(layout, tuple(path.split("/")))
     assert session is not None
     assert (session.id, session.subagent) == (name, True)
+
+
+def test_an_older_file_of_gemini_goes_behind_a_newer_one() -> None:
+    """Gemini CLI has gone on in that."""
+    place = ("9f86d081", "chats")
+    old, new = (transcript("gemini", (*place, f"session-1.{suffix}")) for suffix in ("json", "jsonl"))
+    assert old is not None
+    assert new is not None
+    assert (old.id, new.id) == ("session-1", "session-1")
+    assert (old.archived, new.archived) == (True, False)
 
 
 def test_what_goes_before_what() -> None:
@@ -183,6 +196,10 @@ def test_which_directories_are_entered(
 @pytest.mark.parametrize(
     ("layout", "path", "found"),
     [
+        ("plain", "conversations.json", True),
+        ("plain", "a/conversations-003.json", True),
+        ("plain", "shared_conversations.json", False),
+        ("gemini", "conversations.json", False),
         ("openclaw", "main/agent/openclaw-agent.sqlite", True),
         ("openclaw", "openclaw-agent.sqlite", False),
         ("opencode", "opencode.db", True),
@@ -197,7 +214,7 @@ def test_which_files_are_databases(layout: Layout, path: str, found: bool) -> No
     """With their logs; their sessions have names of their own."""
     parts = tuple(path.split("/"))
     assert is_database(layout, parts) is found
-    assert is_database_log(layout, (*parts[:-1], f"{parts[-1]}-wal")) is found
+    assert is_database_log(layout, (*parts[:-1], f"{parts[-1]}-wal")) is (found and layout != "plain")
     session = entry(layout, parts, UUID)
     assert (session is not None and session.id == UUID) is found
     assert entry(layout, parts, "../x") is None

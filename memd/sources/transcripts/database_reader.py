@@ -10,7 +10,7 @@ import msgspec
 
 from memd.domain_types import FoundFile, Turn
 from memd.sources.safe_open import FileHeld, FileMissing
-from memd.sources.transcripts import openclaw, opencode_database
+from memd.sources.transcripts import exports, openclaw, opencode_database
 from memd.sources.transcripts.database_file import READ_BYTES, OpenDatabase, look_into
 from memd.sources.transcripts.database_sessions import (
     DatabaseKind,
@@ -72,7 +72,14 @@ _KINDS: Mapping[Layout, DatabaseKind] = MappingProxyType(
 
 
 def list_sessions(root: SessionPaths, parts: Parts) -> SessionListing:
-    """The sessions of the database at these parts below a root; see DatabaseKind.list_sessions."""
+    """The sessions of the database, or of the export, at these parts below a root.
+
+    Raises:
+        SourceError: it cannot be read.
+        ProcessExhausted: no more descriptors.
+    """
+    if root.layout == "plain":
+        return exports.list_conversations(root, parts)
     return _KINDS[root.layout].list_sessions(root.directory, parts)
 
 
@@ -91,6 +98,8 @@ def read_entry(
         ProcessExhausted: no more descriptors.
     """
     root, parts = _place(found, roots)
+    if root.layout == "plain":
+        return exports.read_conversation(found, root, parts, progress, redactor)
     kind = OpenCodeReader if root.layout == "opencode" else _OpenClawReader
     return look_into(
         root.directory,
@@ -109,6 +118,8 @@ def entry_growth(
         ProcessExhausted: no more descriptors.
     """
     root, parts = _place(found, roots)
+    if root.layout == "plain":
+        return exports.conversation_growth(found)
 
     def look(opened: OpenDatabase) -> Growth:
         with opened.transaction() as read:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PACKED_SUFFIX = ".zst"
+OBJECT_SUFFIX = ".json"
 
 
 class OpenTranscript(NamedTuple):
@@ -27,6 +28,7 @@ class OpenTranscript(NamedTuple):
     descriptor: int
     stamp: Stamp  # from before anything was read
     packed: bool  # compressed with zstd
+    is_object: bool  # one JSON object on many lines, written anew each time
 
 
 @contextmanager
@@ -50,7 +52,8 @@ def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[OpenTra
         except OSError as failure:
             raise refusal(failure, found.path) from failure
         stamp = Stamp.of(status)
-        yield OpenTranscript(descriptor, stamp, found.file.name.endswith(PACKED_SUFFIX))
+        name = found.file.name
+        yield OpenTranscript(descriptor, stamp, name.endswith(PACKED_SUFFIX), name.endswith(OBJECT_SUFFIX))
     finally:
         os.close(descriptor)
 
@@ -100,7 +103,7 @@ def growth(found: FoundFile, roots: Sequence[Root], progress: ReadProgress | Non
         )
         begin = progress.mark.length if progress is not None and is_same else 0
         new = size - begin
-        if opened.packed or new >= at_most:
+        if opened.packed or opened.is_object or new >= at_most:
             return Growth(new, 0)
         try:
             return Growth(new, _lines(opened.descriptor, begin, size))

@@ -10,6 +10,7 @@ import msgspec
 
 from memd.runtime.profiling import spent
 from memd.sources.transcripts import (
+    chats,
     claude_code,
     codex,
     copilot,
@@ -38,9 +39,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     }
 )
 
-# Their lines are made by memd, of what a database holds.
+# Of what a database or an export holds; the file says which.
 _OF_DATABASES: Mapping[str, Format] = MappingProxyType(
-    {each.name: each for each in (openclaw.BRANCH, opencode.FORMAT)}
+    {each.name: each for each in (openclaw.BRANCH, opencode.FORMAT, chats.CHATGPT, chats.CLAUDE)}
 )
 
 # So much of the beginning of a file is enough to tell its format, or it is none.

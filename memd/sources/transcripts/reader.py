@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from memd.domain_types import FoundFile, Stamp, Turn
-from memd.sources.notes import reliable_stamp
-from memd.sources.safe_open import refusal
+from memd.sources.notes import TooLarge, reliable_stamp
+from memd.sources.safe_open import FileHeld, refusal
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
 from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
@@ -24,6 +24,7 @@ from memd.sources.transcripts.turn_builder import UnresolvedReference
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20
+MAX_OBJECT_BYTES = 64 << 20  # of a file that is parsed at once
 
 
 class UnchangedTranscript(msgspec.Struct, frozen=True):
@@ -185,16 +186,28 @@ def _read_whole(
 ) -> tuple[tuple[Turn, ...], ReadProgress]:
     cutter, parser = LineSplitter(), TranscriptParser(None, redactor)
     size = opened.stamp.size
-    parse_all(
-        parser,
-        cutter,
-        unpacked(opened.descriptor, size, shown) if opened.packed else _pieces(opened.descriptor, 0, size),
-    )
+    if opened.is_object:
+        parser.parse(1, _object(opened, shown))
+    else:
+        pieces = (
+            unpacked(opened.descriptor, size, shown) if opened.packed else _pieces(opened.descriptor, 0, size)
+        )
+        parse_all(parser, cutter, pieces)
     if parser.format is None:
         return (), _untold(opened, parser)
     turns = tuple(parser.builder.turns)
     now = _progress(opened, cutter, parser, len(turns), turns[-1] if turns else None)
     return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
+
+
+def _object(opened: OpenTranscript, shown: str) -> bytes:
+    """The bytes of a file that is one object."""
+    if opened.stamp.size > MAX_OBJECT_BYTES:
+        raise TooLarge(shown, f"has more than {MAX_OBJECT_BYTES >> 20} MiB")
+    content = b"".join(_pieces(opened.descriptor, 0, opened.stamp.size))
+    if not content.rstrip().endswith(b"}"):
+        raise FileHeld(shown, "it is being written")
+    return content
 
 
 def parse_all(parser: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
@@ -220,9 +233,9 @@ def _progress(
     assert parser.format is not None
     return ReadProgress(
         inode=opened.stamp.inode,
-        mark=_mark_of_all(opened) if opened.packed else cutter.mark,
+        mark=_mark_of_all(opened) if opened.packed or opened.is_object else cutter.mark,
         packed=opened.packed,
-        followed=not opened.packed,
+        followed=not (opened.packed or opened.is_object),
         format=parser.format.name,
         state=parser.state,
         offset=cutter.offset,

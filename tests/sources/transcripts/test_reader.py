@@ -1,6 +1,7 @@
 """Transcripts as they grow, and as they are exchanged."""
 
 import errno
+import json
 import os
 import tempfile
 import time
@@ -19,8 +20,16 @@ from memd.config.settings import Redact
 from memd.domain_types import Stamp, Turn
 from memd.redact.redactor import Redactor
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, ProcessExhausted, SourceError
+from memd.sources.safe_open import (
+    FileHeld,
+    FileMissing,
+    FileUnreadable,
+    OutsideFence,
+    ProcessExhausted,
+    SourceError,
+)
 from memd.sources.transcripts import open_transcript as packing
+from memd.sources.transcripts import reader
 from memd.sources.transcripts.read_position import EDGE_BYTES, MAX_LINE_BYTES, encoded
 from memd.sources.transcripts.reader import read_transcript
 from memd.text.memory_paths import ExtraDirectory, SessionPaths
@@ -893,3 +902,49 @@ def test_reading_is_fast(file: Path) -> None:
     follower.read()
     assert follower.texts == ["one"]
     assert time.process_time() - begin < 6
+
+
+def gemini_object(*said: str, end: str = "\n}") -> bytes:
+    """A session as older versions of Gemini CLI wrote it."""
+    messages = [
+        {"id": f"m{n}", "type": ("user", "gemini")[n % 2], "content": text} for n, text in enumerate(said)
+    ]
+    text = json.dumps({"sessionId": "s", "projectHash": "9f", "messages": messages}, indent=2)
+    return (text.removesuffix("\n}") + end).encode()
+
+
+@pytest.fixture
+def old(file: Path) -> Follower:
+    """Of an older file of Gemini CLI with two turns that has been read."""
+    place = file.parent / "9f86d081/chats/session-1.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(gemini_object("one", "two"))
+    follower = Follower(place, layout="gemini")
+    assert follower.read() == "WholeTranscript"
+    assert follower.texts == ["one", "two"]
+    return follower
+
+
+def test_an_object_is_read_whole_when_it_is_written_anew(old: Follower) -> None:
+    """How much of it is new, its lines do not tell."""
+    old.file.write_bytes(gemini_object("one", "two", "three"))
+    assert packing.growth(old.found, old.roots, old.progress, at_most=10_000).lines == 0
+    assert old.read() == "WholeTranscript"
+    assert old.texts == ["one", "two", "three"]
+    old.file.write_bytes(gemini_object("ONE", "two", "three"))
+    assert old.read() == "WholeTranscript"
+    assert old.texts == ["ONE", "two", "three"]
+
+
+def test_an_object_that_is_being_written_is_waited_for(old: Follower) -> None:
+    """What is indexed stays, as it does while the file is too long."""
+    old.file.write_bytes(gemini_object("one", "two", "three", end=""))
+    with pytest.raises(FileHeld):
+        old.read()
+    os.truncate(old.file, reader.MAX_OBJECT_BYTES + 1)
+    with pytest.raises(TooLarge):
+        old.read()
+    old.file.write_bytes(b'{"other": 1}\n')
+    old.read()
+    assert old.texts == []
+    assert old.progress.tally == {"sessions.unknown_format": 1}

@@ -11,7 +11,7 @@ from memd.sources.transcripts.parser import LINES_ENOUGH, format_of
 from memd.text.memory_paths import SessionPaths
 from tests.sources.transcripts.opencode_store import REAL as OPENCODE
 from tests.sources.transcripts.parsing import turns
-from tests.sources.transcripts.transcripts import EntryFollower
+from tests.sources.transcripts.transcripts import EntryFollower, Follower
 
 SAID = [
     ("user", "On which host is the PostgreSQL of the staging database? SECRET"),
@@ -42,6 +42,16 @@ def test_what_was_said_is_read_and_nothing_else(file: Path) -> None:
     assert kind is not None
     assert kind.name == FORMATS[file.name.partition("-")[0]]
     assert turns(kind, *lines) == SAID
+
+
+def test_an_older_file_of_gemini_is_one_object(tmp_path: Path) -> None:
+    """On many lines, and written anew each time."""
+    follower = Follower(Path(os.path.realpath(tmp_path)) / "9f86d081/chats/session-1.json", layout="gemini")
+    follower.file.parent.mkdir(parents=True)
+    follower.file.write_bytes(Path(__file__).with_name("real").joinpath("gemini-0.20.0.json").read_bytes())
+    assert follower.read() == "WholeTranscript"
+    assert [(turn.role, turn.text) for turn in follower.turns] == SAID
+    assert follower.read() == "UnchangedTranscript"
 
 
 def test_a_database_of_opencode_is_read_likewise(tmp_path: Path) -> None:

@@ -52,9 +52,19 @@ class Hider:
 class Follower:
     """Reads one transcript again and again, as a daemon does: progress goes through bytes in between."""
 
-    def __init__(self, file: Path, *, redactor: TurnRedactor | None = None, subagents: bool = False) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *,
+        layout: Layout = "plain",
+        redactor: TurnRedactor | None = None,
+        subagents: bool = False,
+    ) -> None:
+        """Of a file in the directory of its root, or where Gemini CLI has it."""
         self.file = file
-        self.roots: tuple[Root, ...] = (SessionPaths(file.parent, "here", "plain"),)
+        self.roots: tuple[Root, ...] = (
+            SessionPaths(file.parents[2] if layout == "gemini" else file.parent, "here", layout),
+        )
         self.redactor = redactor
         self.subagents = subagents
         self.kept: bytes | None = None
@@ -64,7 +74,7 @@ class Follower:
     @property
     def found(self) -> FoundFile:
         """The file as a scan gives it."""
-        name = f"sessions/here/{self.file.name.removesuffix('.zst')}"
+        name = f"sessions/here/{self.file.name.removesuffix('.zst').partition('.json')[0]}.jsonl"
         return FoundFile(name, self.file, Kind.SESSION, Stamp(0, 0, 0))
 
     @property
