@@ -225,7 +225,7 @@ async def test_work_that_comes_bit_by_bit_is_asked_about_in_all(
 async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_over(
     tmp_path: Path, cache: EmbeddingStore
 ) -> None:
-    """Fifteen texts after fifteen are more than twenty, and a while later they are not; thirty are at any time."""
+    """Twenty texts after fifteen are more than twenty, and a while later they are not; thirty are at any time."""
     provider, clock, seconds = (
         HashingProvider(),
         Clock(),
@@ -249,26 +249,26 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
         index.add_vectors = slowly  # type: ignore[method-assign, assignment]
         queue.serve(IndexToEmbed("main", index, use_cache=True))
         await until_async(lambda: asked(provider) == 15)
-        await write("later", 15)
+        await write("later", 20)
         await until_async(lambda: isinstance(queue.state_of("main"), WaitingForConfirmation))
         hold.set()
         await until_async(lambda: not queue.backlogs["main"].out)
         waiting, reason = await queue.wait_for(index)
-        assert (waiting, asked(provider)) == (15, 15)
+        assert (waiting, asked(provider)) == (20, 15)
         assert reason is not None
         assert f"for {seconds / 60:g} minutes, or until" in reason
         clock.run(seconds - 60)
         queue.backlogs["main"].wake()
         waiting, reason = await queue.wait_for(index)
-        assert (waiting, asked(provider)) == (15, 15)
+        assert (waiting, asked(provider)) == (20, 15)
         clock.run(60)
         queue.backlogs["main"].wake()
         await until_async(lambda: queue.state_of("main") == Healthy())
         assert await queue.wait_for(index) == (0, None)
-        assert asked(provider) == 30
+        assert asked(provider) == 35
         await write("many", 30)
         waiting, reason = await queue.wait_for(index)
-        assert (waiting, asked(provider)) == (30, 30)
+        assert (waiting, asked(provider)) == (30, 35)
         assert "minutes" not in str(reason)
     await index.close()
 

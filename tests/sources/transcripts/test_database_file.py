@@ -71,6 +71,21 @@ def test_an_open_one_is_read_with_its_log_and_without_a_trace(base: Path, file: 
     assert _trace(file).keys() == {"a.sqlite"}
 
 
+def test_all_reads_of_a_transaction_are_of_one_moment(base: Path, file: Path) -> None:
+    """Though its program writes meanwhile; the next transaction sees that."""
+    writer = _writer(file)
+
+    def look(opened: OpenDatabase) -> list[int]:
+        with opened.transaction() as read:
+            counts = [row[0] for row in read.rows("SELECT count(*) FROM said")]
+            writer.execute("INSERT INTO said VALUES ('two')")
+            counts += [row[0] for row in read.rows("SELECT count(*) FROM said")]
+        return [*counts, _count(opened)]
+
+    assert look_into(base, PARTS, look) == [1, 1, 2]
+    writer.close()
+
+
 def _trace_of_open(file: Path) -> dict[str, tuple[int, int]]:
     """As _trace; without opening what has locks of this process."""
     return {
