@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.indexing.recent_files import RecentFileCheck
+from memd.watch.watch_plan import identities_of
 from tests.clock import Clock
 from tests.indexing.looping import Bench, HeldIndex, running
 from tests.wait import until_async
@@ -57,6 +58,29 @@ async def test_catch_up_looks_at_directories_that_nobody_watches_yet(bench: Benc
         bench.write(f"memory/new/deep/{number}.md", word)
         assert await bench.loop.catch_up()
         assert await bench.paths(word) == {f"memory/new/deep/{number}.md"}
+
+
+@pytest.mark.parametrize("is_in_time", [True, False])
+async def test_catch_up_looks_whether_a_directory_was_put_in_the_place_of_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_in_time: bool
+) -> None:
+    """No event tells of what came with it; where that cannot be seen in time, the answer may be stale."""
+    bench.write("memory/a.md", "apples")
+    await bench.settle()
+    bench.loop.backlog.begins(Counts(), roots=identities_of(bench.roots))
+    bench.loop.backlog.rests(frozenset())
+    assert await bench.loop.catch_up()
+    memory = bench.workspace / "memory"
+    memory.rename(bench.workspace / "old")
+    bench.write("memory/b.md", "pears")
+    if not is_in_time:
+
+        async def replaced(*_: object) -> None:
+            pass
+
+        monkeypatch.setattr(RecentFileCheck, "replaced", replaced)
+    assert await bench.loop.catch_up() == is_in_time
+    assert await bench.paths("pears") == ({"memory/b.md"} if is_in_time else set())
 
 
 async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench) -> None:

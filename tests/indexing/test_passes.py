@@ -33,7 +33,7 @@ from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import Scan, scan
 from memd.store import database
-from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.integrity import IndexDamage
@@ -470,6 +470,35 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
         with pytest.raises(PassFailed):
             await bench.settle()
         assert await bench.paths("apples") == {"memory/old.md"}
+
+
+async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some_after_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was deleted is to be found no more; one that cannot go even by itself waits for another pass."""
+    remove, most, taken = bench.index.remove, 2, list[str]()
+
+    async def remove_few(paths: Sequence[str]) -> None:
+        if len(paths) > most:
+            raise StoreFull("no room")
+        taken.extend(paths)
+        await remove(paths)
+
+    monkeypatch.setattr(bench.index, "remove", remove_few)
+    notes = [bench.write(f"memory/{number}.md", "apples") for number in range(5)]
+    await bench.settle()
+    for note in notes:
+        note.unlink()
+    await bench.settle()
+    assert sorted(taken) == [f"memory/{number}.md" for number in range(5)]
+    assert await bench.paths("apples") == set()
+    most = 0
+    bench.write("memory/one.md", "pears")
+    await bench.settle()
+    (bench.workspace / "memory/one.md").unlink()
+    with pytest.raises(PassFailed):
+        await bench.settle()
+    assert await bench.paths("pears") == {"memory/one.md"}
 
 
 async def test_what_has_ended_is_not_tried_again() -> None:
