@@ -205,6 +205,8 @@ async def test_what_is_no_note_any_more_is_forgotten_and_what_cannot_be_read_is_
     bench.pending.mark([note])
     await bench.pending.wait_for(bench.pending.hurry())
     assert await bench.paths("apples") == ({"memory/a.md"} if is_kept else set())
+    # What is still shown, and may say something else by now, is told.
+    assert sum(bench.parts.runner.kept.values()) == (trouble in {NoRoot, FileUnreadable})
 
 
 async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_path: Path) -> None:

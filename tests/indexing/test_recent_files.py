@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,7 +131,7 @@ async def test_all_of_an_unseen_place_is_compared() -> None:
     assert list(await recent.changed_in(NONE, W, 20.0) or ()) == [NOTE]
 
 
-async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
+async def test_a_look_that_takes_long_is_no_search_s_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in such a place cannot be told, which is said at once; now and then it is tried whether it became quick."""
     mount = Mount()
     mount.takes_s = LOOK_S * 1.5
@@ -140,6 +141,10 @@ async def test_a_look_that_takes_long_is_no_search_s_to_wait_for() -> None:
     for _ in range(50):
         assert await recent.changed_in(NONE, W, 20.0) is None
     assert mount.looks == 1
+    later = time.monotonic() + 3600
+    monkeypatch.setattr("memd.indexing.recent_files.time", SimpleNamespace(monotonic=lambda: later))
+    assert await recent.changed_in(NONE, W, 20.0) is None, "even then nobody waits for long"
+    assert mount.looks == 2
 
 
 async def test_a_directory_that_came_is_told_with_all_in_it(base: Path) -> None:

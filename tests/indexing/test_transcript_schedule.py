@@ -2,6 +2,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -156,13 +157,25 @@ async def test_a_transcript_that_is_always_written_anew_waits_for_quiet(tmp_path
     assert await bench.due() == {"a.jsonl"}
 
 
-async def test_all_are_due_to_who_asks_for_all(tmp_path: Path, index: Index) -> None:
-    """And none waits any more."""
+async def test_all_are_due_to_who_asks_for_all(
+    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And none waits any more, nor rings in its time."""
     bench = Bench(tmp_path / "here", index)
+    loop, alarms = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    call_later = loop.call_later
+
+    def noted(wait_s: float, ring: Callable[..., object], *given: Any) -> asyncio.TimerHandle:
+        alarms.append(call_later(wait_s, ring, *given))
+        return alarms[-1]
+
+    monkeypatch.setattr(loop, "call_later", noted)
     bench.say("a.jsonl", 1)
     assert await bench.due() == set()
+    assert [alarm.cancelled() for alarm in alarms] == [False]
     assert await bench.due(eager=True) == {"a.jsonl"}
     assert len(bench.growing) == 0
+    assert [alarm.cancelled() for alarm in alarms] == [True]
 
 
 async def test_it_is_marked_when_it_is_due(tmp_path: Path, index: Index) -> None:
@@ -219,6 +232,8 @@ async def test_what_was_read_all_the_same_is_not_waited_for(tmp_path: Path, inde
     assert len(bench.growing) == 2
     await bench.growing.forget([*known, "sessions/here/nowhere.jsonl"])
     assert len(bench.growing) == 1
+    bench.growing.look_again()
+    assert [file.name for file in bench.marked] == ["grown.jsonl"]
     bench.growing.stop()
 
 
