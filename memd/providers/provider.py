@@ -41,6 +41,10 @@ class Calibration(msgspec.Struct, frozen=True):
         """What a cosine means: 0 at or below low, 1 at high, more above."""
         return max(0.0, (cosine - self.low) / (self.high - self.low))
 
+    def of_all(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same of several."""
+        return np.maximum(0.0, (cosines - self.low) / (self.high - self.low))
+
 
 class Identity(msgspec.Struct, frozen=True):
     """What makes two vectors comparable: vectors of different identities never meet."""

@@ -1,9 +1,9 @@
 """Two evidences of relevance, words and meaning, as one score."""
 
 import math
-import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import nlargest
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -13,6 +13,9 @@ from memd.chunk.split import Span
 from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
 from memd.search.terms import Names
+
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
 WORDS = 0.8
@@ -66,19 +69,41 @@ class FusionWeights(msgspec.Struct, frozen=True):
     text: float = 0.3
 
 
-class ScoredCandidate(msgspec.Struct, frozen=True, gc=False):
-    """A chunk that one of the two sides proposed."""
+class Candidates(msgspec.Struct, frozen=True):
+    """The chunks that one of the two sides proposed: each array has a row for each."""
 
-    id: ChunkId
-    path: str
-    start_line: int
-    r: float | None  # -bm25, larger is better; None: keywords did not propose it
-    cosine: float | None  # to the question; None: the chunk has no vector, or there is none of the question
-    share: float = 0.0  # 0..1, of what the words of the question tell, that it holds
-    part: float | None = None  # the cosine of its best part; None: it has no parts, or none with a vector
-    foreign: float = 0.0  # 0..1, how much of it is in other scripts than the question
-    closest: Span | None = None  # where in its text that part is
-    is_of_time: bool = False  # that the question names
+    ids: Ints
+    kinds: NDArray[np.int8]  # of their files
+    times: Ints  # (n, 2): of when they are, see ChunkFacts
+    r: Doubles  # -bm25, larger is better; NaN: keywords did not propose it
+    cosine: Doubles  # to the question; NaN: the chunk has no vector, or there is none of the question
+    share: Doubles  # 0..1, of what the words of the question tell, that it holds
+    is_of_time: NDArray[np.bool_]  # that the question names
+    part: Doubles  # the cosine of its best part; NaN: it has no parts, or none with a vector
+    foreign: Doubles  # 0..1, how much of it is in other scripts than the question
+    closest: Mapping[int, Span] = {}  # by row, where in its text that part is
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def some(self, rows: Ints) -> "Candidates":
+        """Some of them, without where their closest parts are."""
+        return Candidates(
+            self.ids[rows],
+            self.kinds[rows],
+            self.times[rows],
+            self.r[rows],
+            self.cosine[rows],
+            self.share[rows],
+            self.is_of_time[rows],
+            self.part[rows],
+            self.foreign[rows],
+        )
+
+    @property
+    def closeness(self) -> Doubles:
+        """See closeness; NaN: the chunk has no vector."""
+        return np.where(np.isnan(self.part), self.cosine, (1 - PART) * self.cosine + PART * self.part)
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
@@ -110,11 +135,6 @@ def relevance(evidence: float) -> float:
     return round(math.tanh(evidence), _DIGITS)
 
 
-def closeness(cosine: float, part: float | None) -> float:
-    """The cosine of a chunk with that of its best part."""
-    return cosine if part is None else (1 - PART) * cosine + PART * part
-
-
 def background(mean: float, count: int, calibration: Calibration) -> float:
     """The cosine that is taken off for how close a question is to an index as a whole.
 
@@ -128,12 +148,11 @@ def background(mean: float, count: int, calibration: Calibration) -> float:
     return _USUAL * (mean - calibration.low) * count / (count + _FEW)
 
 
-def strength(one: ScoredCandidate, calibration: Calibration) -> float:
-    """How much a text is one that answers; unlike the score, the same in whatever index it stands."""
-    if one.cosine is None:
-        return _WORDS_ALONE * one.share
-    close = calibration(closeness(one.cosine, one.part))
-    return max(close + _WORDS_OF_CLOSE * one.share, _WORDS_OF_FAR * one.share)
+def strength(found: Candidates, calibration: Calibration) -> Doubles:
+    """How much texts are such that answer; unlike the score, the same in whatever index they stand."""
+    close = calibration.of_all(found.closeness)
+    with_vector = np.maximum(close + _WORDS_OF_CLOSE * found.share, _WORDS_OF_FAR * found.share)
+    return np.where(np.isnan(found.cosine), _WORDS_ALONE * found.share, with_vector)
 
 
 class Support(msgspec.Struct, frozen=True):
@@ -148,21 +167,14 @@ class Support(msgspec.Struct, frozen=True):
         return self.strength < ANSWERS
 
 
-def support(
-    candidates: Iterable[ScoredCandidate],
-    calibration: Calibration,
-    names: Names,
-    held: Collection[int] | None,
-) -> Support:
+def support(best: float, names: Names, held: Collection[int] | None) -> Support:
     """Judge what was found as a whole.
 
     Args:
-        candidates: The best of all.
-        calibration: Of the model.
+        best: The strength of the strongest candidate.
         names: Those that are asked for.
         held: The terms that any text holds that may be seen; None: that cannot be told.
     """
-    best = max((strength(one, calibration) for one in candidates), default=0.0)
     if held is None:
         return Support(best)
     missing = names.missing(held)
@@ -174,96 +186,141 @@ def support(
     return Support(best, missing)
 
 
-def fuse(
-    candidates: Iterable[ScoredCandidate],
-    weights: FusionWeights,
-    calibration: Calibration,
-    usual: float = 0.0,
-    least: float = 0.0,
-) -> list[Scored]:
-    """Order candidates by vector_share x meaning + text_share x WORDS x share.
+class Place(Protocol):
+    """Where a chunk stands."""
 
-    A side with no evidence for any candidate is left out. A chunk that waits for its vector is taken to be as close to
-    the question as the middle one of the chunks that keywords found too, so that what was written a moment ago is
-    neither favoured nor lost. One in another script than the question's holds its words as others of its rank do.
+    @property
+    def path(self) -> str:
+        """Of its file."""
+        ...
+
+    @property
+    def start_line(self) -> int:
+        """Its first line."""
+        ...
+
+
+PlacesOf = Callable[[Sequence[ChunkId]], Mapping[ChunkId, Place]]
+
+
+class Fused(msgspec.Struct, frozen=True):
+    """Candidates with what each side gives to their scores.
+
+    The evidence is vector_share x meaning + text_share x WORDS x share, and half as much again for what is of a time that the
+    question names. A side with no evidence for any candidate is left out. A chunk that waits for its vector is taken to be
+    as close to the question as the middle one of the chunks that keywords found too, so that what was written a moment ago
+    is neither favoured nor lost. One in another script than the question's holds its words as others of its rank do.
+    """
+
+    candidates: Candidates
+    meaning: Doubles
+    words: Doubles
+    vector_share: float  # how much each side counts
+    text_share: float
+    assumed: float | None  # what a missing closeness is taken to be
+    share_taken: float  # see share_taken
+
+    def order(self, places_of: PlacesOf, most: int | None = None, least: float = 0.0) -> Ints:
+        """The rows of candidates, the best first; equal ones by bm25, path, line and id.
+
+        Args:
+            places_of: Where chunks stand; asked only of equal ones.
+            most: How many at most; None: all.
+            least: Only those with this score.
+        """
+        evidence, r = self.meaning + self.words, np.nan_to_num(self.candidates.r)
+        rows = np.lexsort((-r, -evidence))
+        rows = rows[: self.count_from(rows, least)]
+        if most is not None and 0 < most < len(rows):
+            last = rows[most - 1]
+            # With all that equal the last one: which of them is the first, their places tell.
+            end = most + int(
+                np.count_nonzero((evidence[rows[most:]] == evidence[last]) & (r[rows[most:]] == r[last]))
+            )
+            rows = rows[:end]
+        evidence, r = evidence[rows], r[rows]
+        is_equal = (evidence[1:] == evidence[:-1]) & (r[1:] == r[:-1])
+        if is_equal.any():
+            tied = np.flatnonzero(np.append(is_equal, False) | np.append(False, is_equal))
+            ids = self.candidates.ids[rows[tied]].tolist()
+            places = places_of(ids)
+            by_place = sorted(
+                range(len(ids)), key=lambda n: (places[ids[n]].path, places[ids[n]].start_line, ids[n])
+            )
+            rank = np.zeros(len(rows), np.int64)
+            rank[tied[by_place]] = np.arange(len(tied))
+            rows = rows[np.lexsort((rank, -r, -evidence))]
+        return rows if most is None else rows[:most]
+
+    def count_from(self, rows: Ints, least: float) -> int:
+        """How many of some rows, the best first, have at least a score."""
+        evidence = (self.meaning[rows] + self.words[rows]).tolist()
+        return bisect_right(evidence, -least, key=lambda one: -relevance(one))
+
+    def scored(self, rows: Ints, places_of: PlacesOf) -> list[Scored]:
+        """Some rows as values."""
+        found = self.candidates
+        ids = found.ids[rows].tolist()
+        places = places_of(ids)
+        columns = (self.meaning, self.words, np.nan_to_num(found.r), found.share, found.foreign)
+        each = zip(
+            rows.tolist(),
+            ids,
+            _or_none(found.cosine[rows]),
+            _or_none(found.part[rows]),
+            found.is_of_time[rows].tolist(),
+            *(column[rows].tolist() for column in columns),
+            strict=True,
+        )
+        return [
+            Scored(
+                one,
+                places[one].path,
+                places[one].start_line,
+                relevance(meaning + words),
+                meaning,
+                words,
+                r,
+                cosine,
+                part,
+                share,
+                foreign,
+                found.closest.get(row),
+                is_of_time,
+            )
+            for row, one, cosine, part, is_of_time, meaning, words, r, share, foreign in each
+        ]
+
+
+def _or_none(values: Doubles) -> list[float | None]:
+    return [None if one != one else one for one in values.tolist()]  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def fuse(found: Candidates, weights: FusionWeights, calibration: Calibration, usual: float = 0.0) -> Fused:
+    """Weigh the evidence of both sides.
 
     Args:
-        candidates: In any order.
+        found: In any order.
         weights: Of the two sides.
         calibration: Of the model.
         usual: See background.
-        least: The least score of a candidate that is given.
-
-    Returns:
-        The best first; equal ones by bm25, path, line and id.
     """
-    found = list(candidates)
-    scored = []
-    for one, (meaning, words) in zip(found, _evidence(found, weights, calibration, usual), strict=True):
-        score = relevance(meaning + words)
-        if score < least:
-            continue
-        scored.append(
-            Scored(
-                one.id,
-                one.path,
-                one.start_line,
-                score,
-                meaning,
-                words,
-                one.r or 0.0,
-                one.cosine,
-                one.part,
-                one.share,
-                one.foreign,
-                one.closest,
-                one.is_of_time,
-            )
-        )
-    scored.sort(key=place_in_order)
-    return scored
-
-
-def best(
-    candidates: Iterable[ScoredCandidate],
-    weights: FusionWeights,
-    calibration: Calibration,
-    usual: float,
-    most: int,
-) -> list[ChunkId]:
-    """The first candidates in the order of fuse, at most so many: in half the time, since none is scored."""
-    found = list(candidates)
-    places = [
-        (-(meaning + words), -(one.r or 0.0), one.path, one.start_line, one.id)
-        for one, (meaning, words) in zip(found, _evidence(found, weights, calibration, usual), strict=True)
-    ]
-    return [place[-1] for place in sorted(places)[:most]]
-
-
-def _evidence(
-    found: list[ScoredCandidate], weights: FusionWeights, calibration: Calibration, usual: float
-) -> list[tuple[float, float]]:
-    """What the vectors of each candidate give, and what its words do."""
-    vector, text, assumed = shares(found, weights)
-    closes = [assumed if one.cosine is None else closeness(one.cosine, one.part) for one in found]
-    meanings = [0.0 if close is None else vector * calibration(close - usual) for close in closes]
-    taken = 0.0
-    if any(one.foreign for one in found):
-        taken = share_taken(
-            (meaning, one.share, one.foreign) for meaning, one in zip(meanings, found, strict=True)
-        )
-    return [
-        (
-            time_factor(one) * meaning,
-            time_factor(one) * text * WORDS * (one.share + one.foreign * max(0.0, taken - one.share)),
-        )
-        for meaning, one in zip(meanings, found, strict=True)
-    ]
-
-
-def time_factor(one: "ScoredCandidate | Scored") -> float:
-    """What both evidences of a candidate are multiplied with."""
-    return 1 + OF_TIME if one.is_of_time else 1.0
+    closeness = found.closeness
+    has_vector, has_words = ~np.isnan(closeness), ~np.isnan(found.r)
+    vector, text, assumed = 0.0, 0.0, None
+    if has_vector.any():
+        alike = has_vector & has_words
+        assumed = float(np.median(closeness[alike if alike.any() else has_vector]))
+        vector, text = _shares(weights) if has_words.any() else (1.0, 0.0)
+    elif has_words.any():
+        text = ALONE
+    meaning = np.zeros(len(found))
+    if assumed is not None:
+        meaning = vector * calibration.of_all(np.where(has_vector, closeness, assumed) - usual)
+    taken = share_taken(meaning, found.share, found.foreign) if found.foreign.any() else 0.0
+    factor = np.where(found.is_of_time, 1 + OF_TIME, 1.0)
+    share = found.share + found.foreign * np.maximum(0.0, taken - found.share)
+    return Fused(found, factor * meaning, factor * text * WORDS * share, vector, text, assumed, taken)
 
 
 class Dated(msgspec.Struct, frozen=True, gc=False):
@@ -331,17 +388,17 @@ def later_first(
     return placed + list(ordered[POOL:])
 
 
-def share_taken(found: Iterable[tuple[float, float, float]]) -> float:
+def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:
     """The share of a question's words that a text in another script is taken to hold.
 
     Args:
-        found: Of each candidate what it means, the share that it holds, and how foreign it is.
+        meaning: Of each candidate what it means.
+        share: The share that it holds.
+        foreign: How foreign it is.
     """
-    native = nlargest(
-        _COMPARED, ((meaning, share) for meaning, share, is_foreign in found if is_foreign < 0.5)
-    )
-    best = nlargest(_AS_GOOD_AS, (share for _, share in native))
-    return best[-1] if len(best) == _AS_GOOD_AS else 0.0
+    native = np.flatnonzero(foreign < 0.5)
+    closest = native[np.lexsort((share[native], meaning[native]))[-_COMPARED:]]
+    return float(np.sort(share[closest])[-_AS_GOOD_AS]) if len(closest) >= _AS_GOOD_AS else 0.0
 
 
 def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
@@ -349,26 +406,10 @@ def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
     return (-one.evidence, -one.r, one.path, one.start_line, one.id)
 
 
-def shares(candidates: list[ScoredCandidate], weights: FusionWeights) -> tuple[float, float, float | None]:
-    """How much each side counts, and what a missing closeness is taken to be.
-
-    By the default weights both count in full. A side that is given less counts less. A side with no evidence for any
-    candidate does not count, and the other does in full: words without meaning ALONE times as much.
-    """
-    assumed = _assumed(candidates)
-    by_text = any(one.r is not None for one in candidates)
-    if not by_text or assumed is None:
-        return float(assumed is not None), ALONE * by_text * (assumed is None), assumed
+def _shares(weights: FusionWeights) -> tuple[float, float]:
+    """How much each side counts where both have evidence: by the default weights in full, and one that is given less, less."""
     usual = FusionWeights()
     whole = max(weights.vector / usual.vector, weights.text / usual.text)
     if whole == 0:
-        return 1.0, 1.0, assumed
-    return weights.vector / usual.vector / whole, weights.text / usual.text / whole, assumed
-
-
-def _assumed(candidates: list[ScoredCandidate]) -> float | None:
-    """What a missing closeness is taken to be; None where no candidate has any."""
-    known = [one for one in candidates if one.cosine is not None]
-    alike = [one for one in known if one.r is not None] or known
-    close = [closeness(one.cosine, one.part) for one in alike if one.cosine is not None]
-    return statistics.median(close) if close else None
+        return 1.0, 1.0
+    return weights.vector / usual.vector / whole, weights.text / usual.text / whole

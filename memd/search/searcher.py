@@ -1,7 +1,7 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -18,7 +18,6 @@ from memd.domain_types import (
     FoundHit,
     Kind,
     SearchFilter,
-    Source,
     Trace,
 )
 from memd.errors import TransientError
@@ -29,18 +28,20 @@ from memd.runtime.timing import wall_s, zone_of
 from memd.search import query, rank
 from memd.search.fuse import (
     POOL,
+    Candidates,
     Dated,
+    Fused,
     FusionWeights,
+    Ints,
     Scored,
     Support,
     background,
-    best,
     fuse,
     later_first,
     place_in_order,
+    strength,
     support,
 )
-from memd.search.fuse import ScoredCandidate as Found
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
@@ -53,7 +54,7 @@ from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.search_vectors import REST_S
-from memd.store.vector_matrix import Ids, Rows
+from memd.store.vector_matrix import DEAD, Ids, Rows
 from memd.text.writing_systems import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -336,6 +337,7 @@ class Searcher:
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
+        state = self._index.state
         asking = asyncio.create_task(self._keyword_results(asked))
         keywords, vectors = await asyncio.gather(asking, self._vector_results(embeddings, asked, asking))
         if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
@@ -347,55 +349,34 @@ class Searcher:
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
 
-        times = [time.as_seconds for time in asked.query.times]
-
         def put_together(reader: Reader) -> tuple[T, bool]:
-            chunk_ids = list(dict.fromkeys([*keywords.matches, *near]))
-            cosines: dict[ChunkId, float] = {}
+            found, is_whole = _candidates(reader, asked, keywords.matches, vectors)
+            examined: Candidates = found
             parts: Mapping[ChunkId, ClosestPart] = {}
             if isinstance(vectors, _VectorResults):
-                cosines = vector_matrix.cosines(vectors.rows, vectors.question.vector, chunk_ids)
-            places = reader.places(chunk_ids)
-            found = [
-                _found(
-                    place,
-                    keywords.matches.get(place.id),
-                    cosines.get(place.id),
-                    is_of_time=_is_of_time(place, times),
-                )
-                for place in places
-                if place.kind in asked.kinds
-            ]
-            examined = found
-            if isinstance(vectors, _VectorResults):
-                first = best(found, self._weights, calibration, subtracted, EXAMINED)
-                scripts_of = {place.id: place.scripts for place in places}
-                parts = reader.closest_parts(first, vectors.question.vector) if self._index.has_parts else {}
-                scripts_first = {one: scripts_of[one] for one in first}
-                found = _with_parts_and_scripts(found, scripts_first, asked.query, parts)
-                strongest = set(first[:STRONGEST])
-                examined = [one for one in found if one.id in strongest]
-            supported = support(examined, calibration, asked.query.names, self._held(keywords))
+                whole = fuse(found, self._weights, calibration, subtracted)
+                first = whole.order(reader.places, EXAMINED)
+                found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
+                examined = found.some(first[:STRONGEST])
+            strongest = float(strength(examined, calibration).max(initial=0.0))
+            supported = support(strongest, asked.query.names, self._held(keywords))
             if asked.query.is_small_talk:
                 supported = Support(0.0)
             # By the same candidates whatever the least score is, so that a higher one only leaves out.
             is_cut = not with_cut and not asked.by_time
-            least = min(asked.min_score, WORTH_READING) if is_cut else 0.0
-            ordered = fuse(found, self._weights, calibration, subtracted, least)
-            kind_of = {place.id: place.kind for place in places}
-            lanes: dict[Source | None, list[Scored]] = {}
+            fused = fuse(found, self._weights, calibration, subtracted)
+            order = fused.order(reader.places, least=min(asked.min_score, WORTH_READING) if is_cut else 0.0)
             min_score = asked.min_score
             if asked.by_time:
-                lanes[None], min_score = self._newest_first(reader, ordered, asked)
+                newest, min_score = self._newest_first(reader, fused.scored(order, reader.places), asked)
+                lanes = [_with_text(reader, newest)]
             else:
-                for one in ordered:
-                    lanes.setdefault(kind_of[one.id].source, []).append(one)
-                lanes = {
-                    source: _later_first(reader, some, asked.query, vectors, parts)
-                    for source, some in lanes.items()
-                }
+                lanes = [
+                    _with_text(reader, _lane(reader, fused, rows, asked.query, vectors, parts))
+                    for rows in _by_source(fused, order)
+                ]
             verdicts = rank.verdicts(
-                [_with_text(reader, some) for some in lanes.values()],
+                lanes,
                 asked.query,
                 min_score,
                 self._settings.limits.max_snippet_chars,
@@ -403,16 +384,11 @@ class Searcher:
                 least=asked.min_score if is_cut else 0.0,
                 latest=asked.query.tense != "past" and not asked.by_time,
             )
-            there = kind_of.keys()
-            # While one index takes the place of another, its chunks are there a moment before its vectors.
-            is_of_now = 2 * len(there & set(near)) >= len(near)
-            is_whole = keywords.matches.keys() <= there and is_of_now
-            return use(
-                verdicts, SideResults(keywords.matches, near, found, subtracted, supported), known
-            ), is_whole
+            sides = SideResults(keywords.matches, near, fused, order, subtracted, supported)
+            return use(verdicts, sides, known), is_whole
 
         with spent("ranking"):
-            return keywords, vectors, *await self._index.read(put_together)
+            return keywords, vectors, *await self._index.read(put_together, state)
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
         """The terms of the question that any text holds that may be seen; None: keywords take no part."""
@@ -451,18 +427,38 @@ class Searcher:
         least, scored = asked.min_score, {one.id: one for one in ordered}
         if all(one.score < least for one in ordered):
             least = 0.0
-            places = reader.places(reader.newest(self._candidates, asked.wanted, asked.kinds))
-            newest = [Scored(place.id, place.path, place.start_line, 0.0, 0.0, 0.0) for place in places]
+            newest_ids = reader.newest(self._candidates, asked.wanted, asked.kinds)
+            places = reader.places(newest_ids)
+            newest = [
+                Scored(one, places[one].path, places[one].start_line, 0.0, 0.0, 0.0) for one in newest_ids
+            ]
             scored = {one.id: one for one in newest} | scored
-        last = {place.id: self._last_s(place) for place in reader.places(list(scored))}
-        there = [one for one in scored.values() if one.id in last]
-        return sorted(there, key=lambda one: (-last[one.id], place_in_order(one))), least
+        places = reader.places(list(scored))
+        return sorted(
+            scored.values(), key=lambda one: (-self._last_s(places[one.id]), place_in_order(one))
+        ), least
 
     def _last_s(self, place: ChunkPlace) -> int:
         """Of when a chunk is at the latest, as clocks on the wall count seconds."""
         if place.last_s is not None:
             return place.last_s
         return wall_s(place.written_ns, zone_of(self._settings.timezone))
+
+    def _with_parts_and_scripts(
+        self, reader: Reader, found: Candidates, first: Ints, asked: Query, vectors: _VectorResults
+    ) -> tuple[Candidates, Mapping[ChunkId, ClosestPart]]:
+        """Candidates, some of them with their best parts and with how foreign they are to the question; and those parts."""
+        ids: list[ChunkId] = found.ids[first].tolist()
+        parts = reader.closest_parts(ids, vectors.question.vector) if self._index.has_parts else {}
+        places = reader.places(ids)
+        asked_in = scripts(asked.embed_text)
+        stored = [places[one].scripts for one in ids]
+        foreign_by = {one: foreign(asked_in, scripts_read(one)) for one in set(stored)}
+        part_of, foreign_of = found.part.copy(), found.foreign.copy()
+        foreign_of[first] = [foreign_by[one] for one in stored]
+        part_of[first] = [parts[one].cosine if one in parts else np.nan for one in ids]
+        closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
+        return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
 
     async def _keyword_results(self, asked: _Asked) -> _KeywordResults:
         match = asked.query.match
@@ -590,78 +586,90 @@ class Searcher:
         return tuple(found)
 
 
-def _is_of_time(place: ChunkPlace, times: list[tuple[int, int]]) -> bool:
-    """Whether a chunk is of one of some times, each from one second to another."""
-    if place.first_s is None or place.last_s is None:
-        return False
-    return any(place.first_s <= last and place.last_s >= first for first, last in times)
-
-
-def _found(place: ChunkPlace, match: Match | None, cosine: float | None, *, is_of_time: bool) -> Found:
-    r, share = (None, 0.0) if match is None else (match.r, match.share)
-    return Found(place.id, place.path, place.start_line, r, cosine, share, is_of_time=is_of_time)
-
-
-def _with_parts_and_scripts(
-    found: list[Found],
-    first: Mapping[ChunkId, bytes | None],
-    asked: Query,
-    parts: Mapping[ChunkId, ClosestPart],
-) -> list[Found]:
-    """Candidates, the first ones with their best parts and with how foreign they are to the question.
-
-    Args:
-        found: All candidates.
-        first: Those to look at, each with its scripts as they are stored.
-        asked: The question.
-        parts: Of the first ones, as far as they have any.
-    """
-    asked_in = scripts(asked.embed_text)
-    foreign_by = {stored: foreign(asked_in, scripts_read(stored)) for stored in set(first.values())}
-    return [
-        one
-        if one.id not in first
-        else msgspec.structs.replace(
-            one,
-            part=parts[one.id].cosine if one.id in parts else None,
-            foreign=foreign_by[first[one.id]],
-            closest=parts[one.id].span if one.id in parts else None,
-        )
-        for one in found
-    ]
-
-
-def _later_first(
+def _candidates(
     reader: Reader,
-    ordered: list[Scored],
+    asked: _Asked,
+    matches: Mapping[ChunkId, Match],
+    vectors: _VectorResults | _NoVectorResults,
+) -> tuple[Candidates, bool]:
+    """What both sides found and may be seen, and whether all of it is still there."""
+    by_words = np.fromiter(matches, np.int64, len(matches))
+    near = np.array(vectors.near if isinstance(vectors, _VectorResults) else (), np.int64)
+    ids = np.unique(np.concatenate((by_words, near)))
+    r, share = np.full(len(ids), np.nan), np.zeros(len(ids))
+    at = np.searchsorted(ids, by_words)
+    r[at] = [match.r for match in matches.values()]
+    share[at] = [match.share for match in matches.values()]
+    cosine = np.full(len(ids), np.nan)
+    if isinstance(vectors, _VectorResults):
+        cosine = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids.tolist())
+    facts = reader.facts(ids)
+    is_of_time = np.zeros(len(ids), np.bool_)
+    for time in asked.query.times:
+        is_of_time |= facts.are_of(*time.as_seconds)
+    is_there = facts.kinds != DEAD
+    # While one index takes the place of another, its chunks are there a moment before its vectors.
+    is_of_now = 2 * np.count_nonzero(is_there[np.searchsorted(ids, near)]) >= len(near)
+    is_whole = bool(is_there[at].all() and is_of_now)
+    nothing = np.full(len(ids), np.nan)
+    found = Candidates(
+        ids, facts.kinds, facts.times, r, cosine, share, is_of_time, nothing, np.zeros(len(ids))
+    )
+    return found.some(np.flatnonzero(np.isin(facts.kinds, list(asked.kinds)))), is_whole
+
+
+def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
+    """The rows of each source, in their order."""
+    kinds = fused.candidates.kinds[order]
+    for source in sorted({Kind(kind).source for kind in np.unique(kinds).tolist()}):
+        yield order[np.isin(kinds, [kind for kind in Kind if kind.source == source])]
+
+
+def _lane(
+    reader: Reader,
+    fused: Fused,
+    rows: Ints,
     asked: Query,
     vectors: _VectorResults | _NoVectorResults,
     parts: Mapping[ChunkId, ClosestPart],
+) -> Iterator[Scored]:
+    """Candidates of one source in their order, what says the same later before what it replaces."""
+    first = rows[: min(POOL, fused.count_from(rows, WORTH_READING))]
+    head = fused.scored(first, reader.places)
+    if isinstance(vectors, _VectorResults) and asked.tense != "past":
+        head = _later_first(head, fused.candidates.times[first], asked, vectors, parts)
+    yield from head
+    for start in range(len(first), len(rows), BATCH):
+        yield from fused.scored(rows[start : start + BATCH], reader.places)
+
+
+def _later_first(
+    head: list[Scored],
+    times: Ints,
+    asked: Query,
+    vectors: _VectorResults,
+    parts: Mapping[ChunkId, ClosestPart],
 ) -> list[Scored]:
-    """Candidates of one source, what says the same later before what it replaces."""
-    if isinstance(vectors, _NoVectorResults) or asked.tense == "past":
-        return ordered
-    worth_reading = [one for one in ordered if one.score >= WORTH_READING]
-    first = [one.id for one in worth_reading[:POOL]]
-    times = reader.times(first)
-    if len(times) < 2:
-        return ordered
-    of_chunks = vector_matrix.vectors_of(vectors.rows, [one for one in first if one not in parts])
+    ids = [one.id for one in head]
+    first_s, last_s = (times[:, 0].tolist(), times[:, 1].tolist())
+    when = {
+        one: (first, last) for one, first, last in zip(ids, first_s, last_s, strict=True) if first <= last
+    }
+    if len(when) < 2:
+        return head
+    of_chunks = vector_matrix.vectors_of(vectors.rows, [one for one in ids if one not in parts])
     dated = {
-        one: Dated(vector, *times.get(one, (None, None)))
-        for one in first
+        one: Dated(vector, *when.get(one, (None, None)))
+        for one in ids
         if (vector := parts[one].vector if one in parts else of_chunks.get(one)) is not None
     }
-    placed = later_first(
-        worth_reading, dated, vectors.question.calibration, asks_now=asked.tense == "present"
-    )
-    return placed + ordered[len(placed) :]
+    return later_first(head, dated, vectors.question.calibration, asks_now=asked.tense == "present")
 
 
-def _with_text(reader: Reader, ordered: list[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
+def _with_text(reader: Reader, ordered: Iterable[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
     """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
-    for start in range(0, len(ordered), BATCH):
-        some = ordered[start : start + BATCH]
+    left = iter(ordered)
+    while some := list(islice(left, BATCH)):
         with spent("reading text"):
             chunks = reader.texts([one.id for one in some])
         yield from ((one, chunks[one.id]) for one in some if one.id in chunks)

@@ -7,8 +7,7 @@ import msgspec
 from memd.domain_types import Candidate, ChunkId, FoundHit, Trace, Window
 from memd.providers.provider import Calibration
 from memd.search import query
-from memd.search.fuse import ANSWERS, FusionWeights, Scored, Support, fuse, share_taken, shares, time_factor
-from memd.search.fuse import ScoredCandidate as Found
+from memd.search.fuse import ANSWERS, Fused, FusionWeights, Ints, Support
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.terms import occurrences
@@ -23,7 +22,8 @@ class SideResults(msgspec.Struct, frozen=True):
 
     keywords: Mapping[ChunkId, Match]
     near: Sequence[ChunkId]
-    found: Sequence[Found]  # what became of both
+    fused: Fused  # what became of both
+    order: Ints  # of its rows, the best first
     subtracted: float = 0.0  # from every cosine, see fuse.background
     support: Support = Support(0.0)
 
@@ -62,8 +62,8 @@ def traced(
     hits: list[FoundHit] = []
     shown: list[_Shown] = []
     candidates: list[Candidate] = []
-    ordered = fuse(sides.found, asked.weights, asked.calibration or Calibration(), sides.subtracted)
-    places = {one.id: place for place, one in enumerate(ordered, 1)}
+    ids = sides.fused.candidates.ids[sides.order].tolist()
+    places = {ChunkId(one): place for place, one in enumerate(ids, 1)}
     for number, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
         place = places.setdefault(chunk.id, len(places) + 1)  # the newest of all are no candidates of a side
@@ -110,14 +110,11 @@ def traced(
         if verdict.window is not None and (verdict.hit is not None or others):
             # A copy shows nothing, but its lines count as shown: where they are, is where the text is.
             shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
-    return hits, _trace(sides, asked, candidates, ordered)
+    return hits, _trace(sides, asked, candidates)
 
 
-def _trace(
-    sides: SideResults, asked: TracedSearch, candidates: Sequence[Candidate], ordered: Iterable[Scored]
-) -> Trace:
-    vector_share, text_share, assumed = shares(list(sides.found), asked.weights)
-    calibration = asked.calibration
+def _trace(sides: SideResults, asked: TracedSearch, candidates: Sequence[Candidate]) -> Trace:
+    fused, calibration = sides.fused, asked.calibration
     return Trace(
         terms=asked.query.terms,
         phrases=asked.query.phrases,
@@ -125,11 +122,11 @@ def _trace(
         match=asked.query.match or "",
         vector_weight=asked.weights.vector,
         text_weight=asked.weights.text,
-        vector_share=vector_share,
-        text_share=text_share,
-        assumed_cosine=assumed,
+        vector_share=fused.vector_share,
+        text_share=fused.text_share,
+        assumed_cosine=fused.assumed,
         background=sides.subtracted,
-        share_taken=share_taken((one.meaning / time_factor(one), one.share, one.foreign) for one in ordered),
+        share_taken=fused.share_taken,
         calibration=None if calibration is None else (calibration.low, calibration.high),
         min_score=asked.min_score,
         strength=round(sides.support.strength, 3),
@@ -138,7 +135,7 @@ def _trace(
         max_results=asked.max_results,
         by_words=len(sides.keywords),
         by_meaning=len(sides.near),
-        considered=len(sides.found),
+        considered=len(fused.candidates),
         candidates=tuple(candidates),
     )
 

@@ -104,24 +104,6 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Ch
     return _typed(rows.fetchall(), list[ChunkPlace])
 
 
-def times(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, tuple[int, int]]:
-    """From when to when these chunks are by what their files say, in seconds from 1970 as clocks on the wall count them.
-
-    Those of which nothing says it are left out.
-
-    Raises:
-        StoreDamaged: what is stored of one is no such thing.
-    """
-    rows = connection.execute(
-        "SELECT chunks.id, chunks.first_s, chunks.last_s FROM json_each(?) AS wanted"
-        " JOIN chunks ON chunks.id = wanted.value WHERE chunks.first_s IS NOT NULL",
-        (_list(chunk_ids),),
-    )
-    return {
-        one: (first, last) for one, first, last in _typed(rows.fetchall(), list[tuple[ChunkId, int, int]])
-    }
-
-
 def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
     """These chunks by id; those that are gone are left out.
 

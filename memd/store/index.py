@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
@@ -25,6 +25,7 @@ from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.integrity import IndexDamage
+from memd.store.postings import ChunkFacts, Postings
 from memd.store.search_keywords import IndexMemory, SearchKeywords
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 from memd.store.vector_matrix import Ids
@@ -32,19 +33,55 @@ from memd.store.vector_matrix import Ids
 T = TypeVar("T")
 
 
+class ChangeLock(asyncio.Lock):
+    """Held during each change of an index, of its file and of what is in memory."""
+
+    def __init__(self) -> None:
+        """Nothing has changed yet."""
+        super().__init__()
+        self._changes = 0
+
+    async def acquire(self) -> Literal[True]:
+        """Begin a change when no other one is under way."""
+        await super().acquire()
+        self._changes += 1
+        return True
+
+    @property
+    def state(self) -> int | None:
+        """Differs whenever anything may have changed in between; None: a change is under way."""
+        return None if self.locked() else self._changes
+
+
 class Reader:
     """Reads chunks of one state of an index."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, held: Postings | None = None) -> None:
+        """Read by a connection that sees one state.
+
+        Args:
+            connection: In a transaction.
+            held: The postings of that very state; None: there are none.
+        """
         self._connection = connection
+        self._held = held
+        self._places: dict[ChunkId, chunks.ChunkPlace] = {}
 
-    def places(self, chunk_ids: Sequence[ChunkId]) -> list[chunks.ChunkPlace]:
-        """Where chunks stand; those that are gone are left out."""
-        return chunks.places(self._connection, chunk_ids)
+    def facts(self, chunk_ids: Ids) -> ChunkFacts:
+        """The kinds and times of chunks."""
+        if self._held is not None:
+            return self._held.facts(chunk_ids)
+        wanted = [ChunkId(one) for one in chunk_ids.tolist()]
+        places = self.places(wanted)
+        there = (places.get(one) for one in wanted)
+        return ChunkFacts.of([None if one is None else (one.kind, one.first_s, one.last_s) for one in there])
 
-    def times(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, tuple[int, int]]:
-        """See chunks.times."""
-        return chunks.times(self._connection, chunk_ids)
+    def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, chunks.ChunkPlace]:
+        """Where chunks stand, and maybe others; those that are gone are left out."""
+        unread = [one for one in chunk_ids if one not in self._places]
+        if unread:
+            self._places |= {one.id: one for one in chunks.places(self._connection, unread)}
+        return self._places
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
         """Chunks with their text; those that are gone are left out."""
@@ -76,7 +113,7 @@ class Index:
         extension, self.extension_trouble = vectors.find_extension()
         self._extension = extension
         self.database = Database(file, "index", extension=extension)
-        self._changing = asyncio.Lock()
+        self._changing = ChangeLock()
         self.vectors: SearchVectors = SearchVectors(
             self.database, self._changing, resident=resident, like=None if like is None else like.vectors
         )
@@ -540,9 +577,27 @@ class Index:
         """Whether there is any vector to compare with."""
         return self.vectors.held is not None and len(self.vectors.held) > 0
 
-    async def read(self, use: Callable[["Reader"], T]) -> T:
-        """Run use(reader) on a thread, over one state of the index."""
-        return await self.database.read(lambda connection: use(Reader(connection)))
+    @property
+    def state(self) -> int | None:
+        """See ChangeLock.state."""
+        return self._changing.state
+
+    async def read(self, use: Callable[["Reader"], T], state: int | None = None) -> T:
+        """Run use(reader) on a thread, over one state of the index.
+
+        Args:
+            use: What reads.
+            state: Of the index when what it looks for was found: where it is the same still, less is read.
+        """
+        held = None if state is None else self.postings.held
+
+        def look(connection: apsw.Connection) -> T:
+            if held is None:
+                return use(Reader(connection))
+            meta.total(connection, "chunks")  # from here on the connection sees one state
+            return use(Reader(connection, held if self.state == state else None))
+
+        return await self.database.read(look)
 
     # --- a rebuild
 

@@ -80,6 +80,27 @@ class Segment(msgspec.Struct, frozen=True):
         return len(self.rows)
 
 
+class ChunkFacts(msgspec.Struct, frozen=True):
+    """What a search has to know of many chunks."""
+
+    kinds: NDArray[np.int8]  # of their files; DEAD: the chunk is gone
+    times: Ints  # (n, 2): of when they are, in seconds
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[Kind, int | None, int | None] | None]) -> "ChunkFacts":
+        """The facts of chunks, each its kind and its first and last second; None: the chunk is gone."""
+        return cls(
+            np.array([DEAD if one is None else one[0] for one in found], np.int8),
+            np.array([_UNDATED if one is None else _seconds(*one[1:]) for one in found]).reshape(-1, 2),
+        )
+
+    def are_of(self, first_s: int, last_s: int) -> Rows:
+        """Which are of a time; of those whose file does not say when they are, none."""
+        first, last = self.times.T
+        are: Rows = (first <= last_s) & (last >= first_s)
+        return are
+
+
 class Hits(msgspec.Struct, frozen=True):
     """The best chunks for some phrases."""
 
@@ -320,6 +341,11 @@ class Postings(msgspec.Struct, frozen=True):
         changed[at[is_here]] = np.array([_seconds(*one) for one in times.values()])[is_here]
         return msgspec.structs.replace(self, times=changed)
 
+    def facts(self, chunk_ids: Ints) -> ChunkFacts:
+        """What is known of chunks."""
+        rows, is_here = places_among(self.ids, chunk_ids)
+        return ChunkFacts(np.where(is_here, self.kinds[rows], DEAD).astype(np.int8), self.times[rows])
+
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
         """Which rows a filter lets through, among them rows of chunks that are gone.
 
@@ -330,11 +356,10 @@ class Postings(msgspec.Struct, frozen=True):
         """
         is_through = np.ones(len(self), np.bool_) if files is None else np.isin(self.files, files)
         if wanted.has_time:
-            first, last = self.times.T
-            begin, end = _seconds(wanted.until_s, wanted.since_s)
-            is_of_time = (last >= end) & (first <= begin)
+            until_s, since_s = _seconds(wanted.until_s, wanted.since_s)
+            is_of_time = ChunkFacts(self.kinds, self.times).are_of(since_s, until_s)
             if len(undated):
-                is_of_time |= (first == _UNDATED[0]) & np.isin(self.files, undated)
+                is_of_time |= (self.times[:, 0] == _UNDATED[0]) & np.isin(self.files, undated)
             is_through &= is_of_time
         return is_through
 

@@ -65,6 +65,11 @@ class SearchKeywords:
         return 0 if self._postings is None else self._postings.resident_bytes
 
     @property
+    def held(self) -> Postings | None:
+        """The postings of this moment; None: there are none."""
+        return self._postings
+
+    @property
     def is_ready(self) -> bool:
         """Whether postings answer."""
         return self._postings is not None

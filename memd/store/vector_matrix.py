@@ -315,42 +315,38 @@ def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
     return seen
 
 
-def cosines(rows: Rows, query: Floats, chunk_ids: Collection[ChunkId]) -> dict[ChunkId, float]:
-    """The cosine of each of these chunks with a query of length 1; chunks without a vector are left out.
+def cosines(rows: Rows, query: Floats, chunk_ids: Sequence[int]) -> Doubles:
+    """The cosine of each of these chunks with a query of length 1; NaN: the chunk has no vector.
 
     In float64 and row by row: the product of a whole matrix rounds by the place of a row in it, and equal texts must
     tie whatever their place.
     """
     precise = query.astype(np.float64)
-    ids: list[ChunkId] = []
-    values: list[Doubles] = []
-    for found, part, at in _rows_of(rows, chunk_ids):
-        ids += found
-        values += [
-            (part.vectors[at[start : start + AT_ONCE]] * precise).sum(axis=1)
-            for start in range(0, len(at), AT_ONCE)
-        ]
-    return dict(zip(ids, np.concatenate(values or [np.empty(0)]).tolist(), strict=True))
+    found = np.full(len(chunk_ids), np.nan)
+    for places, part, at in _rows_of(rows, chunk_ids):
+        for start in range(0, len(at), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            found[places[some]] = (part.vectors[at[some]] * precise).sum(axis=1)
+    return found
 
 
-def vectors_of(rows: Rows, chunk_ids: Collection[ChunkId]) -> dict[ChunkId, Floats]:
+def vectors_of(rows: Rows, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, Floats]:
     """The vectors of these chunks; chunks without one are left out."""
     return {
-        one: vector
-        for found, part, at in _rows_of(rows, chunk_ids)
-        for one, vector in zip(found, part.vectors[at], strict=True)
+        chunk_ids[place]: vector
+        for places, part, at in _rows_of(rows, chunk_ids)
+        for place, vector in zip(places.tolist(), part.vectors[at], strict=True)
     }
 
 
 def _rows_of(
-    rows: Rows, chunk_ids: Collection[ChunkId]
-) -> Iterator[tuple[list[ChunkId], MatrixBlock, NDArray[np.intp]]]:
-    """Of each block the chunks that it has, and their rows."""
-    left = set(chunk_ids)
+    rows: Rows, chunk_ids: Sequence[int]
+) -> Iterator[tuple[NDArray[np.intp], MatrixBlock, NDArray[np.intp]]]:
+    """Of each block the places, among some chunks, of those that it has, and their rows."""
+    left = {chunk_id: place for place, chunk_id in enumerate(chunk_ids)}
     for part in rows.parts:
-        here = part.row_of.keys() & left
-        left -= here
-        # What came since, or went, has no row that may be looked at.
         n = len(part.ids)
-        found = {ChunkId(one): row for one in here if (row := part.row_of.get(one, n)) < n}
-        yield list(found), part, np.fromiter(found.values(), np.intp, len(found))
+        # What came since, or went, has no row that may be looked at.
+        here = [(left.pop(one), part.row_of.get(one, n)) for one in part.row_of.keys() & left.keys()]
+        found = np.array([one for one in here if one[1] < n], np.intp).reshape(-1, 2)
+        yield found[:, 0], part, found[:, 1]

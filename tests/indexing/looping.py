@@ -92,7 +92,7 @@ class Bench:
         """The files that hold a word, as the index has it."""
         found = await self.index.keywords(f'"{word}"', 100, EVERYTHING)
         places = await self.index.read(lambda reader: reader.places([chunk_id for chunk_id, _ in found]))
-        return {place.path for place in places}
+        return {place.path for place in places.values()}
 
 
 @asynccontextmanager

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pytest
@@ -15,18 +16,15 @@ from memd.search.fuse import (
     Dated,
     FusionWeights,
     Scored,
-    ScoredCandidate,
+    Support,
     background,
-    best,
-    closeness,
-    fuse,
     later_first,
     relevance,
-    shares,
     strength,
     support,
 )
 from memd.search.terms import Names
+from tests.search.rows import Row, candidates, ordered
 
 CALIBRATION = Calibration(0.0, 0.5)
 
@@ -39,13 +37,31 @@ def candidate(
     line: int = 1,
     part: float | None = None,
     foreign: float = 0.0,
-) -> ScoredCandidate:
+) -> Row:
     r = None if share is None else share
-    return ScoredCandidate(ChunkId(name), path, line, r, cosine, share or 0.0, part, foreign)
+    return Row(ChunkId(name), path, line, r, cosine, share or 0.0, part, foreign)
 
 
 def ids(scored: list[Scored]) -> list[int]:
     return [one.id for one in scored]
+
+
+def fuse(
+    rows: Iterable[Row],
+    weights: FusionWeights,
+    calibration: Calibration,
+    usual: float = 0.0,
+    least: float = 0.0,
+) -> list[Scored]:
+    return ordered(rows, weights, calibration, usual).scored(least)
+
+
+def strength_of(one: Row) -> float:
+    return float(strength(candidates([one]), CALIBRATION)[0])
+
+
+def support_of(rows: list[Row], names: Names, held: Collection[int] | None) -> Support:
+    return support(max(map(strength_of, rows), default=0.0), names, held)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +103,7 @@ def test_the_best_part_tells_more_than_the_whole() -> None:
     """One thing that a chunk says among many is found by its part."""
     many, one = candidate(1, 0.2, None, part=0.5), candidate(2, 0.35, None)
     assert ids(fuse([many, one], FusionWeights(), CALIBRATION)) == [1, 2]
-    assert closeness(0.2, 0.5) == pytest.approx(0.395)
-    assert closeness(0.2, None) == 0.2
+    assert candidates([many, one]).closeness == pytest.approx([0.395, 0.35])
 
 
 def test_what_another_script_cannot_hold_is_not_missing() -> None:
@@ -174,12 +189,12 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         candidate(3, 0.25, 0.5, "a.md", 9),
         candidate(2, 0.25, 0.5, "a.md", 2),
         candidate(1, 0.25, 0.5, "a.md", 9),
-        ScoredCandidate(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
+        Row(ChunkId(5), "z.md", 1, 7.0, 0.25, 0.5),
     ]
     assert ids(fuse(same, FusionWeights(), CALIBRATION)) == [5, 2, 1, 3, 4]
     # What keywords did not find comes after what they found, however little that tells.
     found, not_found = (
-        ScoredCandidate(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0),
+        Row(ChunkId(1), "b.md", 1, 0.5, 0.25, 0.0),
         candidate(2, 0.25, None, "a.md"),
     )
     assert ids(fuse([not_found, found], FusionWeights(), CALIBRATION)) == [1, 2]
@@ -206,27 +221,23 @@ CANDIDATES = st.lists(
 
 
 @given(CANDIDATES, st.floats(0, 1), st.randoms())
-def test_the_order_depends_on_the_candidates_alone(
-    candidates: list[ScoredCandidate], weight: float, chance: object
-) -> None:
+def test_the_order_depends_on_the_candidates_alone(found: list[Row], weight: float, chance: object) -> None:
     """However they come, all are there, scored 0 to 1, in one order."""
     weights = FusionWeights(weight, 1 - weight)
-    scored = fuse(candidates, weights, CALIBRATION)
-    assert fuse(reversed(candidates), weights, CALIBRATION) == scored
-    assert {one.id for one in scored} == {one.id for one in candidates}
+    scored = fuse(found, weights, CALIBRATION)
+    assert fuse(reversed(found), weights, CALIBRATION) == scored
+    assert {one.id for one in scored} == {one.id for one in found}
     assert all(0 <= one.score <= 1 for one in scored)
     assert [one.score for one in scored] == sorted((one.score for one in scored), reverse=True)
     assert all(one.score == round(one.score, 3) for one in scored)
 
 
 @given(CANDIDATES, st.floats(0, 1), st.integers(0, 10))
-def test_the_first_of_all_are_told_without_their_scores(
-    candidates: list[ScoredCandidate], least: float, most: int
-) -> None:
+def test_the_first_of_all_are_told_without_their_scores(found: list[Row], least: float, most: int) -> None:
     """What is left out for its score, or is not among the first, changes nothing about the others."""
-    scored = fuse(candidates, FusionWeights(), CALIBRATION)
-    assert best(candidates, FusionWeights(), CALIBRATION, 0.0, most) == ids(scored[:most])
-    assert fuse(candidates, FusionWeights(), CALIBRATION, least=least) == [
+    scored = fuse(found, FusionWeights(), CALIBRATION)
+    assert ordered(found, FusionWeights(), CALIBRATION).ids(most) == ids(scored[:most])
+    assert fuse(found, FusionWeights(), CALIBRATION, least=least) == [
         one for one in scored if one.score >= least
     ]
 
@@ -235,27 +246,24 @@ def test_a_closeness_that_is_missing_is_the_middle_one_and_not_the_mean() -> Non
     """One text that is very close to a question moves none that waits for its vector."""
     for cosines, middle in (((0.1, 0.2, 0.9), 0.2), ((0.1, 0.2, 0.4, 0.9), 0.3)):
         found = [candidate(number, cosine, 1.0) for number, cosine in enumerate(cosines)]
-        assert shares([*found, candidate(9, None, 1.0)], FusionWeights())[2] == pytest.approx(middle)
+        fused = ordered([*found, candidate(9, None, 1.0)], FusionWeights(), CALIBRATION).fused
+        assert fused.assumed == pytest.approx(middle)
 
 
 def test_a_strong_text_is_close_or_holds_the_words() -> None:
     """Both add up; a text without a vector is judged by its words alone."""
     near, far = candidate(1, 0.2, None), candidate(2, -0.2, None)
-    assert strength(near, CALIBRATION) == pytest.approx(0.4)
-    assert strength(far, CALIBRATION) == 0
-    assert strength(candidate(1, 0.2, 0.4), CALIBRATION) == pytest.approx(0.5)
-    assert strength(candidate(2, -0.2, 1.0), CALIBRATION) >= ANSWERS
-    assert (
-        strength(candidate(3, None, 0.34), CALIBRATION)
-        >= ANSWERS
-        > strength(candidate(3, None, 0.3), CALIBRATION)
-    )
+    assert strength_of(near) == pytest.approx(0.4)
+    assert strength_of(far) == 0
+    assert strength_of(candidate(1, 0.2, 0.4)) == pytest.approx(0.5)
+    assert strength_of(candidate(2, -0.2, 1.0)) >= ANSWERS
+    assert strength_of(candidate(3, None, 0.34)) >= ANSWERS > strength_of(candidate(3, None, 0.3))
 
 
 def test_the_strength_of_a_text_does_not_depend_on_the_index() -> None:
     """Unlike the score, from which is taken what the question is as close to as to all."""
     one = candidate(1, 0.3, 0.2, part=0.4)
-    assert strength(one, CALIBRATION) == pytest.approx(closeness(0.3, 0.4) / 0.5 + 0.05)
+    assert strength_of(one) == pytest.approx((0.35 * 0.3 + 0.65 * 0.4) / 0.5 + 0.05)
 
 
 @pytest.mark.parametrize(
@@ -274,15 +282,15 @@ def test_the_strength_of_a_text_does_not_depend_on_the_index() -> None:
 )
 def test_missing_names_take_off(names: Names, held: set[int] | None, taken: float) -> None:
     """Less where another name is held, and nothing where it cannot be told."""
-    whole = support([candidate(1, 0.4, None)], CALIBRATION, Names(), ())
-    judged = support([candidate(1, 0.4, None), candidate(2, 0.1, None)], CALIBRATION, names, held)
+    whole = support_of([candidate(1, 0.4, None)], Names(), ())
+    judged = support_of([candidate(1, 0.4, None), candidate(2, 0.1, None)], names, held)
     assert whole.strength - judged.strength == pytest.approx(taken)
     assert judged.is_weak == (judged.strength < ANSWERS)
 
 
 def test_nothing_found_is_weak() -> None:
     """There is no hit to be marked."""
-    assert support([], CALIBRATION, Names(), ()).is_weak
+    assert support_of([], Names(), ()).is_weak
 
 
 DAY_S = 86_400

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from memd.text.time_phrases import read_time
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning
 from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
 
 NOW = datetime(2026, 2, 11)  # noqa: DTZ001 - as clocks on the wall show it
 MANY = CANDIDATES + 50
@@ -163,4 +165,49 @@ async def test_where_nothing_is_worth_it_the_newest_of_all_are_shown(tmp_path: P
         "walrus", kinds=KINDS, max_results=2, min_score=0.9, by_time=True, wanted=SearchFilter(tags=("x",))
     )
     assert [hit.path for hit in tagged.hits] == ["memory/3.md", "memory/2.md"]
+    await index.close()
+
+
+async def test_a_search_answers_the_same_with_postings_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has to know of candidates comes from there, or from the file: hits, scores and explanations are the same."""
+    monkeypatch.setattr("memd.store.search_keywords.FEWEST", 1)
+    index, searcher = await opened(tmp_path / "main.sqlite")
+    rng = Random(3)
+    days = [None, *(f"2026-02-0{day}" for day in range(1, 9))]
+    for number in range(MANY):
+        text = f"{rng.choice(('kettle', 'kettle kettle', 'ledger', 'the same'))} {rng.choice((1, 40, 900))}"
+        await note(index, f"memory/{number:03}.md", text, day=rng.choice(days), tag=rng.choice(("", "x")))
+
+    async def answers() -> list[object]:
+        return [
+            await searcher.explain(
+                question,
+                kinds=kinds,
+                max_results=20,
+                min_score=least,
+                now=NOW,
+                wanted=wanted,
+                by_time=by_time,
+            )
+            for question in ("kettle", "kettle last week", "ledger yesterday", "zzz")
+            for kinds in (KINDS, frozenset({Kind.CURATED}))
+            for least in (0.0, 0.35)
+            for wanted in (NO_FILTER, SearchFilter(tags=("x",)), within("this week"))
+            for by_time in (False, True)
+        ]
+
+    await index.vectors.shelve()  # without memory for vectors there are no postings either
+    by_file = await answers()
+    assert not index.postings.is_ready
+    await index.vectors.unshelve()
+    await index.keywords('"kettle"', 1, KINDS)
+    await until_async(lambda: index.postings.is_ready)
+    assert await answers() == by_file
+    await note(index, "memory/000.md", "the same 1", day="2026-02-05")
+    of_memory = await answers()
+    await index.vectors.shelve()
+    index.postings.forget()
+    assert await answers() == of_memory
     await index.close()

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from memd.domain_types import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
-from memd.search.fuse import WORDS, FusionWeights, closeness, fuse
-from memd.search.fuse import ScoredCandidate as Found
+from memd.search.fuse import PART, WORDS, FusionWeights
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts
 from memd.search.terms import held
 from memd.search.trace import EXPLAINED, SideResults, TracedSearch, traced
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
+from tests.search.rows import Row, ordered
 
 CALIBRATION = Calibration(0.7, 0.9)
 USUAL = 0.02
@@ -62,7 +62,7 @@ def explained(
     each = list(zip(stored, chunks, strict=True))
     matches = {number: Match(one.r, b"", shares[number]) for number, one in each if one.r is not None}
     found = [
-        Found(
+        Row(
             number,
             one.path,
             one.line,
@@ -76,21 +76,25 @@ def explained(
         )
         for number, one in each
     ]
-    ordered = [(one, stored[one.id]) for one in fuse(found, weights, CALIBRATION, USUAL)]
+    of_both = ordered(found, weights, CALIBRATION, USUAL)
+    lane = [(one, stored[one.id]) for one in of_both.scored()]
     cosines = {number: one.cosine for number, one in each if one.cosine is not None}
     sides = SideResults(
         dict(sorted(matches.items(), key=lambda item: -item[1].r)),
         sorted(cosines, key=lambda number: -cosines[number]),
-        found,
+        of_both.fused,
+        of_both.fused.order(lambda _: of_both.places),
         USUAL,
     )
     asked = TracedSearch(question, query, weights, CALIBRATION, min_score, max_results)
-    return traced(verdicts([ordered], query, min_score, max_chars), sides, asked)
+    return traced(verdicts([lane], query, min_score, max_chars), sides, asked)
 
 
 def recomputed(one: Candidate, trace: Trace) -> float:
     """The score of a candidate from the parts that are told of it."""
-    close = trace.assumed_cosine if one.cosine is None else closeness(one.cosine, one.part)
+    close = trace.assumed_cosine if one.cosine is None else one.cosine
+    if one.cosine is not None and one.part is not None:
+        close = (1 - PART) * one.cosine + PART * one.part
     low, high = trace.calibration or (0.0, 1.0)
     meaning = (
         0.0
@@ -158,9 +162,9 @@ def test_the_hits_are_those_of_the_search(
         )
         for number, one in enumerate(given_chunks, 1)
     ]
-    ordered = fuse(
+    found = ordered(
         (
-            Found(
+            Row(
                 chunk.id,
                 one.path,
                 one.line,
@@ -176,11 +180,10 @@ def test_the_hits_are_those_of_the_search(
         FusionWeights(),
         CALIBRATION,
         USUAL,
-        min_score,
     )
-    kept = [(one, stored[one.id - 1]) for one in ordered]
-    found = (one.hit for one in verdicts([kept], query, min_score, 700) if one.hit is not None)
-    assert hits == list(islice(found, max_results))
+    kept = [(one, stored[one.id - 1]) for one in found.scored(min_score)]
+    hit = (one.hit for one in verdicts([kept], query, min_score, 700) if one.hit is not None)
+    assert hits == list(islice(hit, max_results))
     assert [(one.path, one.window) for one in trace.candidates if one.cut is None] == [
         (hit.path, (hit.start_line, hit.end_line)) for hit in hits
     ]
@@ -272,10 +275,15 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
         StoredChunk(ChunkId(2), "sessions/a/1.jsonl", Kind.SESSION, 30, 52, rest, "", (30, 50)),
         StoredChunk(ChunkId(3), "sessions/b/2.jsonl", Kind.SESSION, 4, 31, turns, "", (4, 11, 30)),
     ]
-    found = [Found(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, 1.0) for one in stored]
-    lane = [(one, stored[one.id - 1]) for one in fuse(found, weights, CALIBRATION)]
+    found = [Row(one.id, one.path, one.start_line, 1.0, 0.9 - one.id / 100, 1.0) for one in stored]
+    of_both = ordered(found, weights, CALIBRATION)
+    lane = [(one, stored[one.id - 1]) for one in of_both.scored()]
     asked = TracedSearch("black cat", query, weights, CALIBRATION, 0.35, 6)
-    hits, trace = traced(verdicts([lane], query, 0.35, 700), SideResults({}, [], found), asked)
+    hits, trace = traced(
+        verdicts([lane], query, 0.35, 700),
+        SideResults({}, [], of_both.fused, of_both.fused.order(lambda _: of_both.places)),
+        asked,
+    )
     assert [(hit.path, hit.start_line, hit.end_line) for hit in hits] == [
         ("sessions/a/1.jsonl", 4, 31),
         ("sessions/a/1.jsonl", 50, 52),

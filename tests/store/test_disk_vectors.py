@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,9 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
 
 
 def told(rows: vector_matrix.Rows, query: vector_matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, float]:
-    return {int(one): cosine for one, cosine in vector_matrix.cosines(rows, query, chunk_ids).items()}
+    wanted = list(dict.fromkeys(chunk_ids))
+    found = zip(wanted, vector_matrix.cosines(rows, query, wanted).tolist(), strict=True)
+    return {one: cosine for one, cosine in found if not math.isnan(cosine)}
 
 
 @given(
@@ -102,7 +105,8 @@ def test_the_vectors_of_another_index_are_none() -> None:
         )
     found = disk_vectors.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
     assert found is not None
-    assert (found.chunk_ids, vector_matrix.cosines(found.rows, query, [ChunkId(0)])) == ([], {})
+    assert found.chunk_ids == []
+    assert np.isnan(vector_matrix.cosines(found.rows, query, [ChunkId(0)])).all()
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])

@@ -56,8 +56,7 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
         looked = await index.vectors.nearest(rows, query, limit, EVERYTHING, [])
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
-    exact = vector_matrix.cosines(rows, query, found)
-    return {chunk_id: exact[chunk_id] for chunk_id in found}
+    return dict(zip(found, vector_matrix.cosines(rows, query, found).tolist(), strict=True))
 
 
 async def write(index: Index, path: str, *numbers: int, kind: Kind = Kind.NOTE) -> None:

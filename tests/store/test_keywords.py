@@ -70,7 +70,8 @@ async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None
     everything = await index.keywords("cat OR window", 1000, EVERYTHING)
     assert [match.r for _, match in everything] == sorted((match.r for _, match in everything), reverse=True)
     places = {
-        place.id: place.kind for place in await index.read(lambda reader: reader.places(_ids(everything)))
+        place.id: place.kind
+        for place in (await index.read(lambda reader: reader.places(_ids(everything)))).values()
     }
     for kinds in (MEMORY, frozenset({Kind.SESSION}), frozenset({Kind.NOTE})):
         best = [one for one in everything if places[one[0]] in kinds][:LIMIT]

@@ -187,9 +187,8 @@ async def test_a_chunk_tells_what_its_note_says_replaced_it(
 ) -> None:
     """A tag of the same name tells nothing."""
     await put(index, "memory/a.md", of=labelled("superseded", **properties))
-    (place,) = await index.read(lambda reader: reader.places([ChunkId(1)]))
-    stored = await index.read(lambda reader: reader.texts([place.id]))
-    assert stored[place.id].superseded == expected
+    [stored] = (await index.read(lambda reader: reader.texts([ChunkId(1)]))).values()
+    assert stored.superseded == expected
 
 
 async def test_tags_and_links_are_counted_by_notes(index: Index) -> None:
