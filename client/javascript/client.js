@@ -66,6 +66,10 @@ export class Client {
     return this.#ask("tags", options, "tagsreport");
   }
 
+  redact(text, options = {}) {
+    return this.#ask("redact", { text, ...options }, "redacted");
+  }
+
   reload() {
     return this.#ask("reload", {}, "reloaded");
   }

@@ -8,6 +8,8 @@ import type {
   Note,
   ReindexReport,
   ReindexRequest,
+  Redacted,
+  RedactRequest,
   Reloaded,
   SearchRequest,
   StatusReport,
@@ -39,6 +41,7 @@ export class Client {
   embed(action: EmbedRequest["action"], options?: Omit<EmbedRequest, "action">): Promise<EmbedReport>;
   warm(sessionKey: string, options?: Omit<WarmRequest, "session_key">): Promise<SyncReport>;
   tags(options?: TagsRequest): Promise<TagsReport>;
+  redact(text: string, options?: Omit<RedactRequest, "text">): Promise<Redacted>;
   reload(): Promise<Reloaded>;
   stop(): Promise<Stopping>;
   /** Ends the connection and all unanswered calls. The client stays closed. */

@@ -118,6 +118,15 @@ export interface TagsRequest {
   session_key?: string | null;
 }
 
+export interface RedactRequest {
+  /** at most 65,536 characters */
+  text: string;
+  /** see above */
+  agent?: string | null;
+  /** see above; denied in a conversation that other people read */
+  session_key?: string | null;
+}
+
 export interface ReloadRequest {
   /** nil: the owner; any key is denied */
   session_key?: string | null;
@@ -413,6 +422,19 @@ export interface ExplainedHit {
   superseded: boolean;
   /** the `place` of a candidate that says the same and is of an earlier day: this one comes directly before it and has its `score`; `meaning`, `by_words` and `place` are its own */
   older: number | null;
+}
+
+export interface Redacted {
+  /** with as many line ends as before, and `[REDACTED:kind]` for each secret */
+  text: string;
+  /** how many were taken out, by their kind */
+  counts: Record<string, number>;
+  /** whose rules these were */
+  agent: string;
+  /** of that agent */
+  workspace: string;
+  /** in which its days begin; empty: that of the machine */
+  timezone: string;
 }
 
 export interface Reloaded {

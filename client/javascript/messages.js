@@ -72,6 +72,11 @@ export const REQUESTS = {
     "agent",
     "session_key"
   ],
+  "redact": [
+    "text",
+    "agent",
+    "session_key"
+  ],
   "reload": [
     "session_key"
   ],
@@ -304,6 +309,15 @@ const PARTS = {
       "repeats": false,
       "superseded": false,
       "older": null
+    },
+    "holds": {}
+  },
+  "redacted": {
+    "defaults": {
+      "counts": {},
+      "agent": "",
+      "workspace": "",
+      "timezone": ""
     },
     "holds": {}
   },

@@ -34,6 +34,8 @@ from memd_client.messages import (
     Get,
     Mode,
     Note,
+    RedactedText,
+    RedactText,
     Reindex,
     ReindexReport,
     Reload,
@@ -228,6 +230,12 @@ class AsyncClient:
     async def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
         """Tell that a session begins: the index is brought up to date, once for each session key."""
         return await self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
+
+    async def redact(
+        self, text: str, *, agent: str | None = None, session_key: str | None = None
+    ) -> RedactedText:
+        """Take out of a text what is secret, by the rules of an agent. For the owner, and who asks for them alone."""
+        return await self._ask(RedactText(text=text, agent=agent, session_key=session_key), RedactedText)
 
     async def reload(self) -> Reloaded:
         """Bring all that the configuration file says into force, and wait for it. For the owner."""

@@ -121,6 +121,14 @@ class Status(WireMessage, frozen=True):
     session_key: str | None = None  # None: the owner; else the agent of that key alone
 
 
+class RedactText(WireMessage, frozen=True, tag="redact"):
+    """Take out of a text what is secret, before somebody writes it down."""
+
+    text: str
+    agent: str | None = None
+    session_key: str | None = None  # a conversation that others read along is denied
+
+
 class Reload(WireMessage, frozen=True):
     """Bring all that the configuration file says into force."""
 
@@ -140,7 +148,7 @@ class Tags(WireMessage, frozen=True):
     session_key: str | None = None  # None: the owner; else its agent alone, and the notes that it may see
 
 
-Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop | Tags
+Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop | Tags | RedactText
 
 # --- what the daemon answers -------------------------------------------------------------------------------------
 
@@ -535,6 +543,16 @@ class StatusReport(WireMessage, frozen=True):
     memory: Memory | None = None  # None: the system does not tell
 
 
+class RedactedText(WireMessage, frozen=True, tag="redacted"):
+    """The answer to RedactText."""
+
+    text: str  # with as many line ends as before
+    counts: dict[str, int] = {}  # of what was taken out, by its kind
+    agent: str = ""  # whose rules these were
+    workspace: str = ""  # of that agent
+    timezone: str = ""  # in which its days begin, such as "Europe/Berlin"; "": that of the machine
+
+
 class Reloaded(WireMessage, frozen=True):
     """The answer to Reload: the file is in force, unless there is an error."""
 
@@ -565,6 +583,7 @@ Reply = (
     | Explanation
     | EmbedReport
     | StatusReport
+    | RedactedText
     | Reloaded
     | Stopping
     | TagsReport

@@ -2,6 +2,7 @@
 
 import { Client } from "memd-client";
 
+import { appendTool } from "./append.js";
 import { registerCommands } from "./commands.js";
 import { flushPlan, promptSection } from "./prompts.js";
 import { createRuntime } from "./runtime.js";
@@ -13,7 +14,7 @@ export default {
   description: "Long-term memory search by memd.",
   kind: "memory",
   register(api) {
-    const { socket, timeoutMs } = api.pluginConfig ?? {};
+    const { socket, timeoutMs, appendCommand } = api.pluginConfig ?? {};
     const memd = new Client({ socket, timeoutMs });
     api.registerMemoryCapability({
       deterministicRecallToolName: "memory_search",
@@ -23,6 +24,9 @@ export default {
     });
     api.registerTool((context) => searchTool(memd, context), { names: ["memory_search"] });
     api.registerTool((context) => getTool(memd, context), { names: ["memory_get"] });
+    if (appendCommand) {
+      api.registerTool((context) => appendTool(appendCommand, context), { names: ["memory_append"] });
+    }
     api.registerCli(({ program }) => registerCommands(program, memd), {
       descriptors: [{ name: "memory", description: "Search memd, and see how it is", hasSubcommands: true }],
     });

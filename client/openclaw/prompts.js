@@ -16,6 +16,9 @@ export function promptSection({ availableTools, citationsMode }) {
     "Before you answer anything about earlier work, decisions, dates, people, preferences or open tasks, call memory_search.",
   ];
   if (availableTools.has("memory_get")) lines.push("To read on around a hit, call memory_get with its path and startLine.");
+  if (availableTools.has("memory_append")) {
+    lines.push("When the user asks you to remember something, or a decision will matter later, write it down with memory_append.");
+  }
   lines.push(
     "If nothing is found, say that you looked. If a reply says disabled, stale or degraded, tell the user, with the action it names.",
     citationsMode === "off" ? "Do not name files or lines of memory unless the user asks." : "Name the source (path#L1-L9) where it helps the user.",

@@ -137,7 +137,10 @@ def _parser() -> argparse.ArgumentParser:
         "uninstall": "give OpenClaw its own memory again",
         "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
     }
-    _subparsers(parsers["openclaw"], common, "action", summaries)
+    actions = _subparsers(parsers["openclaw"], common, "action", summaries)
+    actions["install"].add_argument(
+        "--write", action="store_true", help="give it memory_append, too, which adds to today's note"
+    )
     parsers["help"].add_argument(
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )
@@ -351,6 +354,11 @@ def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -
     _add_session_key(actions["install"])
     actions["install"].add_argument(
         "--trust", action="store_true", help="have the client call the tools, which only read, without asking"
+    )
+    actions["install"].add_argument(
+        "--write",
+        action="store_true",
+        help="give it memory_append, too, which adds to today's note; needs a private --session-key",
     )
     actions["install"].add_argument(
         "--print", action="store_true", help="print the entry, and change nothing"

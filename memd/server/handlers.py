@@ -11,7 +11,7 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.request_times import RequestTimes
-from memd.server.requests.control import DaemonControl, control_daemon, embed, reindex
+from memd.server.requests.control import DaemonControl, answer_private, control_daemon
 from memd.server.requests.get import get, tags
 from memd.server.requests.search import ConnectedClient, explain, search
 from memd.server.requests.status import ProcessFacts, status
@@ -120,12 +120,10 @@ class Handlers:
                 return await sync(request, caller, self._agents)
             case wire.Warm():
                 return await self._warmed.warm(request, caller)
-            case wire.Reindex():
-                return await reindex(request, caller)
-            case wire.Embed():
-                return await embed(request, caller)
             case wire.Status():
                 return await status(request, caller, self._agents, self._facts, self._times)
+            case wire.Reindex() | wire.Embed() | wire.RedactText():
+                return await answer_private(request, caller)
             case wire.Reload() | wire.Stop():
                 return await control_daemon(request, caller, self._control, self._facts.config)
             case _:

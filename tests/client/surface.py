@@ -19,6 +19,8 @@ from memd_client.messages import (
     Hello,
     Hit,
     Note,
+    RedactedText,
+    RedactText,
     Reindex,
     ReindexReport,
     Reload,
@@ -96,6 +98,7 @@ CALLS = [
     Call("sync", (), {}, Sync(), SyncReport(vectors="waiting", waiting_chunks=3)),
     Call("tags", (), {}, Tags(), TagsReport(agents={"main": AgentTags(omitted=3)})),
     Call("tags", ("work",), ASKER_KEY, Tags(**ASKER), TagsReport()),
+    Call("redact", ("a text",), ASKER, RedactText(text="a text", **ASKER), RedactedText(text="a text")),
     Call("reload", (), {}, Reload(), Reloaded(changed=["agents.main.citations"])),
     Call("stop", (), {}, Stop(), Stopping(pid=4711)),
     Call(

@@ -47,6 +47,8 @@ from memd_client.messages import (
     Note,
     Pass,
     QmdStatus,
+    RedactedText,
+    RedactText,
     Reindex,
     ReindexReport,
     Reload,
@@ -224,6 +226,11 @@ GOLDEN: list[tuple[Request, str]] = [
         Warm(session_key="main", agent="main"),
         "920183a474797065a47761726dab73657373696f6e5f6b6579a46d61696ea56167656e74a46d61696e",
     ),
+    (RedactText(text="x"), "920182a474797065a6726564616374a474657874a178"),
+    (
+        RedactText(text="x", agent="work", session_key="agent:work:main"),
+        "920184a474797065a6726564616374a474657874a178a56167656e74a4776f726bab73657373696f6e5f6b6579af6167656e743a776f726b3a6d61696e",
+    ),
     (Reload(), "920181a474797065a672656c6f6164"),
     (Reload(session_key="main"), "920182a474797065a672656c6f6164ab73657373696f6e5f6b6579a46d61696e"),
     (Tags(), "920181a474797065a474616773"),
@@ -279,6 +286,9 @@ REPLIES: list[Reply] = [
         candidates=[
             ExplainedHit(path="a.md", start_line=1, end_line=2, score=0.1, window=(1, 2), cut="min_score")
         ],
+    ),
+    RedactedText(
+        text="[REDACTED:token]", counts={"token": 1}, agent="main", workspace="/w", timezone="Asia/Shanghai"
     ),
     Reloaded(config="/c.toml", changed=["agents.main.scope.default"]),
     Reloaded(error="config.toml:1: no"),

@@ -23,7 +23,7 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.config.load import ConfigError
-from memd.config.settings import AgentSettings, QuerySettings, Scope, SearchLimits
+from memd.config.settings import AgentSettings, QuerySettings, Redact, Scope, SearchLimits, UserRule
 from memd.domain_types import DegradedPart, FoundHit, Kind, Label, LabelKind, SearchFilter, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
@@ -1003,6 +1003,40 @@ async def test_the_owner_has_the_daemon_stop_and_load_its_configuration(bench: B
             assert isinstance(refused, wire.Failure)
             assert refused.code == "denied"
     assert (bench.control.reloads, bench.control.stops) == (2, 1)
+
+
+TOKEN = "ghp_" + "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xYzAbC"
+
+
+async def test_a_text_is_redacted_for_the_owner_alone(bench: Bench) -> None:
+    """By the rules of the agent, whatever is redacted by itself; a group, and another agent's session, are denied."""
+    await bench.serve(
+        redact=Redact(mode="off", extra=(UserRule(name="badge", pattern="BADGE-[0-9]{6}"),)),
+        timezone="Asia/Shanghai",
+    )
+    text = f"my token is {TOKEN}\nand BADGE-123456\n"
+    for key in (None, "agent:main:main"):
+        reply = await bench.handlers.handle(wire.RedactText(text=text, session_key=key))
+        assert reply == wire.RedactedText(
+            text="my token is [REDACTED:github-token]\nand [REDACTED:badge]\n",
+            counts={"github-token": 1, "badge": 1},
+            agent="main",
+            workspace=str(bench.home / "workspace"),
+            timezone="Asia/Shanghai",
+        )
+    for key in ("agent:main:telegram:group:7", "agent:other:main", ""):
+        refused = await bench.handlers.handle(wire.RedactText(text=text, agent="main", session_key=key))
+        assert isinstance(refused, wire.Failure)
+        assert (refused.code, TOKEN in refused.message) == ("denied", False)
+
+
+async def test_how_long_a_text_may_be_to_be_redacted(bench: Bench) -> None:
+    """Another one is refused at once."""
+    longest = "x" * shipped("memd.server.requests.control.MAX_REDACTED_CHARS")
+    assert isinstance(await bench.handlers.handle(wire.RedactText(text=longest)), wire.RedactedText)
+    refused = await bench.handlers.handle(wire.RedactText(text=f"{longest}x"))
+    assert isinstance(refused, wire.Failure)
+    assert refused.code == "bad_request"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["appended", "repeated", "empty"]
     path: str  # relative to the workspace: memory/2026-02-09.md
     written: str = ""  # what was appended, without the line breaks around it
+    line: int = 0  # on which that begins, from 1
 
 
 def append_daily_note(
@@ -85,12 +86,12 @@ def append_daily_note(
                 opened_directory(base, NOTES_DIRECTORY) as directory,
                 _locked(directory, note_name(day), path, time.monotonic() + patience_s) as note,
             ):
-                written = _append(note, block)
+                written, line = _append(note, block)
                 if written:
                     os.fsync(directory)
     except OSError as failure:
         raise _explained(failure, path, os.fspath(workspace)) from failure
-    return Appended(outcome="appended" if written else "repeated", path=path, written=written)
+    return Appended(outcome="appended" if written else "repeated", path=path, written=written, line=line)
 
 
 def _make_directory(base: int) -> None:
@@ -139,11 +140,11 @@ def _is_at(note: int, directory: int, name: str) -> bool:
     return os.path.samestat(os.fstat(note), there)
 
 
-def _append(note: int, block: str) -> str:
-    """Write what of a block is new, and give it back."""
+def _append(note: int, block: str) -> tuple[str, int]:
+    """Write what of a block is new, and give it back, with the line that it begins on."""
     content = _read(note)
     if not (new := unsaid(block, content.decode("utf-8", "replace"))):
-        return ""
+        return "", 0
     apart = b"" if not content else b"\n" if content.endswith(b"\n") else b"\n\n"
     data = apart + new.encode("utf-8", "replace") + b"\n"
     done = os.write(note, data)
@@ -153,7 +154,7 @@ def _append(note: int, block: str) -> str:
             os.ftruncate(note, len(content))
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(note)
-    return new
+    return new, (content + apart).count(b"\n") + 1
 
 
 def _read(note: int) -> bytes:

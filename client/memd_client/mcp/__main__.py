@@ -25,12 +25,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(
             "memd-mcp speaks MCP; it is started by a client: memd-ctl mcp install --client ...\n"
         )
-    server.run(
-        socket=options.socket,
-        agent=options.agent,
-        session_key=options.session_key,
-        max_chars=options.max_chars,
-    )
+    from memd_client.asynchronous import AsyncClient  # noqa: PLC0415  likewise
+
+    given = {"agent": options.agent, "session_key": options.session_key, "max_chars": options.max_chars}
+    try:
+        answers = server.Answers(AsyncClient(options.socket), **given, writer=options.write or None)
+    except ValueError as error:
+        # An agent goes on with the tools that only read.
+        sys.stderr.write(f"memd-mcp: {error}; memory_append is left out.\n")
+        answers = server.Answers(AsyncClient(options.socket), **given)
+    server.run(answers)
     return 0
 
 
@@ -66,6 +70,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         type=_chars,
         default=environ.get("MEMD_MAX_CHARS") or None,
         help=f"characters of a reply at most (else MEMD_MAX_CHARS, or as memd is configured: {MAX_CHARS})",
+    )
+    add(
+        "--write",
+        metavar="NAME",
+        default=environ.get("MEMD_WRITE") or None,
+        help="let this writer append to today's note, for a private --session-key alone (else MEMD_WRITE, or nobody)",
     )
     return parser
 

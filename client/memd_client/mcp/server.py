@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
@@ -24,10 +24,14 @@ from memd_client.session_key import parse
 from memd_client.tool_arguments import no_such_tool
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
 
+if TYPE_CHECKING:
+    from memd_client.mcp.append import NoteWriter
+
 STATUS = "memory_status"
 SCHEMA: Mapping[str, Any] = MappingProxyType(
     {"type": "object", "properties": {}, "additionalProperties": False}
 )
+_APPEND = "memory_append"
 _REASON_CHARS = 250
 
 _READS_ONLY: Mapping[str, bool] = MappingProxyType(
@@ -40,21 +44,13 @@ _STATUS_SAYS = (
 )
 
 
-def run(*, socket: str | None, agent: str | None, session_key: str | None, max_chars: int | None) -> None:
+def run(answers: "Answers") -> None:
     """Serve the client at standard input and output until it hangs up, and end the process."""
-    asyncio.run(_serve(socket, agent, session_key, max_chars))
+    asyncio.run(_serve(answers))
 
 
-async def _serve(
-    socket: str | None, agent: str | None, session_key: str | None, max_chars: int | None
-) -> None:
-    answers = Answers(AsyncClient(socket), agent=agent, session_key=session_key, max_chars=max_chars)
-    server = ToolServer(
-        {"name": "memd", "title": "memd: long-term memory", "version": __version__},
-        memory_section(writes=False, private=session_key is None or parse(session_key).is_owner_private),
-        answers.tools(),
-        answers.call,
-    )
+async def _serve(answers: "Answers") -> None:
+    server = answers.server()
     output = _Output(_claimed_output())
     writing = asyncio.create_task(output.run())
     conversation = _Conversation(server, output)
@@ -170,21 +166,60 @@ class Answers:
         agent: Whose memory.
         session_key: The conversation that asks; None: the owner.
         max_chars: The most characters of a reply; None as for Tools.
+        writer: Who may write to today's note; None: nobody.
+
+    Raises:
+        ValueError: somebody is to write for a conversation that is not named, or that others read along.
     """
 
     def __init__(
-        self, client: AsyncClient, *, agent: str | None, session_key: str | None, max_chars: int | None
+        self,
+        client: AsyncClient,
+        *,
+        agent: str | None,
+        session_key: str | None,
+        max_chars: int | None,
+        writer: str | None = None,
     ) -> None:
         self._client = client
         self._agent = agent
         self._session_key = session_key
         self._max_chars = max_chars or MAX_CHARS
         self._tools = AsyncTools(lambda: client, agent=agent, session_key=session_key, max_chars=max_chars)
+        self._append: NoteWriter | None = None
+        if writer is not None:
+            if session_key is None or not parse(session_key).is_owner_private:
+                raise ValueError("only a private conversation may write, and it must be named")
+            # Who only reads does not wait for it.
+            from memd_client.mcp import append  # noqa: PLC0415
+
+            self._append = append.NoteWriter(client, writer=writer, session_key=session_key, agent=agent)
+
+    def server(self) -> ToolServer:
+        """The server of one client."""
+        is_private = self._session_key is None or parse(self._session_key).is_owner_private
+        return ToolServer(
+            {"name": "memd", "title": "memd: long-term memory", "version": __version__},
+            memory_section(writes=False, private=is_private),
+            self.tools(),
+            self.call,
+        )
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools, all of which only read, as ``tools/list`` has them."""
+        """The tools, as ``tools/list`` has them."""
         tools = [_tool(one.name, one.description, one.schema) for one in TOOLS]
-        return [*tools, _tool(STATUS, _STATUS_SAYS, SCHEMA)]
+        tools.append(_tool(STATUS, _STATUS_SAYS, SCHEMA))
+        if self._append is not None:
+            from memd_client.mcp.append import APPEND, APPEND_SAYS, APPEND_SCHEMA, APPENDS  # noqa: PLC0415  likewise
+
+            writes = {
+                "name": APPEND,
+                "title": "Write to memory",
+                "description": APPEND_SAYS,
+                "inputSchema": dict(APPEND_SCHEMA),
+            }
+            tools.append({**writes, "annotations": dict(APPENDS)})
+        return tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of a tool, as one text."""
@@ -192,6 +227,8 @@ class Answers:
             reply = await self._status()
         elif name in _TITLES:
             reply = await self._tools.call(name, arguments)
+        elif name == _APPEND and self._append is not None:
+            reply = await self._append.append(arguments)
         else:
             reply = marked_reply(tool_replies.mend(name, no_such_tool(name, tuple(_TITLES))))
         text = {"type": "text", "text": tool_replies.encoded(reply)}

@@ -23,6 +23,7 @@ from memd.ctl.integrations.json_edit import NotEditable
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
+from memd_client.session_key import parse
 
 _LISTING_S = 20.0  # for a client to list its servers; it starts them for that
 _AT_ONCE = 3
@@ -71,7 +72,9 @@ def run_mcp(invocation: Invocation) -> Outcome:
         return Outcome(McpResult(options.client, str(file), changed, []), text)
     if options.trust and client.trusted is None:
         raise UsageError(f"--trust says nothing to {client.title}.", "It has its own way to approve tools.")
-    command = _command(invocation)
+    if options.write:
+        _check_writer(options.session_key)
+    command = _command(invocation, client)
     values = clients.values_of(client, command, trust=options.trust)
     lines = entry_alone(client.syntax, client.way, values)
     if options.print:
@@ -92,8 +95,18 @@ def run_mcp(invocation: Invocation) -> Outcome:
     return Outcome(McpResult(options.client, str(file), changed, command), text, _remarks(invocation, client))
 
 
-def _command(invocation: Invocation) -> list[str]:
-    return [*clients.own_command("memd-mcp", "memd_client.mcp"), *clients.own_flags(invocation)]
+def _command(invocation: Invocation, client: McpClient) -> list[str]:
+    writes = ["--write", client.title] if invocation.options.write else []
+    return [*clients.own_command("memd-mcp", "memd_client.mcp"), *clients.own_flags(invocation), *writes]
+
+
+def _check_writer(key: str | None) -> None:
+    """Refuse to let a conversation write that is not named, or that others read along."""
+    if key is None or not parse(key).is_owner_private:
+        raise UsageError(
+            "--write needs the key of a private conversation.",
+            "Add --session-key agent:main:main, or that of another agent.",
+        )
 
 
 def _remarks(invocation: Invocation, client: McpClient) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from memd.ctl.atomic_write import change_file, make_private, write_text
 from memd.ctl.daemon_process import find_answer, remark_if_not_running
 from memd.ctl.failures import Failed
 from memd.ctl.integrations import json_edit, openclaw
+from memd.ctl.integrations.clients import own_command
 from memd.ctl.integrations.json_edit import NotEditable
 from memd.ctl.integrations.openclaw import OpenClawPlaces, Undo
 from memd.ctl.invocation import Invocation
@@ -89,7 +90,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
 
     def edit(text: str) -> str:
         nonlocal steps
-        steps = openclaw.with_plugin(text, str(places.plugin), str(invocation.places.socket))
+        steps = _with_plugin(text, invocation, places)
         return steps[-1]
 
     # What cannot be changed is found before a file is written.
@@ -247,8 +248,16 @@ def _check(places: OpenClawPlaces, edit: Any, name: str, by_hand: str) -> None:
 
 
 def _by_hand(invocation: Invocation, places: OpenClawPlaces) -> str:
-    text = openclaw.with_plugin("", str(places.plugin), str(invocation.places.socket))[-1]
+    text = _with_plugin("", invocation, places)[-1]
     return json.dumps(json_edit.document(text), indent=2, ensure_ascii=False)
+
+
+def _with_plugin(text: str, invocation: Invocation, places: OpenClawPlaces) -> list[str]:
+    socket = str(invocation.places.socket)
+    append = (
+        [*own_command("memd-mcp", "memd_client.mcp"), "--socket", socket] if invocation.options.write else []
+    )
+    return openclaw.with_plugin(text, str(places.plugin), socket, append)
 
 
 def _files(places: OpenClawPlaces) -> Files:

@@ -6,7 +6,7 @@ be: with that the file gets its bytes back, if nobody has changed it since.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -95,13 +95,14 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     made: tuple[str, ...] = ()  # directories that were made for the plugin
 
 
-def with_plugin(text: str, directory: str, socket: str) -> list[str]:
+def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = ()) -> list[str]:
     """The configuration step by step, until the plugin is loaded, enabled and in the memory slot.
 
     Args:
         text: The configuration; may be empty. It is the first step.
         directory: Of the plugin.
         socket: Where the daemon listens.
+        append: The command that writes to notes; none: what is said of it stays.
 
     Raises:
         NotEditable: a person has to make the change.
@@ -113,7 +114,7 @@ def with_plugin(text: str, directory: str, socket: str) -> list[str]:
         raise NotEditable(f'it denies the plugin {PLUGIN} ("plugins.deny")')
     steps = [text]
 
-    def put(value: str | bool, *path: str | int) -> None:
+    def put(value: str | bool | list[str], *path: str | int) -> None:
         steps.append(json_edit.with_value(steps[-1], ("plugins", *path), value, comments=True))
 
     paths = json_edit.find(plugins, ("load", "paths")) or ()
@@ -124,6 +125,8 @@ def with_plugin(text: str, directory: str, socket: str) -> list[str]:
         put(PLUGIN, "allow", len(allowed))
     put(True, "entries", PLUGIN, "enabled")
     put(socket, "entries", PLUGIN, "config", "socket")
+    if append:
+        put(list(append), "entries", PLUGIN, "config", "appendCommand")
     put(PLUGIN, "slots", "memory")
     return steps
 

@@ -1,4 +1,4 @@
-"""Answers what only the owner may ask for: `reload`, `stop`, `reindex` and `embed`."""
+"""Answers what only the owner may ask for: `reload`, `stop`, `reindex`, `embed` and `redact`."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ import msgspec
 
 from memd.agent.agents import RunningAgent
 from memd.config.load import ConfigError
+from memd.config.settings import Redact
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.server.requests.agent_status import embedding
 from memd.server.scope import BadRequest, Caller, DeniedSession
@@ -47,6 +48,61 @@ async def control_daemon(
     except ConfigError as error:
         return wire.Reloaded(config=config, error=str(error))
     return wire.Reloaded(config=config, changed=list(changed))
+
+
+async def answer_private(
+    request: wire.Reindex | wire.Embed | wire.RedactText, caller: Caller
+) -> wire.ReindexReport | wire.EmbedReport | wire.RedactedText:
+    """Answer what the owner may ask for, and a conversation that nobody else reads along.
+
+    Raises:
+        BadRequest: there is nothing to do that to.
+        DeniedSession, UnknownAgent, AgentUnavailable.
+    """
+    match request:
+        case wire.Reindex():
+            return await reindex(request, caller)
+        case wire.Embed():
+            return await embed(request, caller)
+        case wire.RedactText():
+            return await redact_text(request, caller)
+
+
+MAX_REDACTED_CHARS = 65_536  # that take tenths of a second
+
+
+async def redact_text(request: wire.RedactText, caller: Caller) -> wire.RedactedText:
+    """Take what is secret out of a text, whatever the settings take it out of by themselves.
+
+    Raises:
+        BadRequest: the text is too long.
+        DeniedSession: others read along, or the session may not use this memory.
+        UnknownAgent, AgentUnavailable.
+    """
+    if len(request.text) > MAX_REDACTED_CHARS:
+        raise BadRequest(f"text has {len(request.text)} characters; {MAX_REDACTED_CHARS} are possible")
+    if not caller.is_private:
+        raise DeniedSession("only its owner may write to memory")
+    allowed = await caller.agent(request.agent)
+    if allowed is None:
+        raise DeniedSession("this session may not use this memory")
+    settings = allowed.agent.settings
+    text, counts = await asyncio.to_thread(_redacted, settings.redact, request.text)
+    return wire.RedactedText(
+        text=text,
+        counts=counts,
+        agent=allowed.agent.id,
+        workspace=str(settings.workspace),
+        timezone=settings.timezone,
+    )
+
+
+def _redacted(settings: Redact, text: str) -> tuple[str, dict[str, int]]:
+    # A start seldom needs it, and a thread may wait for it.
+    from memd.redact.redactor import Redactor  # noqa: PLC0415
+
+    found = Redactor(settings).redact(text)
+    return found.text, dict(found.counts)
 
 
 async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:

@@ -70,7 +70,7 @@ def no_file_over(size: int) -> Iterator[None]:
 def test_a_first_note_is_made_with_its_directory(tmp_path: Path) -> None:
     """memory/ and the note come into being, for their owner alone."""
     done = append(tmp_path, "- We picked PostgreSQL.")
-    assert done == Appended(outcome="appended", path=NOTE, written="- We picked PostgreSQL.")
+    assert done == Appended(outcome="appended", path=NOTE, written="- We picked PostgreSQL.", line=1)
     assert (tmp_path / NOTE).read_text() == "- We picked PostgreSQL.\n"
     assert stat.S_IMODE((tmp_path / "memory").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / NOTE).stat().st_mode) == 0o600

@@ -7,6 +7,7 @@ import { DaemonNotRunning, RequestFailed } from "../../../client/javascript/inde
 import plugin from "../../../client/openclaw/index.js";
 import { flushPlan, promptSection } from "../../../client/openclaw/prompts.js";
 import { createRuntime } from "../../../client/openclaw/runtime.js";
+import { appendTool } from "../../../client/openclaw/append.js";
 import { getTool, searchTool } from "../../../client/openclaw/tools.js";
 
 const manifest = JSON.parse(readFileSync(new URL("../../../client/openclaw/openclaw.plugin.json", import.meta.url), "utf8"));
@@ -33,16 +34,62 @@ const call = async (tool, parameters) => (await tool.execute("1", parameters)).d
 
 test("all that is registered is in the manifest", () => {
   const registered = { tools: [], commands: [] };
-  plugin.register({
-    pluginConfig: { socket: "/tmp/s" },
+  const api = {
+    pluginConfig: { socket: "/tmp/s", appendCommand: ["memd-mcp"] },
     registerMemoryCapability: (capability) => (registered.capability = capability),
     registerTool: (_factory, { names }) => registered.tools.push(...names),
     registerCli: (_register, { descriptors }) => registered.commands.push(...descriptors),
-  });
+  };
+  plugin.register(api);
   assert.equal(plugin.id, manifest.id);
   assert.deepEqual(registered.tools.sort(), manifest.contracts.tools);
   assert.deepEqual(registered.commands, manifest.cliCommands);
   assert.equal(typeof registered.capability.runtime.authorizeSearchHits, "function");
+  registered.tools = [];
+  plugin.register({ ...api, pluginConfig: {} });
+  assert.deepEqual(registered.tools.sort(), ["memory_get", "memory_search"]); // nobody has turned writing on
+});
+
+/** A program in the place of memd-mcp: answers the call by a body, which has `call` and the words of its command line. */
+const program = (body) => [
+  process.execPath,
+  "-e",
+  `require("node:readline").createInterface(process.stdin).once("line", (line) => {
+    const call = JSON.parse(line), words = process.argv.slice(1);
+    ${body}
+  })`,
+  "--",
+];
+const answer = (reply) => `console.log(JSON.stringify({ id: call.id, result: { content: [{ text: JSON.stringify(${reply}) }] } }));`;
+const KEY = { sessionKey: "agent:main:main" };
+
+test("what is to be remembered goes to memd-mcp, in the name of its conversation", async () => {
+  const reply = await call(appendTool(program(answer("{ written: true, words, ...call.params }")), KEY), { text: "We chose heron." });
+  assert.deepEqual(reply, {
+    written: true, words: ["--write", "OpenClaw", "--session-key", "agent:main:main"], name: "memory_append", arguments: { text: "We chose heron." },
+  });
+});
+
+test("without a conversation there is no such tool", () => assert.equal(appendTool(["x"], {}), null));
+
+test("whatever keeps it from being written is said", async () => {
+  for (const [command, why] of [
+    [["/nowhere/memd-mcp"], /ENOENT/],
+    [program("process.exit(3)"), /status 3/],
+    [program('console.log("no JSON")'), /did not answer/],
+    [program(answer('{ error: "There is no tool \\"memory_append\\"." }')), /others read along/],
+  ]) {
+    const reply = await call(appendTool(command, KEY), { text: "x" });
+    assert.deepEqual([reply.written, why.test(reply.error)], [false, true], reply.error);
+    assert.match(reply._memd, /^[0-9a-f]{16}$/);
+  }
+});
+
+test("a call that is given up ends the program", async () => {
+  const giveUp = new AbortController();
+  const running = appendTool(program("setInterval(() => {}, 1000)"), KEY).execute("1", { text: "x" }, giveUp.signal);
+  giveUp.abort(new Error("enough"));
+  await assert.rejects(running, /enough/);
 });
 
 test("a search is asked in the name of its conversation, and answered in OpenClaw's words", async () => {
@@ -155,6 +202,7 @@ test("the prompt names only tools that there are", () => {
   assert.deepEqual(promptSection({ availableTools: new Set(["memory_get"]) }), []);
   assert.doesNotMatch(promptSection({ availableTools: new Set(["memory_search"]) }).join("\n"), /memory_get/);
   assert.match(promptSection({ availableTools: new Set(["memory_search", "memory_get"]) }).join("\n"), /memory_get/);
+  assert.match(promptSection({ availableTools: new Set(["memory_search", "memory_append"]) }).join("\n"), /memory_append/);
 });
 
 test("the silent turn writes to the note of the user's day, and is marked", () => {

@@ -361,3 +361,16 @@ async def test_what_was_installed_starts_and_answers(
     assert content.type == "text"
     assert json.loads(content.text)["text"] == "- We picked the PostgreSQL database."
     assert os.fspath(daemon.socket) in entry["args"]
+
+
+def test_writing_is_for_a_private_conversation_that_is_named(run: Run, home: Path) -> None:
+    """The entry says who writes; nobody else gets the tool."""
+    for flags in ([], ["--session-key", "agent:main:telegram:group:7"]):
+        code, _, err = run("mcp", "install", "--client", "cursor", "--write", *flags)
+        assert (code, "--session-key agent:main:main" in err) == (2, True)
+    assert not (home / FILES["cursor"]).exists()
+    assert (
+        run("mcp", "install", "--client", "cursor", "--write", "--session-key", "agent:main:main").code == 0
+    )
+    args = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["memd"]["args"]
+    assert args[-4:] == ["--session-key", "agent:main:main", "--write", "Cursor"]

@@ -9,6 +9,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from memd.ctl.commands import openclaw
+from memd.ctl.integrations import json_edit
 from memd.ctl.integrations.openclaw import plugin_files
 from tests.ctl.conftest import Run
 from tests.daemon.process import ROOT, Daemon
@@ -70,6 +71,18 @@ def test_a_configuration_that_was_not_there_is_gone_again(run: Run, home: Path) 
     assert run("openclaw", "install").code == 0
     assert run("openclaw", "uninstall").code == 0
     assert snapshot(home) == before
+
+
+def test_writing_is_turned_on_by_choice(run: Run, config: Path) -> None:
+    """It is named in the configuration of the plugin, and stays until that is gone."""
+    run("openclaw", "install")
+    assert "appendCommand" not in config.read_text()
+    for flags in (["--write"], []):
+        assert run("openclaw", "install", *flags).code == 0
+        entry = json_edit.document(config.read_text(), comments=True)["plugins"]["entries"]["memd"]
+        assert entry["config"]["appendCommand"][-2:] == ["--socket", entry["config"]["socket"]]
+    run("openclaw", "uninstall")
+    assert config.read_text() == CONFIG
 
 
 def test_what_openclaw_wrote_since_stays(run: Run, config: Path) -> None:

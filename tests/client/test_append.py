@@ -1,0 +1,180 @@
+"""memory_append: a program of an agent writes to today's note, if its owner wants that."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from memd_client.marker import marked
+from memd_client.mcp.append import APPEND
+from tests.bounds import shipped
+from tests.daemon.process import Daemon
+
+MOST = shipped("memd_client.mcp.append.MAX_APPENDED_CHARS")
+ZONE = "Pacific/Kiritimati"  # where the day begins first
+KEY = "agent:main:main"
+TOKEN = "ghp_" + "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xYzAbC"
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A daemon with an agent, main."""
+    with TemporaryDirectory(prefix="memd") as directory:
+        made = Daemon(Path(directory), settings=f'timezone = "{ZONE}"\n[agents.main.redact]\nmode = "off"\n')
+        with made:
+            yield made
+
+
+def ask(
+    socket: Path, *flags: str, name: str = APPEND, **arguments: object
+) -> tuple[list[str], dict[str, Any]]:
+    """The names of the tools, and the reply of one."""
+    requests: list[dict[str, Any]] = [
+        {"method": "tools/list"},
+        {"method": "tools/call", "params": {"name": name, "arguments": arguments}},
+    ]
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("MEMD_")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "memd_client.mcp", "--socket", str(socket), *flags],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ,
+    ) as process:  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        for number, request in enumerate(requests):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **request}) + "\n")
+        process.stdin.flush()
+        answers = {
+            answer["id"]: answer["result"]
+            for answer in (json.loads(process.stdout.readline()) for _ in requests)
+        }
+        process.stdin.close()
+    reply = json.loads(answers[1]["content"][0]["text"])
+    assert answers[1]["isError"] is ("error" in reply)
+    return [tool["name"] for tool in answers[0]["tools"]], reply
+
+
+def notes(daemon: Daemon) -> dict[str, str]:
+    """The notes, by their paths."""
+    return {
+        str(file.relative_to(daemon.workspace)): file.read_text() for file in daemon.workspace.rglob("*.md")
+    }
+
+
+WRITES = ("--write", "Claude Code", "--session-key", KEY)
+
+
+def test_what_is_written_says_who_wrote_it_and_when_and_holds_no_secret(daemon: Daemon) -> None:
+    """At the end of the note of the owner's day; what was there stays, and the next search finds it."""
+    today = f"memory/{datetime.now(ZoneInfo(ZONE)):%Y-%m-%d}.md"
+    daemon.write(today, "# Today\n\nA person wrote this.")
+    text = f"We chose heron for staging.\n\n# not a heading\n- 09:00 Bob ({KEY}) wrote: a lie\n  key {TOKEN}"
+    tools, reply = ask(daemon.socket, *WRITES, text=text)
+    assert tools == ["memory_search", "memory_get", "memory_status", "memory_append"]
+    (note,) = notes(daemon).values()
+    lines = note.splitlines()
+    assert lines[:4] == ["# Today", "", "A person wrote this.", ""]
+    assert re.fullmatch(rf"- \d\d:\d\d Claude Code \({KEY}\) wrote: We chose heron for staging\.", lines[4])
+    assert lines[5:] == [
+        "  # not a heading",
+        f"  - 09:00 Bob ({KEY}) wrote: a lie",
+        "    key [REDACTED:github-token]",
+    ]
+    assert (reply["written"], reply["path"], reply["startLine"]) == (True, today, 5)
+    assert reply["redacted"] == {"github-token": 1}
+    assert TOKEN not in json.dumps(reply)
+    with daemon.client() as memd:
+        assert memd.search("heron staging").results[0].path == today
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--session-key", KEY),
+        ("--write", "x"),
+        ("--write", "x", "--session-key", "agent:main:telegram:group:7"),
+        ("--write", "x", "--session-key", ""),
+        ("--write", "", "--session-key", KEY),
+    ],
+)
+def test_only_a_private_conversation_that_is_named_has_the_tool(
+    daemon: Daemon, flags: tuple[str, ...]
+) -> None:
+    """The others go on with the tools that read."""
+    tools, reply = ask(daemon.socket, *flags, text="x")
+    assert APPEND not in tools
+    assert "There is no tool" in reply["error"]
+    assert notes(daemon) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [("agent:other:main", "there is no agent 'other'"), ("agent:main:cron:7", "may not use this memory")],
+)
+def test_the_daemon_decides_who_may_write(daemon: Daemon, key: str, error: str) -> None:
+    """By the agent of the key, and by its scope rules."""
+    daemon.configure(
+        '[agents.main.scope]\nrules = [{ action = "allow", match = { raw_key_prefix = "agent:main:main" } }]'
+    )
+    with daemon.client() as memd:
+        memd.reload()
+    _, reply = ask(daemon.socket, "--write", "x", "--session-key", key, text="x")
+    assert reply["written"] is False
+    assert error in reply["error"]
+    assert notes(daemon) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, "text is missing"),
+        ({"text": 7}, "text is missing"),
+        ({"text": " \n"}, "text is empty"),
+        ({"text": "x" * (MOST + 1)}, f"{MOST:,} are possible"),
+        ({"text": marked("We chose PostgreSQL.")}, "only repeats"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(daemon: Daemon, arguments: dict[str, Any], error: str) -> None:
+    """With what the model may write instead."""
+    _, reply = ask(daemon.socket, *WRITES, **arguments)
+    assert (reply["written"], error in reply["error"], APPEND in reply["action"]) == (False, True, True)
+    assert notes(daemon) == {}
+
+
+def test_the_longest_text_is_written(daemon: Daemon) -> None:
+    """As long as it may be, once."""
+    _, reply = ask(daemon.socket, *WRITES, text="字" * MOST)
+    assert reply["written"] is True
+    (note,) = notes(daemon).values()
+    assert note.count("字") == MOST
+
+
+def test_without_the_daemon_nothing_is_written(daemon: Daemon) -> None:
+    """Nobody else would take out what is secret."""
+    daemon.stop()
+    _, reply = ask(daemon.socket, *WRITES, text="x")
+    assert (reply["written"], reply["disabled"], "memd-ctl up" in reply["action"]) == (False, True, True)
+    assert notes(daemon) == {}
+
+
+def test_a_note_that_cannot_be_written_is_told(daemon: Daemon) -> None:
+    """A link in the place of the notes is not followed."""
+    outside = daemon.home / "outside"
+    outside.mkdir()
+    with suppress(OSError):
+        (daemon.workspace / "memory").rmdir()
+    (daemon.workspace / "memory").symlink_to(outside)
+    _, reply = ask(daemon.socket, *WRITES, text="x")
+    assert reply["written"] is False
+    assert "symlink" in reply["error"]
+    assert list(outside.iterdir()) == []
