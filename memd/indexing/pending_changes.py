@@ -18,7 +18,7 @@ class TakenChanges(msgspec.Struct, frozen=True):
     paths: frozenset[Path]
     everything: bool  # scan all roots
     force: bool  # read every file, whatever its stamp says
-    eager: bool = False  # transcripts too, however little they have grown
+    eager: bool  # transcripts too, however little they have grown
 
 
 class PendingChanges:

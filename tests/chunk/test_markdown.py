@@ -45,6 +45,14 @@ LINES = st.lists(
 )
 
 
+def test_a_chunk_has_as_many_lines_as_it_has_room_for() -> None:
+    """Of empty ones each takes its end alone."""
+    text = "a\n" + 26 * "\n" + "b"
+    assert bounds(chunk(document(text), 8, 0)) == [(1, 28)]
+    assert bounds(chunk(document("\n" + text), 8, 0)) == [(2, 29)]
+    assert bounds(chunk(document("a\n" + 40 * "\n" + "b"), 8, 0)) == [(1, 1), (42, 42)]
+
+
 @given(LINES, st.integers(1, 60), st.integers(0, 60), st.integers(8, 300), st.sampled_from(list(Kind)))
 def test_no_text_is_lost_and_no_limit_broken(
     lines: list[str], tokens: int, overlap: int, longest: int, kind: Kind

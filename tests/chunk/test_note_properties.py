@@ -56,6 +56,7 @@ def test_links_are_the_names_of_notes() -> None:
     """Without the words that are shown and the heading that is meant."""
     text = "[[Kiln]] and ![[plan.png]] [[Kiln|the kiln]] [[家/花园#秋天]] `[[code]]` [[]] [[a\nb]]"
     assert found(text, LabelKind.LINK) == ["Kiln", "plan.png", "家/花园"]
+    assert found("see [[Kiln]]", LabelKind.LINK) == ["Kiln"], "a line that has nothing else of Markdown"
     assert found("---\nup: '[[Index]]'\n---\n", LabelKind.LINK) == ["Index"]
 
 

@@ -19,7 +19,7 @@ from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
 from memd.errors import MemdError
 from memd.indexing import passes, run_pass
-from memd.indexing.index_notes import AppliedChanges
+from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
 from memd.indexing.pending_changes import PendingChanges
@@ -31,7 +31,7 @@ from memd.runtime.safe_traceback import safe_message
 from memd.runtime.timing import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
-from memd.sources.scan import Scan, scan
+from memd.sources.scan import BlindReason, Scan, scan
 from memd.store import database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.files import ReplacedChunks
@@ -207,6 +207,46 @@ async def test_what_is_no_note_any_more_is_forgotten_and_what_cannot_be_read_is_
     assert await bench.paths("apples") == ({"memory/a.md"} if is_kept else set())
     # What is still shown, and may say something else by now, is told.
     assert sum(bench.parts.runner.kept.values()) == (trouble in {NoRoot, FileUnreadable})
+
+
+async def test_a_file_that_cannot_be_read_is_told_until_it_is_read_or_gone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass over another place says nothing of it."""
+    note = bench.write("memory/a.md", "apples")
+
+    async def failing(index: Index, found: Sequence[FoundFile], *rest: Any, **more: Any) -> AppliedChanges:
+        failed = {one.path: FileUnreadable(one.path, "so it is") for one in found if one.path == "memory/a.md"}
+        others = [one for one in found if one.path not in failed]
+        applied = await apply_files(index, others, *rest, **more)
+        return msgspec.structs.replace(applied, failed={**applied.failed, **failed})
+
+    monkeypatch.setattr(run_pass, "apply_files", failing)
+    await bench.settle()
+    told = dict(bench.parts.runner.skipped)
+    assert list(told.values()) == [1]
+    bench.pending.mark([bench.write("memory/b.md", "pears")])
+    await bench.pending.wait_for(bench.pending.hurry())
+    assert await bench.paths("pears") == {"memory/b.md"}
+    assert dict(bench.parts.runner.skipped) == told
+    note.unlink()
+    await bench.settle()
+    assert dict(bench.parts.runner.skipped) == {}
+
+
+async def test_what_the_index_before_kept_is_not_told_of_another(tmp_path: Path) -> None:
+    """It may never have held it."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("apples")
+    bench = Bench(tmp_path, extra_paths=(notes,))
+    async with running(bench):
+        await bench.settle()
+        shutil.rmtree(notes)
+        await bench.settle()
+        assert dict(bench.parts.runner.kept) == {BlindReason.ABSENT: 1}
+        bench.parts.runner.index_replaced()
+        assert dict(bench.parts.runner.kept) == {}
 
 
 async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_path: Path) -> None:

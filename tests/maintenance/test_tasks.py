@@ -257,6 +257,10 @@ def test_an_index_is_looked_at_as_often_as_is_said() -> None:
     assert len(index.checked) == 2
     assert 0 <= index.checked[0] - busy_until <= GONE_S
     assert CHECK_EVERY_S <= index.checked[1] - index.checked[0] <= CHECK_EVERY_S + GONE_S
+    for every_s in (11.0, 20.0):  # at a look, once the time is over
+        seldom = Quiet()
+        hastily(for_s(45, keep(check_integrity(cast("Index", seldom), bool, every_s=every_s, gone_s=10.0))))
+        assert seldom.checked == pytest.approx([20.0, 40.0])
     gone = Quiet(gone_at=100.5)
     hastily(for_s(100.4, keep(check_integrity(cast("Index", gone), bool))))
     assert gone.damage.reason is None
