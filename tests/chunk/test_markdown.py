@@ -47,10 +47,9 @@ LINES = st.lists(
 
 def test_a_chunk_has_as_many_lines_as_it_has_room_for() -> None:
     """Of empty ones each takes its end alone."""
-    text = "a\n" + 26 * "\n" + "b"
-    assert bounds(chunk(document(text), 8, 0)) == [(1, 28)]
-    assert bounds(chunk(document("\n" + text), 8, 0)) == [(2, 29)]
-    assert bounds(chunk(document("a\n" + 40 * "\n" + "b"), 8, 0)) == [(1, 1), (42, 42)]
+    text = "a\n" + 29 * "\n" + "b"
+    assert bounds(chunk(document(text), 8, 0)) == [(1, 31)]
+    assert bounds(chunk(document("a\n\n" + 29 * "\n" + "b"), 8, 0)) == [(1, 1), (32, 32)]
 
 
 @given(LINES, st.integers(1, 60), st.integers(0, 60), st.integers(8, 300), st.sampled_from(list(Kind)))

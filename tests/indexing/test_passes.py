@@ -216,7 +216,9 @@ async def test_a_file_that_cannot_be_read_is_told_until_it_is_read_or_gone(
     note = bench.write("memory/a.md", "apples")
 
     async def failing(index: Index, found: Sequence[FoundFile], *rest: Any, **more: Any) -> AppliedChanges:
-        failed = {one.path: FileUnreadable(one.path, "so it is") for one in found if one.path == "memory/a.md"}
+        failed = {
+            one.path: FileUnreadable(one.path, "so it is") for one in found if one.path == "memory/a.md"
+        }
         others = [one for one in found if one.path not in failed]
         applied = await apply_files(index, others, *rest, **more)
         return msgspec.structs.replace(applied, failed={**applied.failed, **failed})
