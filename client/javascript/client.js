@@ -40,6 +40,18 @@ export class Client {
     return this.#ask("explain", { query, ...options }, "explanation");
   }
 
+  files(options = {}) {
+    return this.#ask("files", options, "filelist");
+  }
+
+  chunks(path, options = {}) {
+    return this.#ask("chunks", { path, ...options }, "chunklist");
+  }
+
+  turns(path, options = {}) {
+    return this.#ask("turns", { path, ...options }, "turnlist");
+  }
+
   sync(options = {}) {
     // The report comes before the time is over, with what is done by then.
     const patience = this.#timeoutMs === null ? undefined : Math.max(0, Math.floor(this.#timeoutMs * 0.95) - 200);

@@ -1,8 +1,12 @@
 import type {
+  ChunkList,
+  ChunksRequest,
   EmbedReport,
   EmbedRequest,
   Explanation,
   ExplainRequest,
+  FileList,
+  FilesRequest,
   Found,
   GetRequest,
   Note,
@@ -17,6 +21,8 @@ import type {
   Stopping,
   SyncReport,
   SyncRequest,
+  TurnList,
+  TurnsRequest,
   WarmRequest,
 } from "./messages.js";
 
@@ -35,6 +41,9 @@ export class Client {
   search(query: string, options?: Omit<SearchRequest, "query">): Promise<Found>;
   get(path: string, options?: Omit<GetRequest, "path">): Promise<Note>;
   explain(query: string, options?: Omit<ExplainRequest, "query">): Promise<Explanation>;
+  files(options?: FilesRequest): Promise<FileList>;
+  chunks(path: string, options?: Omit<ChunksRequest, "path">): Promise<ChunkList>;
+  turns(path: string, options?: Omit<TurnsRequest, "path">): Promise<TurnList>;
   sync(options?: SyncRequest): Promise<SyncReport>;
   status(options?: StatusRequest): Promise<StatusReport>;
   reindex(options?: ReindexRequest): Promise<ReindexReport>;

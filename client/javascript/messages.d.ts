@@ -88,6 +88,55 @@ export interface ExplainRequest {
   only?: string[];
 }
 
+export interface FilesRequest {
+  /** see above */
+  agent?: string | null;
+  /** nil: every source the agent has */
+  source?: "memory" | "sessions" | null;
+  /** ends with a slash: what lies in this folder, with its folders as one entry each; empty: at the top; nil: every file */
+  folder?: string | null;
+  /** as of [`search`](#search): files with a chunk of this time */
+  since?: string | null;
+  /** likewise */
+  until?: string | null;
+  /** as of [`search`](#search) */
+  only?: string[];
+  /** `time`: the newest first, where `folder` is nil */
+  sort?: "path" | "time";
+  /** `next` of the page before */
+  after?: string | null;
+  /** 1 to 500: files and folders of the page */
+  max_files?: number;
+  /** nil: the owner; any key is denied */
+  session_key?: string | null;
+}
+
+export interface ChunksRequest {
+  /** as in a hit */
+  path: string;
+  /** see above */
+  agent?: string | null;
+  /** chunks before the page */
+  skip?: number;
+  /** 1 to 200 */
+  max_chunks?: number;
+  /** nil: the owner; any key is denied */
+  session_key?: string | null;
+}
+
+export interface TurnsRequest {
+  /** as in a hit */
+  path: string;
+  /** see above */
+  agent?: string | null;
+  /** turns before the page */
+  skip?: number;
+  /** 1 to 200 */
+  max_turns?: number;
+  /** nil: the owner; any key is denied */
+  session_key?: string | null;
+}
+
 export interface WarmRequest {
   /** of the conversation that begins */
   session_key: string;
@@ -262,6 +311,97 @@ export interface ReindexReport {
   tokens: number;
   /** agents whose chunks would wait for [`embed`](#embed) with `confirm` */
   asks: string[];
+}
+
+export interface FileList {
+  /** whose files they are */
+  agent: string;
+  /** in the order that was asked for */
+  files: ListedFile[];
+  /** with `folder`: the folders in it, with their last slash, and how many files lie below each */
+  folders: Record<string, number>;
+  /** files that the filters let through, in the folder and below */
+  total: number;
+  /** send it as `after` to read on; nil: this was the last page */
+  next: string | null;
+}
+
+export interface ListedFile {
+  /** as in a hit */
+  path: string;
+  source: "memory" | "sessions";
+  /** bytes */
+  size: number;
+  /** when it was written, in seconds since 1970 */
+  modified: number;
+  /** as of a [Hit](#hit), of all its chunks together */
+  date: string | null;
+  /** as of a hit */
+  file_date: boolean;
+  chunks: number;
+  /** as they are written in the note */
+  tags: string[];
+  /** it says that it holds no more */
+  superseded: boolean;
+  /** what replaced it, by its front matter */
+  superseded_by: string | null;
+}
+
+export interface ChunkList {
+  /** as requested */
+  path: string;
+  /** the file is not indexed */
+  missing: boolean;
+  source: "memory" | "sessions";
+  /** in the order of their lines */
+  chunks: ListedChunk[];
+  /** of the file */
+  total: number;
+  /** send it as `skip` to read on; nil: this was the last page */
+  next: number | null;
+  /** kind of secret -> how often it was taken out of the file */
+  redacted: Record<string, number>;
+}
+
+export interface ListedChunk {
+  /** from 1 */
+  start_line: number;
+  end_line: number;
+  /** as it is indexed */
+  text: string;
+  /** what places it: titles and headings. It is searched, and never shown in a hit */
+  context: string;
+  /** first and last line of each part that has a vector of its own */
+  windows: [in][] | int];
+  /** `waiting`, `done`, or `refused` by the provider */
+  vector: string;
+}
+
+export interface TurnList {
+  /** as requested */
+  path: string;
+  /** no such transcript is indexed */
+  missing: boolean;
+  /** in order */
+  turns: ListedTurn[];
+  /** of the transcript */
+  total: number;
+  /** send it as `skip` to read on; nil: this was the last page */
+  next: number | null;
+}
+
+export interface ListedTurn {
+  /** `user` or `assistant` */
+  role: string;
+  /** seconds since 1970; nil: the transcript does not say */
+  at: number | null;
+  /** of the transcript */
+  start_line: number;
+  end_line: number;
+  /** redacted */
+  text: string;
+  /** characters at the end of the turn that had no room */
+  cut: number;
 }
 
 export interface EmbedReport {

@@ -55,6 +55,32 @@ export const REQUESTS = {
     "sort",
     "only"
   ],
+  "files": [
+    "agent",
+    "source",
+    "folder",
+    "since",
+    "until",
+    "only",
+    "sort",
+    "after",
+    "max_files",
+    "session_key"
+  ],
+  "chunks": [
+    "path",
+    "agent",
+    "skip",
+    "max_chunks",
+    "session_key"
+  ],
+  "turns": [
+    "path",
+    "agent",
+    "skip",
+    "max_turns",
+    "session_key"
+  ],
   "warm": [
     "session_key",
     "agent"
@@ -173,6 +199,79 @@ const PARTS = {
       "to_embed": 0,
       "tokens": 0,
       "asks": []
+    },
+    "holds": {}
+  },
+  "filelist": {
+    "defaults": {
+      "files": [],
+      "folders": {},
+      "total": 0,
+      "next": null
+    },
+    "holds": {
+      "files": [
+        "list",
+        "ListedFile"
+      ]
+    }
+  },
+  "ListedFile": {
+    "defaults": {
+      "source": "memory",
+      "size": 0,
+      "modified": 0.0,
+      "date": null,
+      "file_date": false,
+      "chunks": 0,
+      "tags": [],
+      "superseded": false,
+      "superseded_by": null
+    },
+    "holds": {}
+  },
+  "chunklist": {
+    "defaults": {
+      "missing": false,
+      "source": "memory",
+      "chunks": [],
+      "total": 0,
+      "next": null,
+      "redacted": {}
+    },
+    "holds": {
+      "chunks": [
+        "list",
+        "ListedChunk"
+      ]
+    }
+  },
+  "ListedChunk": {
+    "defaults": {
+      "context": "",
+      "windows": [],
+      "vector": "waiting"
+    },
+    "holds": {}
+  },
+  "turnlist": {
+    "defaults": {
+      "missing": false,
+      "turns": [],
+      "total": 0,
+      "next": null
+    },
+    "holds": {
+      "turns": [
+        "list",
+        "ListedTurn"
+      ]
+    }
+  },
+  "ListedTurn": {
+    "defaults": {
+      "at": null,
+      "cut": 0
     },
     "holds": {}
   },

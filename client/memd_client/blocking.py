@@ -24,11 +24,16 @@ from memd_client.conversation import (
 )
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
+    ChunkList,
+    Chunks,
     Embed,
     EmbedAction,
     EmbedReport,
     Explain,
     Explanation,
+    FileList,
+    Files,
+    FileSort,
     Found,
     Get,
     Mode,
@@ -52,6 +57,8 @@ from memd_client.messages import (
     SyncReport,
     Tags,
     TagsReport,
+    TurnList,
+    Turns,
     Warm,
     WireMessage,
 )
@@ -264,6 +271,64 @@ class Client:
         found = self._ask(request, Explanation)
         checked_filters(request, found.found)
         return found
+
+    def files(
+        self,
+        agent: str | None = None,
+        *,
+        source: Source | None = None,
+        folder: str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        tags: Sequence[str] | str = (),
+        path: Sequence[str] | str = (),
+        properties: Mapping[str, str] | None = None,
+        sort: FileSort = "path",
+        after: str | None = None,
+        max_files: int = 200,
+    ) -> FileList:
+        """List indexed files, a page at a time. For the owner.
+
+        Args:
+            agent: As in search.
+            source: As in search.
+            folder: With its last slash: what lies in it alone, and its folders; "": at the top. None: every file.
+            since: As in search.
+            until: As in search.
+            tags: As in search.
+            path: As in search.
+            properties: As in search.
+            sort: "path", or "time" for the newest first.
+            after: The next of the page before.
+            max_files: Files and folders of the page, 1 to 500.
+        """
+        wanted = filters(since, until, "relevance", tags, path, properties) | {"sort": sort}
+        request = Files(agent=agent, source=source, folder=folder, after=after, max_files=max_files, **wanted)
+        return self._ask(request, FileList)
+
+    def chunks(
+        self, path: str, *, agent: str | None = None, skip: int = 0, max_chunks: int = 50
+    ) -> ChunkList:
+        """List the chunks of an indexed file, a page at a time. For the owner.
+
+        Args:
+            path: As a hit gave it.
+            agent: As in search.
+            skip: Chunks before the page.
+            max_chunks: Of the page, 1 to 200.
+        """
+        return self._ask(Chunks(path=path, agent=agent, skip=skip, max_chunks=max_chunks), ChunkList)
+
+    def turns(self, path: str, *, agent: str | None = None, skip: int = 0, max_turns: int = 50) -> TurnList:
+        """List the turns of a transcript, a page at a time. For the owner.
+
+        Args:
+            path: As a hit gave it.
+            agent: As in search.
+            skip: Turns before the page.
+            max_turns: Of the page, 1 to 200.
+        """
+        return self._ask(Turns(path=path, agent=agent, skip=skip, max_turns=max_turns), TurnList)
 
     def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None

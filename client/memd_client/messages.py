@@ -13,6 +13,7 @@ PROTOCOL = 2
 Source = Literal["memory", "sessions"]
 Mode = Literal["hybrid", "keyword", "vector"]
 Sort = Literal["relevance", "time"]
+FileSort = Literal["path", "time"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
@@ -99,6 +100,41 @@ class Explain(WireMessage, frozen=True):
     only: list[str] = []
 
 
+class Files(WireMessage, frozen=True):
+    """Which files are indexed? Told to the owner alone, a page at a time."""
+
+    agent: str | None = None
+    source: Source | None = None  # None: every source the agent has
+    folder: str | None = None  # with its last slash: what lies in it alone; "": at the top; None: every file
+    since: str | None = None  # as of Search: files of which a chunk is of this time
+    until: str | None = None
+    only: list[str] = []  # as of Search
+    sort: FileSort = "path"  # time: the newest first; a folder is always in the order of paths
+    after: str | None = None  # the next of the page before
+    max_files: int = 200  # 1..500, files and folders of the page
+    session_key: str | None = None  # a session is denied
+
+
+class Chunks(WireMessage, frozen=True):
+    """How is a file cut into chunks? Told to the owner alone, a page at a time."""
+
+    path: str
+    agent: str | None = None
+    skip: int = 0  # chunks before the page
+    max_chunks: int = 50  # 1..200
+    session_key: str | None = None  # a session is denied
+
+
+class Turns(WireMessage, frozen=True):
+    """What was said in a transcript? Told to the owner alone, a page at a time."""
+
+    path: str
+    agent: str | None = None
+    skip: int = 0  # turns before the page
+    max_turns: int = 50  # 1..200
+    session_key: str | None = None  # a session is denied
+
+
 class Warm(WireMessage, frozen=True):
     """A session begins: bring the index up to date, once for each session key."""
 
@@ -148,7 +184,23 @@ class Tags(WireMessage, frozen=True):
     session_key: str | None = None  # None: the owner; else its agent alone, and the notes that it may see
 
 
-Request = Search | Get | Sync | Reindex | Explain | Warm | Embed | Status | Reload | Stop | Tags | RedactText
+Request = (
+    Search
+    | Get
+    | Sync
+    | Reindex
+    | Explain
+    | Files
+    | Chunks
+    | Turns
+    | Warm
+    | Embed
+    | Status
+    | Reload
+    | Stop
+    | Tags
+    | RedactText
+)
 
 # --- what the daemon answers -------------------------------------------------------------------------------------
 
@@ -313,6 +365,77 @@ class Explanation(WireMessage, frozen=True):
     strength: float = 0.0  # of the strongest candidate; the hits are weak where it is below answers_from
     answers_from: float = 0.0
     missing: list[str] = []  # names that are asked for, and that no text holds: each takes off some strength
+
+
+class ListedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An indexed file."""
+
+    path: str  # as a hit has it
+    source: Source = "memory"
+    size: int = 0  # bytes
+    modified: float = 0.0  # unix time
+    date: str | None = None  # as of a hit, of all its chunks together
+    file_date: bool = False  # as of a hit
+    chunks: int = 0
+    tags: list[str] = []
+    superseded: bool = False  # it says that it holds no more
+    superseded_by: str | None = None  # what replaced it
+
+
+class FileList(WireMessage, frozen=True):
+    """The answer to Files."""
+
+    agent: str
+    files: list[ListedFile] = []
+    folders: dict[
+        str, int
+    ] = {}  # of the folder that was asked for: path, with its last slash -> files below it
+    total: int = 0  # files that the filters let through, in the folder and below
+    next: str | None = None  # where to read on; None: this was the last page
+
+
+class ListedChunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A chunk of a file."""
+
+    start_line: int
+    end_line: int
+    text: str
+    context: str = ""  # what places it: titles, headings; searched with it, never shown in a hit
+    windows: list[tuple[int, int]] = []  # first and last line of each part with a vector of its own
+    vector: str = "waiting"  # waiting | done | refused
+
+
+class ChunkList(WireMessage, frozen=True):
+    """The answer to Chunks."""
+
+    path: str
+    missing: bool = False
+    source: Source = "memory"
+    chunks: list[ListedChunk] = []  # in the order of their lines
+    total: int = 0
+    next: int | None = None  # the skip of the next page; None: this was the last
+    redacted: dict[str, int] = {}  # kind of secret -> how often it was taken out of the file
+
+
+class ListedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A turn of a transcript."""
+
+    role: str  # user | assistant
+    at: float | None = None  # unix time; None: the transcript does not say
+    start_line: int
+    end_line: int
+    text: str  # redacted
+    cut: int = 0  # characters at its end that had no room: Get reads them
+
+
+class TurnList(WireMessage, frozen=True):
+    """The answer to Turns."""
+
+    path: str
+    missing: bool = False
+    turns: list[ListedTurn] = []  # in order
+    total: int = 0
+    next: int | None = None  # the skip of the next page; None: this was the last
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
@@ -581,6 +704,9 @@ Reply = (
     | SyncReport
     | ReindexReport
     | Explanation
+    | FileList
+    | ChunkList
+    | TurnList
     | EmbedReport
     | StatusReport
     | RedactedText

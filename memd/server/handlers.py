@@ -11,6 +11,7 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.request_times import RequestTimes
+from memd.server.requests.browse import list_chunks, list_files, list_turns
 from memd.server.requests.control import DaemonControl, answer_private, control_daemon
 from memd.server.requests.get import get, tags
 from memd.server.requests.search import ConnectedClient, explain, search
@@ -114,7 +115,15 @@ class Handlers:
 
     async def _dispatch(self, request: wire.Request, caller: Caller, client: ConnectedClient) -> wire.Reply:
         match request:
-            case wire.Search() | wire.Explain() | wire.Get() | wire.Tags():
+            case (
+                wire.Search()
+                | wire.Explain()
+                | wire.Get()
+                | wire.Tags()
+                | wire.Files()
+                | wire.Chunks()
+                | wire.Turns()
+            ):
                 return await self._look_up(request, caller, client)
             case wire.Sync():
                 return await sync(request, caller, self._agents)
@@ -131,7 +140,7 @@ class Handlers:
 
     async def _look_up(
         self,
-        request: wire.Search | wire.Explain | wire.Get | wire.Tags,
+        request: wire.Search | wire.Explain | wire.Get | wire.Tags | wire.Files | wire.Chunks | wire.Turns,
         caller: Caller,
         client: ConnectedClient,
     ) -> wire.Reply:
@@ -145,3 +154,9 @@ class Handlers:
                 return await get(request, caller, self._times)
             case wire.Tags():
                 return await tags(request, caller)
+            case wire.Files():
+                return await list_files(request, caller)
+            case wire.Chunks():
+                return await list_chunks(request, caller)
+            case wire.Turns():
+                return await list_turns(request, caller)

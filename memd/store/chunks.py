@@ -21,7 +21,7 @@ WRITTEN_NS = "iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns)"
 # What replaced the note of a chunk, by its front matter; empty where that only says that it holds no more; else NULL.
 _STATES = "'superseded', 'archived', 'obsolete', 'deprecated', '归档', '已归档', '作废', '已作废', '废弃', '已废弃', '过时'"
 _REPLACED = "'superseded-by', 'superseded_by', 'superseded by', 'replaced-by', 'replaced_by', 'replaced by'"
-_SUPERSEDED = (
+SUPERSEDED = (
     f"(SELECT max(iif(labels.name IN ({_REPLACED}), labels.value, '')) FROM labels WHERE labels.file_id = files.id"
     f" AND labels.kind = {int(LabelKind.PROPERTY)} AND (labels.name IN ({_REPLACED})"
     f" OR labels.name IN ('status', '状态') AND labels.value IN ({_STATES})))"
@@ -101,7 +101,7 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Ch
         " JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
-    return _typed(rows.fetchall(), list[ChunkPlace])
+    return typed(rows.fetchall(), list[ChunkPlace])
 
 
 def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
@@ -112,12 +112,12 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
     """
     rows = connection.execute(
         "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context,"
-        f" chunks.numbers, {_WHEN}, {_SUPERSEDED}"
+        f" chunks.numbers, {_WHEN}, {SUPERSEDED}"
         " FROM json_each(?) AS wanted JOIN chunks ON chunks.id = wanted.value JOIN files ON files.id = chunks.file_id",
         (_list(chunk_ids),),
     )
     found = [(*row[:7], numbers_read(row[7]), *row[8:]) for row in rows]
-    return {chunk.id: chunk for chunk in _typed(found, list[StoredChunk])}
+    return {chunk.id: chunk for chunk in typed(found, list[StoredChunk])}
 
 
 def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[ChunkText]:
@@ -131,7 +131,7 @@ def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[C
         " CROSS JOIN files ON files.id = chunks.file_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
         (after, limit),
     )
-    return _typed(rows.fetchall(), list[ChunkText])
+    return typed(rows.fetchall(), list[ChunkText])
 
 
 def numbers_stored(numbers: Sequence[int] | None) -> bytes | None:
@@ -175,7 +175,7 @@ def scripts_read(stored: bytes | None) -> Mapping[str, float]:
         raise StoreDamaged("the scripts of a chunk in the index are not what was written there") from error
 
 
-def _typed(rows: object, kind: type[T]) -> T:
+def typed(rows: object, kind: type[T]) -> T:
     """Rows as values: a number where a text should be is damage that SQLite does not notice."""
     try:
         return msgspec.convert(rows, kind)

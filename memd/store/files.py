@@ -70,7 +70,7 @@ def known(connection: apsw.Connection, within: Collection[str] | None = None) ->
         )
     )
     return {
-        path: KnownFile(path, _kind(kind), Stamp(size, mtime_ns, inode, ctime_ns), content_hash)
+        path: KnownFile(path, kind_of(kind), Stamp(size, mtime_ns, inode, ctime_ns), content_hash)
         for path, kind, size, mtime_ns, inode, ctime_ns, content_hash in found
     }
 
@@ -80,10 +80,15 @@ def find(connection: apsw.Connection, path: str) -> KnownFile | None:
     row = connection.execute(
         "SELECT kind, size, mtime_ns, inode, ctime_ns, hash FROM files WHERE path = ?", (path,)
     ).fetchone()
-    return None if row is None else KnownFile(path, _kind(row[0]), Stamp(*row[1:5]), row[5])
+    return None if row is None else KnownFile(path, kind_of(row[0]), Stamp(*row[1:5]), row[5])
 
 
-def _kind(value: int) -> Kind:
+def kind_of(value: int) -> Kind:
+    """The kind of a file by its number in the table.
+
+    Raises:
+        StoreDamaged: there is none.
+    """
     try:
         return Kind(value)
     except ValueError as error:

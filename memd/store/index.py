@@ -20,7 +20,7 @@ from memd.domain_types import (
     Turn,
 )
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.store import chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
+from memd.store import browse, chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -418,6 +418,28 @@ class Index:
     async def tallies(self) -> dict[str, int]:
         """What was counted while files were read, of all of them together, by name."""
         return await self.database.read(sessions.tallies)
+
+    async def file_page(
+        self, wanted: SearchFilter, kinds: Collection[Kind], order: browse.FileOrder
+    ) -> browse.FilePage:
+        """See browse.list_files."""
+        return await self.database.read(browse.list_files, wanted, kinds, order)
+
+    async def chunk_page(
+        self, path: str, kinds: Collection[Kind], *, skip: int, most: int, most_chars: int
+    ) -> browse.ChunkPage | None:
+        """See browse.list_chunks."""
+        return await self.database.read(
+            browse.list_chunks, path, kinds, skip=skip, most=most, most_chars=most_chars
+        )
+
+    async def turn_page(
+        self, path: str, kinds: Collection[Kind], *, skip: int, most: int, most_chars: int
+    ) -> browse.TurnPage | None:
+        """See browse.list_turns."""
+        return await self.database.read(
+            browse.list_turns, path, kinds, skip=skip, most=most, most_chars=most_chars
+        )
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""

@@ -63,7 +63,7 @@ def files(
     """The files that meet all of a filter but its time, None: all do; and those that are of its time by when they were written."""
     among: Ids | None = None
     if wanted.paths or wanted.tags or wanted.properties:
-        conditions, values = _of_files(connection, wanted, kinds)
+        conditions, values = file_conditions(connection, wanted, kinds)
         among = _ids(
             connection.execute(f"SELECT files.id FROM files WHERE {' AND '.join(conditions)}", values)
         )
@@ -145,7 +145,7 @@ def matching(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[str, tuple[Any, ...]]:
     """The same as the end of a SELECT of chunks.id, from FROM on, with what it binds."""
-    conditions, values = _of_files(connection, wanted, kinds)
+    conditions, values = file_conditions(connection, wanted, kinds)
     for bound, bound_ns, column, compared in (
         (wanted.since_s, wanted.since_ns, "last_s", ">="),
         (wanted.until_s, wanted.until_ns, "first_s", "<="),
@@ -162,7 +162,7 @@ def matching(
     )
 
 
-def _of_files(
+def file_conditions(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[list[str], list[Any]]:
     """What a filter asks of files, but for the time: conditions, and what they bind."""

@@ -8,7 +8,7 @@ import msgspec
 from memd.domain_types import Chunk, FoundFile, Kind, Role, Turn
 from memd.store.errors import StoreDamaged
 
-_TURNS = (
+TURNS = (
     "SELECT turns.turn_id, turns.role, turns.at, turns.start_line, turns.end_line, turns.text"
     " FROM files JOIN turns ON turns.file_id = files.id WHERE files.path = ?"
 )
@@ -71,7 +71,9 @@ def turns(connection: apsw.Connection, path: str, first_seq: int) -> list[Turn]:
     Raises:
         StoreDamaged: what is stored of one is no such thing.
     """
-    return _turns(connection.execute(f"{_TURNS} AND turns.seq >= ? ORDER BY turns.seq", (path, first_seq)))
+    return typed_turns(
+        connection.execute(f"{TURNS} AND turns.seq >= ? ORDER BY turns.seq", (path, first_seq))
+    )
 
 
 def turns_at(connection: apsw.Connection, path: str, start_line: int, end_line: int) -> list[Turn]:
@@ -80,9 +82,9 @@ def turns_at(connection: apsw.Connection, path: str, start_line: int, end_line: 
     Raises:
         StoreDamaged: what is stored of one is no such thing.
     """
-    return _turns(
+    return typed_turns(
         connection.execute(
-            f"{_TURNS} AND turns.start_line <= ? AND turns.end_line >= ? ORDER BY turns.seq",
+            f"{TURNS} AND turns.start_line <= ? AND turns.end_line >= ? ORDER BY turns.seq",
             (path, end_line, start_line),
         )
     )
@@ -109,8 +111,8 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
     begin = _next_line(connection, path, start_line)
     if begin != start_line:
         before = "AND turns.start_line < ? ORDER BY turns.start_line DESC, turns.seq DESC LIMIT 1"
-        rows = connection.execute(f"{_TURNS} {before}", (path, start_line))
-        found = [turn for turn in _turns(rows) if turn.end_line >= start_line]
+        rows = connection.execute(f"{TURNS} {before}", (path, start_line))
+        found = [turn for turn in typed_turns(rows) if turn.end_line >= start_line]
     if begin is None:
         return TurnSpan(tuple(found), None)
     if begin >= start_line + lines:
@@ -119,8 +121,8 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
         start_line = begin
     chars = sum(len(turn.text) for turn in found)
     # One after the other: a few lines of a transcript may hold very much.
-    for row in connection.execute(f"{_TURNS} {begun}", (path, start_line, start_line + lines)):
-        [turn] = _turns([row])
+    for row in connection.execute(f"{TURNS} {begun}", (path, start_line, start_line + lines)):
+        [turn] = typed_turns([row])
         if chars >= most_chars and turn.start_line != found[-1].start_line:
             return TurnSpan(tuple(found), turn.start_line)
         found.append(turn)
@@ -147,7 +149,12 @@ def _next_line(connection: apsw.Connection, path: str, line: int) -> int | None:
     return None if row is None else row[0]
 
 
-def _turns(rows: Iterable[tuple[object, ...]]) -> list[Turn]:
+def typed_turns(rows: Iterable[tuple[object, ...]]) -> list[Turn]:
+    """Rows of TURNS as turns.
+
+    Raises:
+        StoreDamaged: what is stored of one is no such thing.
+    """
     try:
         return [
             Turn(turn_id, msgspec.convert(role, Role), at, start_line, end_line, text)

@@ -30,6 +30,8 @@ from memd_client.messages import (
     AgentTags,
     BackendFallback,
     BatchStatus,
+    ChunkList,
+    Chunks,
     Degraded,
     Embed,
     Embedding,
@@ -38,11 +40,16 @@ from memd_client.messages import (
     ExplainedHit,
     Explanation,
     Failure,
+    FileList,
+    Files,
     Found,
     Get,
     Health,
     Hello,
     Hit,
+    ListedChunk,
+    ListedFile,
+    ListedTurn,
     NameCount,
     Note,
     Pass,
@@ -64,6 +71,8 @@ from memd_client.messages import (
     SyncReport,
     Tags,
     TagsReport,
+    TurnList,
+    Turns,
     VectorHealth,
     Vectors,
     Warm,
@@ -233,6 +242,38 @@ GOLDEN: list[tuple[Request, str]] = [
     ),
     (Reload(), "920181a474797065a672656c6f6164"),
     (Reload(session_key="main"), "920182a474797065a672656c6f6164ab73657373696f6e5f6b6579a46d61696e"),
+    (Files(), "920181a474797065a566696c6573"),
+    (
+        Files(
+            agent="work",
+            source="sessions",
+            folder="a/",
+            since="7d",
+            until="today",
+            only=["tag:家"],
+            sort="time",
+            after="0 a",
+            max_files=2,
+            session_key="main",
+        ),
+        (
+            "92018ba474797065a566696c6573a56167656e74a4776f726ba6736f75726365a873657373696f6e73a6666f6c646572a2612fa573696e6365a23764a5756e74696ca5746f646179a46f6e6c7991a77461673ae5aeb6a4736f7274a474696d65a56166746572a3302061a96d61785f66696c657302ab73657373696f6e5f6b6579a46d61696e"
+        ),
+    ),
+    (Chunks(path="a.md"), "920182a474797065a66368756e6b73a470617468a4612e6d64"),
+    (
+        Chunks(path="a.md", agent="work", skip=3, max_chunks=4, session_key="main"),
+        (
+            "920186a474797065a66368756e6b73a470617468a4612e6d64a56167656e74a4776f726ba4736b697003aa6d61785f6368756e6b7304ab73657373696f6e5f6b6579a46d61696e"
+        ),
+    ),
+    (Turns(path="sessions/s"), "920182a474797065a57475726e73a470617468aa73657373696f6e732f73"),
+    (
+        Turns(path="sessions/s", agent="work", skip=3, max_turns=4, session_key="main"),
+        (
+            "920186a474797065a57475726e73a470617468aa73657373696f6e732f73a56167656e74a4776f726ba4736b697003a96d61785f7475726e7304ab73657373696f6e5f6b6579a46d61696e"
+        ),
+    ),
     (Tags(), "920181a474797065a474616773"),
     (
         Tags(agent="work", session_key="agent:work:main"),
@@ -293,6 +334,24 @@ REPLIES: list[Reply] = [
     Reloaded(config="/c.toml", changed=["agents.main.scope.default"]),
     Reloaded(error="config.toml:1: no"),
     Stopping(pid=4711),
+    FileList(
+        agent="main",
+        files=[ListedFile(path="a.md", size=7, tags=["家"])],
+        folders={"memory/": 2},
+        total=3,
+        next="0 a.md",
+    ),
+    ChunkList(
+        path="a.md",
+        chunks=[ListedChunk(start_line=1, end_line=9, text="t", windows=[(1, 4), (5, 9)])],
+        redacted={"token": 1},
+    ),
+    TurnList(
+        path="s",
+        turns=[ListedTurn(role="user", at=1.5, start_line=1, end_line=1, text="t", cut=3)],
+        total=2,
+        next=1,
+    ),
     TagsReport(agents={"main": AgentTags(tags=[NameCount(name="家", notes=2)], omitted=1)}),
     EmbedReport(
         agents={"main": Embedding(state="waiting_for_confirmation", chunks=30_000, tokens=12_000_000)}

@@ -121,6 +121,11 @@ def requests(paths: tuple[str, ...]) -> dict[str, Ask]:
         "status": lambda agent, key: wire.Status(agent=agent, session_key=key),
         "embed": lambda agent, key: wire.Embed(action="pause", agent=agent, session_key=key),
         "warm": lambda agent, key: wire.Warm(session_key=key or "", agent=agent),
+        "tags": lambda agent, key: wire.Tags(agent=agent, session_key=key),
+        "redact": lambda agent, key: wire.RedactText(text="x", agent=agent, session_key=key),
+        "files": lambda agent, key: wire.Files(agent=agent, session_key=key),
+        "chunks": lambda agent, key: wire.Chunks(path=paths[0], agent=agent, session_key=key),
+        "turns": lambda agent, key: wire.Turns(path=paths[0], agent=agent, session_key=key),
         # These two are the owner's alone, and an owner's would end the daemon.
         "reload": lambda agent, key: wire.Reload(session_key=key or GROUP),
         "stop": lambda agent, key: wire.Stop(session_key=key or GROUP),

@@ -85,7 +85,7 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
         raise BadRequest("max_chars counts characters; 0 means as many as there are")
     zone = zone_of(allowed.agent.settings.timezone)
     now = _wall_time(request.now, zone)
-    wanted = _filter(request, now, zone)
+    wanted = search_filter(request, now, zone)
     if request.min_score is None and not wanted.is_empty:
         # The configured least score is one for all of a memory. Who says where to look finds the best of what is there.
         min_score = 0.0
@@ -101,7 +101,9 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
     )
 
 
-def _filter(request: wire.Search | wire.Explain, now: datetime, zone: tzinfo) -> SearchFilter:
+def search_filter(
+    request: wire.Search | wire.Explain | wire.Files, now: datetime, zone: tzinfo
+) -> SearchFilter:
     """What a request wants to be searched.
 
     Raises:
@@ -208,12 +210,15 @@ def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | N
 def _fields(hit: FoundHit, zone: tzinfo) -> dict[str, Any]:
     """A hit as the wire has it: with its day, or its first and its last, instead of seconds."""
     fields = msgspec.structs.asdict(hit) | {"copies": list(hit.copies)}
-    when, written_ns = fields.pop("when"), fields.pop("written_ns")
+    return fields | dated(fields.pop("when"), fields.pop("written_ns"), zone)
+
+
+def dated(when: tuple[int, int] | None, written_ns: int, zone: tzinfo) -> dict[str, Any]:
+    """The fields that tell of when a hit or a file is: a day, or the first and the last; none where nothing is known."""
     if when is None and not written_ns:
-        return fields
-    written_s = wall_s(written_ns, zone)
-    days = dict.fromkeys(_day(seconds) for seconds in when or (written_s,))
-    return {**fields, "date": "/".join(days), "file_date": when is None}
+        return {}
+    days = dict.fromkeys(_day(seconds) for seconds in when or (wall_s(written_ns, zone),))
+    return {"date": "/".join(days), "file_date": when is None}
 
 
 def _day(seconds: int) -> str:

@@ -127,7 +127,7 @@ def types(page: str) -> str:
         if table.name == "hello":
             continue
         is_request = table.section == "Requests"
-        name = table.name[0].upper() + table.name[1:].replace("report", "Report")
+        name = table.name[0].upper() + table.name[1:].replace("report", "Report").replace("list", "List")
         name += "Request" if is_request else ""
         lines += ["", f"export interface {name} {{"]
         for field in table.fields:

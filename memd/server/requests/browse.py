@@ -1,0 +1,171 @@
+"""Answers `files`, `chunks` and `turns`: what an index holds, a page at a time, for its owner alone."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+
+from memd.runtime.timing import zone_of
+from memd.server.requests.search import dated, search_filter
+from memd.server.scope import AllowedAgent, BadRequest, Caller, DeniedSession
+from memd.store.browse import FileOrder
+from memd.store.errors import StoreDamaged
+from memd_client import messages as wire
+
+MAX_FILES = 500  # of a page
+MAX_ENTRIES = 200  # chunks or turns of a page
+MAX_PAGE_CHARS = 200_000  # of their texts
+_VECTORS = {0: "waiting", 1: "done", 2: "refused"}
+
+
+async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
+    """A page of the files of an agent.
+
+    Raises:
+        DeniedSession: a session asks, even one that nobody else reads along.
+        BadRequest: a field is out of its range.
+        UnknownAgent, AgentUnavailable.
+    """
+    _check_page(request.max_files, MAX_FILES, "max_files")
+    if request.folder and not request.folder.endswith("/"):
+        raise BadRequest(
+            f"folder is {request.folder[:40]!r}; it must end with a slash, or be empty for the top"
+        )
+    allowed = await _owned(caller, request.agent, request.source)
+    zone = zone_of(allowed.agent.settings.timezone)
+    wanted = search_filter(request, datetime.now(zone).replace(tzinfo=None), zone)
+    order = FileOrder(
+        folder=request.folder,
+        by_time=request.sort == "time",
+        after=request.after,
+        most=request.max_files,
+        zone=zone,
+    )
+    await allowed.agent.sync.catch_up()
+    with _damage_reported(allowed):
+        try:
+            page = await allowed.agent.index.file_page(wanted, allowed.granted.kinds, order)
+        except ValueError:
+            raise BadRequest("after must be the next of an answer") from None
+    return wire.FileList(
+        agent=allowed.agent.id,
+        files=[
+            wire.ListedFile(
+                path=file.path,
+                source=file.kind.source,
+                size=file.size,
+                modified=file.written_ns / 1e9,
+                chunks=file.chunks,
+                tags=list(file.tags),
+                superseded=file.superseded is not None,
+                superseded_by=file.superseded or None,
+                **dated(file.when, file.written_ns, zone),
+            )
+            for file in page.files
+        ],
+        folders=page.folders,
+        total=page.total,
+        next=page.next,
+    )
+
+
+async def list_chunks(request: wire.Chunks, caller: Caller) -> wire.ChunkList:
+    """A page of the chunks of a file; the errors are those of list_files."""
+    _check_page(request.max_chunks, MAX_ENTRIES, "max_chunks")
+    skip = _checked_skip(request.skip)
+    allowed = await _owned(caller, request.agent)
+    await allowed.agent.sync.catch_up()
+    with _damage_reported(allowed):
+        page = await allowed.agent.index.chunk_page(
+            request.path,
+            allowed.granted.kinds,
+            skip=skip,
+            most=request.max_chunks,
+            most_chars=MAX_PAGE_CHARS,
+        )
+    if page is None:
+        return wire.ChunkList(path=request.path, missing=True)
+    return wire.ChunkList(
+        path=request.path,
+        source=page.kind.source,
+        chunks=[
+            wire.ListedChunk(
+                start_line=chunk.start_line,
+                end_line=chunk.end_line,
+                text=chunk.text,
+                context=chunk.context,
+                windows=list(chunk.parts),
+                vector=_VECTORS.get(chunk.vector, "waiting"),
+            )
+            for chunk in page.chunks
+        ],
+        total=page.total,
+        next=page.next,
+        redacted=page.redacted,
+    )
+
+
+async def list_turns(request: wire.Turns, caller: Caller) -> wire.TurnList:
+    """A page of the turns of a transcript; the errors are those of list_files."""
+    _check_page(request.max_turns, MAX_ENTRIES, "max_turns")
+    skip = _checked_skip(request.skip)
+    allowed = await _owned(caller, request.agent, "sessions")
+    await allowed.agent.sync.catch_up()
+    with _damage_reported(allowed):
+        page = await allowed.agent.index.turn_page(
+            request.path,
+            allowed.granted.kinds,
+            skip=skip,
+            most=request.max_turns,
+            most_chars=MAX_PAGE_CHARS,
+        )
+    if page is None:
+        return wire.TurnList(path=request.path, missing=True)
+    return wire.TurnList(
+        path=request.path,
+        turns=[
+            wire.ListedTurn(
+                role=turn.role,
+                at=turn.at,
+                start_line=turn.start_line,
+                end_line=turn.end_line,
+                text=turn.text,
+                cut=turn.chars - len(turn.text),
+            )
+            for turn in page.turns
+        ],
+        total=page.total,
+        next=page.next,
+    )
+
+
+async def _owned(caller: Caller, name: str | None, source: wire.Source | None = None) -> AllowedAgent:
+    """The agent that the owner means.
+
+    Raises:
+        DeniedSession: a session asks.
+        UnknownAgent, AgentUnavailable.
+    """
+    if caller.key is None and (allowed := await caller.agent(name, source)) is not None:
+        return allowed
+    raise DeniedSession("only the owner may do this")
+
+
+def _check_page(wanted: int, most: int, name: str) -> None:
+    if not 1 <= wanted <= most:
+        raise BadRequest(f"{name} is {wanted}; it must be 1 to {most}")
+
+
+def _checked_skip(skip: int) -> int:
+    if skip < 0:
+        raise BadRequest("skip counts from 0")
+    return skip
+
+
+@contextlib.contextmanager
+def _damage_reported(allowed: AllowedAgent) -> Iterator[None]:
+    """Have the index mended in which damage is found."""
+    try:
+        yield
+    except StoreDamaged as damage:
+        allowed.agent.index.damage.report(str(damage))
+        raise

@@ -1,0 +1,279 @@
+"""Lists what an index holds: files in an order, folders, chunks of a file, turns of a transcript; each a page at a time."""
+
+from collections.abc import Collection, Sequence
+from datetime import tzinfo
+from heapq import nsmallest
+
+import apsw
+import msgspec
+
+from memd.domain_types import AFTER_ALL_NS, Kind, LabelKind, Role, SearchFilter
+from memd.runtime.timing import wall_s
+from memd.store import files, labels, sessions
+from memd.store.chunks import SUPERSEDED, WRITTEN_NS, numbers_read, typed
+from memd.text.tokens import safe_end
+
+REDACTED = "redacted."  # begins the name of a tally of what was taken out of a file
+
+
+class FileOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page of the files is wanted."""
+
+    folder: str | None = (
+        None  # only what lies in it, its folders as one entry each; ends with a slash, "" is the top; None: every file
+    )
+    by_time: bool = False  # the newest first; else by path. Within a folder always by path
+    after: str | None = None  # the cursor of the page before
+    most: int
+    zone: tzinfo  # that the time is told in of files that only the disk dates
+
+
+class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A file of an index."""
+
+    id: int
+    path: str
+    kind: Kind
+    size: int  # bytes
+    written_ns: int
+    when: tuple[int, int] | None  # of its chunks, as StoredChunk.when
+    chunks: int
+    superseded: str | None  # as StoredChunk.superseded
+    tags: tuple[str, ...] = ()
+
+
+class FilePage(msgspec.Struct, frozen=True):
+    """Some files, and folders with the number of files below them."""
+
+    files: tuple[FileRow, ...]
+    folders: dict[str, int]
+    total: int  # files that the filter lets through, in the folder and below
+    next: str | None  # the cursor of the next page
+
+
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A chunk of a file; parts are the first and the last line of each piece that has a vector of its own."""
+
+    start_line: int
+    end_line: int
+    text: str
+    context: str
+    parts: tuple[tuple[int, int], ...]
+    vector: int  # 0 waits, 1 is there, 2 set aside
+
+
+class ChunkPage(msgspec.Struct, frozen=True):
+    """Some chunks of a file, in the order of their lines."""
+
+    kind: Kind
+    chunks: tuple[ChunkRow, ...]
+    total: int
+    next: int | None
+    redacted: dict[str, int]  # kind of secret -> how often it was taken out of the file
+
+
+class TurnRow(msgspec.Struct, frozen=True, gc=False):
+    """A turn of a transcript, or the beginning of a long one."""
+
+    role: Role
+    at: float | None  # unix time
+    start_line: int
+    end_line: int
+    text: str
+    chars: int  # of the whole turn
+
+
+class TurnPage(msgspec.Struct, frozen=True):
+    """Some turns of a transcript, in order."""
+
+    turns: tuple[TurnRow, ...]
+    total: int
+    next: int | None
+
+
+def list_files(
+    connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind], order: FileOrder
+) -> FilePage:
+    """A page of the files that a filter lets through: a time means that a chunk of the file is of it."""
+    conditions, values = labels.file_conditions(connection, wanted, kinds)
+    if wanted.since_s is not None or wanted.until_s is not None:
+        among, bound = labels.matching(connection, wanted, kinds)
+        conditions.append(f"files.id IN (SELECT files.id {among})")
+        values += bound
+    if order.folder:
+        conditions.append("files.path >= ? AND files.path < ?")
+        # What lies below a/b/ begins with that and sorts before a/b0, which comes next after the slash.
+        values += [order.folder, order.folder[:-1] + "0"]
+    found = connection.execute(
+        f"SELECT files.id, files.path, {WRITTEN_NS}, max(chunks.last_s) FROM files"
+        f" LEFT JOIN chunks ON chunks.file_id = files.id WHERE {' AND '.join(conditions)} GROUP BY files.id",
+        values,
+    )
+    entries: dict[tuple[int, str], int | None] = {}  # place in the order -> the file; None: a folder
+    folders: dict[str, int] = {}
+    total = 0
+    for file_id, path, written_ns, last_s in found:
+        total += 1
+        if order.folder is not None and "/" in (rest := path[len(order.folder) :]):
+            name = f"{order.folder}{rest[: rest.index('/') + 1]}"
+            folders[name] = folders.get(name, 0) + 1
+            entries[0, name] = None
+        elif order.by_time and order.folder is None:
+            entries[-(wall_s(written_ns, order.zone) if last_s is None else last_s), path] = file_id
+        else:
+            entries[1 if order.folder is not None else 0, path] = file_id
+    after = _cursor(order.after)
+    places = nsmallest(order.most + 1, (place for place in entries if after is None or place > after))
+    shown = places[: order.most]
+    more = len(places) > order.most
+    return FilePage(
+        _rows(connection, [one for place in shown if (one := entries[place]) is not None]),
+        {path: folders[path] for place in shown if entries[place] is None and (path := place[1])},
+        total,
+        f"{shown[-1][0]} {shown[-1][1]}" if more else None,
+    )
+
+
+def _cursor(after: str | None) -> tuple[int, str] | None:
+    """The place that a page ended at.
+
+    Raises:
+        ValueError: no page ends so.
+    """
+    if after is None:
+        return None
+    place, _, path = after.partition(" ")
+    return int(place), path
+
+
+def _rows(connection: apsw.Connection, ids: Sequence[int]) -> tuple[FileRow, ...]:
+    wanted = f"[{','.join(map(str, ids))}]"
+    tags: dict[int, list[str]] = {}
+    for file_id, tag in connection.execute(
+        "SELECT labels.file_id, labels.value FROM json_each(?) AS wanted JOIN labels"
+        " ON labels.file_id = wanted.value AND labels.kind = ? ORDER BY labels.name",
+        (wanted, int(LabelKind.TAG)),
+    ):
+        tags.setdefault(file_id, []).append(tag)
+    rows = connection.execute(
+        f"SELECT files.id, files.path, files.kind, files.size, {WRITTEN_NS},"
+        " (SELECT min(first_s) FROM chunks WHERE file_id = files.id),"
+        " (SELECT max(last_s) FROM chunks WHERE file_id = files.id),"
+        f" (SELECT count(*) FROM chunks WHERE file_id = files.id), {SUPERSEDED}"
+        " FROM json_each(?) AS wanted JOIN files ON files.id = wanted.value ORDER BY wanted.key",
+        (wanted,),
+    )
+    found = [
+        (
+            *row[:4],
+            max(-AFTER_ALL_NS, min(row[4], AFTER_ALL_NS)),
+            None if row[5] is None else row[5:7],
+            *row[7:],
+            tags.get(row[0], []),
+        )
+        for row in rows
+    ]
+    return typed(found, tuple[FileRow, ...])
+
+
+def _find(connection: apsw.Connection, path: str, kinds: Collection[Kind]) -> tuple[int, Kind] | None:
+    row = connection.execute("SELECT id, kind FROM files WHERE path = ?", (path,)).fetchone()
+    return None if row is None or row[1] not in kinds else (row[0], files.kind_of(row[1]))
+
+
+def list_chunks(
+    connection: apsw.Connection,
+    path: str,
+    kinds: Collection[Kind],
+    *,
+    skip: int,
+    most: int,
+    most_chars: int,
+) -> ChunkPage | None:
+    """A page of the chunks of a file; None: no such file may be seen.
+
+    Args:
+        connection: Of a reader.
+        path: Of the file.
+        kinds: Of files that may be seen.
+        skip: Chunks before the page.
+        most: Chunks of a page.
+        most_chars: Once their texts have so many, the page ends.
+    """
+    found = _find(connection, path, kinds)
+    if found is None:
+        return None
+    file_id, kind = found
+    total = _count(connection, "chunks", file_id)
+    shown: list[object] = []
+    chars = 0
+    for chunk_id, start_line, end_line, text, context, stored, vector in connection.execute(
+        "SELECT id, start_line, end_line, text, context, numbers, vector FROM chunks WHERE file_id = ?"
+        " ORDER BY start_line, id LIMIT ? OFFSET ?",
+        (file_id, most, skip),
+    ):
+        if shown and chars + len(text) > most_chars:
+            break
+        chars += len(text)
+        numbers = numbers_read(stored)
+        spans = connection.execute(
+            "SELECT first, last FROM parts WHERE chunk_id = ? ORDER BY first", (chunk_id,)
+        )
+        parts = tuple(
+            (_line_at(text, first, start_line, numbers), _line_at(text, last - 1, start_line, numbers))
+            for first, last in spans
+        )
+        shown.append((start_line, end_line, text, context, parts, vector))
+    tallies = connection.execute(
+        "SELECT name, n FROM tallies WHERE file_id = ? AND name >= ? AND name < ? ORDER BY name",
+        (file_id, REDACTED, f"{REDACTED[:-1]}/"),
+    )
+    end = skip + len(shown)
+    return ChunkPage(
+        kind,
+        typed(shown, tuple[ChunkRow, ...]),
+        total,
+        end if shown and end < total else None,
+        {name.removeprefix(REDACTED): n for name, n in tallies},
+    )
+
+
+def _count(connection: apsw.Connection, table: str, file_id: int) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {table} WHERE file_id = ?", (file_id,)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _line_at(text: str, place: int, start_line: int, numbers: Sequence[int] | None) -> int:
+    """The line of the file that a character of a chunk stands on."""
+    line = text.count("\n", 0, max(place, 0))
+    return start_line + line if numbers is None else numbers[min(line, len(numbers) - 1)]
+
+
+def list_turns(
+    connection: apsw.Connection,
+    path: str,
+    kinds: Collection[Kind],
+    *,
+    skip: int,
+    most: int,
+    most_chars: int,
+) -> TurnPage | None:
+    """A page of the turns of a transcript, the arguments as of list_chunks; a turn longer than a page is cut."""
+    found = _find(connection, path, kinds)
+    if found is None or not found[1].is_session:
+        return None
+    total = _count(connection, "turns", found[0])
+    shown: list[TurnRow] = []
+    room = most_chars
+    for row in connection.execute(
+        f"{sessions.TURNS} AND turns.seq >= ? ORDER BY turns.seq LIMIT ?", (path, skip, most)
+    ):
+        [turn] = sessions.typed_turns([row])
+        if shown and len(turn.text) > room:
+            break
+        text = turn.text[: safe_end(turn.text, most_chars)]
+        shown.append(TurnRow(turn.role, turn.at, turn.start_line, turn.end_line, text, len(turn.text)))
+        room -= len(turn.text)
+    end = skip + len(shown)
+    return TurnPage(tuple(shown), total, end if shown and end < total else None)
