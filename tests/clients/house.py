@@ -1,5 +1,6 @@
 """A home directory with notes, memd and one program, in which nothing of the person who runs the tests is seen."""
 
+import math
 import os
 import shutil
 import signal
@@ -13,6 +14,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+import memd
+import memd_client
 from memd.ctl.daemon_process import find_holder
 from tests.clients.programs import Program
 from tests.wait import until
@@ -35,12 +38,22 @@ class Ended(msgspec.Struct, frozen=True):
 class House:
     """The home of one program and of memd."""
 
-    def __init__(self, directory: Path, program: Program, command: list[str], node: Path, url: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        program: Program,
+        command: list[str],
+        node: Path,
+        url: str,
+        until: float = math.inf,
+    ) -> None:
         self.home = directory / "home"
         self.work = self.home / "project"
         self.state = self.home / ".local" / "state" / "memd"
         self._command = command
+        self._directory = directory
         self._patience_s = program.patience_s
+        self._until = until  # by the monotonic clock; nothing runs longer
         scratch = directory / "t"
         for made in (self.work, scratch):
             made.mkdir(parents=True)
@@ -65,6 +78,18 @@ class House:
     def memd(self, *arguments: str) -> Ended:
         """Run memd-ctl to its end."""
         return self._run([sys.executable, "-P", "-m", "memd.ctl", *arguments])
+
+    def upgrade(self, version: str) -> None:
+        """Put a daemon of another version in the place of the one that runs, as an installation and a restart do."""
+        newer = self._directory / "newer"
+        for package in (memd, memd_client):
+            source = Path(package.__path__[0])
+            shutil.copytree(source, newer / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        init = newer / "memd" / "__init__.py"
+        init.write_text(init.read_text().replace(f'"{memd.VERSION}"', f'"{version}"'))
+        self.environ["PYTHONPATH"] = str(newer)
+        self.memd("down")
+        self.memd("up")
 
     def program(self, *arguments: str) -> Ended:
         """Run the program to its end."""
@@ -93,7 +118,7 @@ class House:
             start_new_session=True,
         ) as process:
             try:
-                out, err = process.communicate(timeout=self._patience_s)
+                out, err = process.communicate(timeout=max(1.0, min(self._patience_s, self._until - began)))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
@@ -108,7 +133,7 @@ class House:
 
 @contextmanager
 def house_of(
-    program: Program, command: list[str], node: Path, url: str, keep: Path | None
+    program: Program, command: list[str], node: Path, url: str, keep: Path | None, until: float = math.inf
 ) -> Iterator[House]:
     """A house in a temporary directory, or in one that stays; its daemon ends with the block."""
     with TemporaryDirectory(prefix="mc", ignore_cleanup_errors=True) as made:
@@ -116,7 +141,7 @@ def house_of(
         if keep is not None:
             directory = keep / program.name
             shutil.rmtree(directory, ignore_errors=True)
-        house = House(directory, program, command, node, url)
+        house = House(directory, program, command, node, url, until)
         try:
             yield house
         finally:

@@ -11,7 +11,7 @@ import msgspec
 
 VERSIONS = Path(__file__).with_name("versions.json")
 CACHE = Path.home() / ".cache" / "memd-tests" / "clients"
-_INSTALL_S = 600
+_INSTALL_S = 150  # OpenClaw, the largest one, takes 40 on two busy processors
 _MACHINES: Mapping[str, str] = {"x86_64": "x64", "aarch64": "arm64"}
 
 
@@ -64,7 +64,14 @@ def installed(package: str, version: str, cache: Path) -> Path:
         beside = directory.with_name(f"{directory.name}.new")
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        arguments = ("--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(beside))
+        arguments = (
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--fetch-retries=1",
+            "--prefix",
+            str(beside),
+        )
         _npm("install", *arguments, f"{package}@{version}")
         # Whole or not at all: an installation that was interrupted must not be taken for one.
         beside.rename(directory)
@@ -75,7 +82,12 @@ def _npm(*arguments: str) -> str:
     npm = shutil.which("npm")
     if npm is None:
         raise NotInstalled("there is no npm: install it (apt-get install npm, or brew install node)")
-    ended = subprocess.run([npm, *arguments], capture_output=True, text=True, timeout=_INSTALL_S, check=False)
+    try:
+        ended = subprocess.run(
+            [npm, *arguments], capture_output=True, text=True, timeout=_INSTALL_S, check=False
+        )
+    except subprocess.TimeoutExpired as failure:
+        raise NotInstalled(f"npm {' '.join(arguments)}: no end after {_INSTALL_S} s") from failure
     if ended.returncode != 0:
         raise NotInstalled(f"npm {' '.join(arguments)}: {ended.stderr[-1000:]}")
     return ended.stdout

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from memd_client.tools import MAX_CHARS
-from tests.clients.trial import FACT, TODAY, Observed, Turn
+from tests.clients.trial import FACT, NEWER, TODAY, Observed, Turn
 
 _REDACTED = r"\S{1,80}"
 
@@ -191,24 +191,34 @@ def _restarted(seen: Observed) -> Verdict:
     )
 
 
+def _upgraded(seen: Observed) -> Verdict:
+    results = seen.results(seen.second_requests, seen.second)[2:]
+    status = _parsed(results[0]) if results else {}
+    return _all(
+        (status.get("running") is True and status.get("version") == NEWER, f"status: {results[:1]}"),
+        (len(results) > 1 and FACT in results[1], f"replies after it: {[one[:200] for one in results[1:]]}"),
+    )
+
+
 def _quiet(seen: Observed) -> Verdict:
     return _all((not seen.refused, f"asked for {seen.refused}"))
 
 
 JUDGEMENTS: Mapping[str, Callable[[Observed], Verdict]] = {
-    "connected": _connected,
+    "connected, by its own list": _connected,
     "tools at the first request": _tools,
-    "calls": _call,
-    "hooks": _hooks,
-    "not back as memory": _not_back,
-    "transcript": _transcript,
-    "nothing else": _nothing_else,
-    "secrets": _secrets,
-    "daemon dead": _dead,
-    "daemon restarted": _restarted,
-    "no other host": _quiet,
+    "calls and their replies": _call,
+    "hooks reach the request": _hooks,
+    "what memd handed out is not indexed": _not_back,
+    "every turn of its transcript is indexed": _transcript,
+    "nothing else is": _nothing_else,
+    "no secret is in a file of memd": _secrets,
+    "it goes on without the daemon": _dead,
+    "it has memory again after a start": _restarted,
+    "it has memory after an upgrade": _upgraded,
+    "it asked no other host": _quiet,
 }
-"""Each property by its name in the matrix."""
+"""Each property by its name in the table."""
 
 
 def judged(seen: Observed) -> dict[str, Verdict]:
@@ -216,14 +226,11 @@ def judged(seen: Observed) -> dict[str, Verdict]:
     return {name: judge(seen) for name, judge in JUDGEMENTS.items()}
 
 
-def matrix(trials: Sequence[tuple[Observed, Mapping[str, Verdict]]]) -> str:
-    """The verdicts as a table of Markdown: a line for each program."""
-    lines = [
-        f"| program | {' | '.join(JUDGEMENTS)} |",
-        f"|---|{'---|' * len(JUDGEMENTS)}",
-        *(
-            f"| {seen.program.title} {seen.version} | {' | '.join(verdicts[name].word for name in JUDGEMENTS)} |"
-            for seen, verdicts in trials
-        ),
+def table(trials: Sequence[tuple[Observed, Mapping[str, Verdict]]]) -> str:
+    """The verdicts as a table of Markdown: a column for each program."""
+    programs = (f"{seen.program.title} {seen.version}" for seen, _ in trials)
+    lines = [f"| | {' | '.join(programs)} |", f"|---|{'---|' * len(trials)}"]
+    lines += [
+        f"| {name} | {' | '.join(verdicts[name].word for _, verdicts in trials)} |" for name in JUDGEMENTS
     ]
     return "\n".join(lines)

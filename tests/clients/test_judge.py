@@ -10,10 +10,18 @@ from tests.clients.conversation import Called, Exchange, ModelRequest, Said, Too
 from tests.clients.house import Ended
 from tests.clients.judge import JUDGEMENTS, judged
 from tests.clients.programs import PROGRAMS
-from tests.clients.trial import FACT, TODAY, Observed, Turn
+from tests.clients.trial import FACT, NEWER, TODAY, Observed, Turn
 
 SECRETS = ("ghp_1", "sk-2")
 FILE = "sessions/claude-code/1.jsonl"
+
+
+GOOD_REPLIES = (
+    {"_memd": "4", "error": "no daemon"},
+    {"_memd": "5", "text": FACT},
+    {"_memd": "6", "running": True, "version": NEWER},
+    {"_memd": "7", "text": FACT},
+)
 
 
 def _request(exchange: Exchange, *results: object) -> ModelRequest:
@@ -28,7 +36,7 @@ def _request(exchange: Exchange, *results: object) -> ModelRequest:
 
 def _good() -> Observed:
     first = Exchange("Where is it? ghp_1", "It is there.", (calling("memory_search"),) * 3)
-    second = Exchange("Which one? sk-2", "That one.", (calling("memory_search"),) * 2)
+    second = Exchange("Which one? sk-2", "That one.", (calling("memory_search"),) * 4)
     results = (
         {"_memd": "1", "results": [{"snippet": FACT}]},
         {"_memd": "2", "text": FACT},
@@ -45,9 +53,7 @@ def _good() -> Observed:
         listing=Ended(0, "memd: Connected", "", 1.0),
         runs=[Ended(0, "It is there.", "", 1.0), Ended(0, "That one.", "", 1.0)],
         first_requests=[_request(first), _request(first, *results)],
-        second_requests=[
-            _request(second, {"_memd": "4", "error": "no daemon"}, {"_memd": "5", "text": FACT})
-        ],
+        second_requests=[_request(second, *GOOD_REPLIES)],
         turns=[Turn(FILE, role, text) for role, text in (*said, ("assistant", "That one."))],
         kept=True,
     )
@@ -79,11 +85,20 @@ def _with_a_second_file(seen: Observed) -> None:
 
 
 def _with_a_living_daemon(seen: Observed) -> None:
-    seen.second_requests = [_request(seen.second, {"_memd": "4", "text": FACT}, {"_memd": "5", "text": FACT})]
+    seen.second_requests = [_request(seen.second, {"_memd": "4", "text": FACT}, *GOOD_REPLIES[1:])]
 
 
 def _with_a_daemon_that_stays_dead(seen: Observed) -> None:
-    seen.second_requests = [_request(seen.second, *[{"_memd": "4", "error": "no"}] * 2)]
+    seen.second_requests = [_request(seen.second, *[{"_memd": "4", "error": "no"}] * 2, *GOOD_REPLIES[2:])]
+
+
+def _with_a_daemon_that_is_not_upgraded(seen: Observed) -> None:
+    older = {"_memd": "6", "running": True, "version": "0.1.0"}
+    seen.second_requests = [_request(seen.second, *GOOD_REPLIES[:2], older, GOOD_REPLIES[3])]
+
+
+def _with_nothing_after_the_upgrade(seen: Observed) -> None:
+    seen.second_requests = [_request(seen.second, *GOOD_REPLIES[:3], {"_memd": "7", "error": "no"})]
 
 
 def test_a_program_that_masks_secrets_answers_without_them() -> None:
@@ -94,7 +109,11 @@ def test_a_program_that_masks_secrets_answers_without_them() -> None:
     seen.runs = [Ended(0, "It is s…2.", "", 1.0)] * 2
     seen.turns = []
     seen.kept = False
-    missed = {"calls", "daemon restarted", "secrets"}
+    missed = {
+        "calls and their replies",
+        "it has memory again after a start",
+        "no secret is in a file of memd",
+    }
     assert missed <= {name for name, verdict in judged(seen).items() if verdict.holds is False}
     seen.program = PROGRAMS["openclaw"]
     held = judged(seen)
@@ -105,21 +124,33 @@ def test_a_program_that_masks_secrets_answers_without_them() -> None:
 @pytest.mark.parametrize(
     ("break_it", "missed"),
     [
-        (lambda seen: seen.installed.append(Ended(1, "", "no", 1.0)), {"connected"}),
-        (lambda seen: setattr(seen, "listing", Ended(0, "memd: Failed", "", 1.0)), {"connected"}),
+        (lambda seen: seen.installed.append(Ended(1, "", "no", 1.0)), {"connected, by its own list"}),
+        (
+            lambda seen: setattr(seen, "listing", Ended(0, "memd: Failed", "", 1.0)),
+            {"connected, by its own list"},
+        ),
         (_without_tools, {"tools at the first request"}),
-        (_with_an_error, {"calls"}),
-        (_without_hooks, {"hooks"}),
-        (_with_what_was_handed_out, {"not back as memory", "transcript", "nothing else"}),
-        (lambda seen: seen.turns.pop(), {"transcript"}),
-        (lambda seen: seen.turns.append(Turn(FILE, "user", "A tool said so.")), {"nothing else"}),
-        (lambda seen: seen.turns.append(seen.turns[0]), {"nothing else"}),
-        (_with_a_second_file, {"nothing else"}),
-        (lambda seen: seen.leaks.append("memd.log"), {"secrets"}),
-        (lambda seen: setattr(seen, "kept", False), {"secrets"}),
-        (_with_a_living_daemon, {"daemon dead"}),
-        (_with_a_daemon_that_stays_dead, {"daemon restarted"}),
-        (lambda seen: seen.refused.append("example.org:443"), {"no other host"}),
+        (_with_an_error, {"calls and their replies"}),
+        (_without_hooks, {"hooks reach the request"}),
+        (
+            _with_what_was_handed_out,
+            {
+                "what memd handed out is not indexed",
+                "every turn of its transcript is indexed",
+                "nothing else is",
+            },
+        ),
+        (lambda seen: seen.turns.pop(), {"every turn of its transcript is indexed"}),
+        (lambda seen: seen.turns.append(Turn(FILE, "user", "A tool said so.")), {"nothing else is"}),
+        (lambda seen: seen.turns.append(seen.turns[0]), {"nothing else is"}),
+        (_with_a_second_file, {"nothing else is"}),
+        (lambda seen: seen.leaks.append("memd.log"), {"no secret is in a file of memd"}),
+        (lambda seen: setattr(seen, "kept", False), {"no secret is in a file of memd"}),
+        (_with_a_living_daemon, {"it goes on without the daemon"}),
+        (_with_a_daemon_that_stays_dead, {"it has memory again after a start"}),
+        (_with_a_daemon_that_is_not_upgraded, {"it has memory after an upgrade"}),
+        (_with_nothing_after_the_upgrade, {"it has memory after an upgrade"}),
+        (lambda seen: seen.refused.append("example.org:443"), {"it asked no other host"}),
     ],
 )
 def test_what_does_not_hold_is_named(break_it: Callable[[Observed], object], missed: set[str]) -> None:

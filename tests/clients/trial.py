@@ -15,6 +15,7 @@ from tests.daemon.contents import contents
 
 FACT = "The staging database is PostgreSQL 17 on the host heron."
 TODAY = "The release train leaves on Thursday."
+NEWER = "99.1.0"  # the version of the daemon after an upgrade
 _NOTE = "MEMORY.md"
 
 
@@ -58,7 +59,7 @@ class Observed(msgspec.Struct):
 
 
 def observe(program: Program, version: str, house: House, model: StandInModel) -> Observed:
-    """Connect the program, talk twice, kill memd before the second talk and start it in its middle."""
+    """Connect the program, talk twice, kill memd before the second talk, start it in its middle and then upgrade it."""
     began = time.monotonic()
     hidden = _secrets()
     first = Exchange(
@@ -76,10 +77,16 @@ def observe(program: Program, version: str, house: House, model: StandInModel) -
         house.memd("up")
         return read(request)
 
+    status = calling("memory_status")
+
+    def upgraded(request: ModelRequest) -> ToolCall:
+        house.upgrade(NEWER)
+        return status(request)
+
     second = Exchange(
         f"And which version is it? {hidden[1]} is the key of that host.",
         f"It is version 17. The keys {hidden[2]} and {hidden[3]} are older.",
-        (calling("memory_search", query="version of the staging database"), restarted),
+        (calling("memory_search", query="version of the staging database"), restarted, upgraded, read),
     )
     seen = Observed(program, version, first, second, hidden)
     _prepare(house, program)
