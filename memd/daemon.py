@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -29,6 +29,7 @@ from memd.memory_limit.enforce import MemoryLimit, ProcessMemory
 from memd.providers.choose import choose_here
 from memd.rebuild.build_and_swap import discard_all
 from memd.runtime import logs, process, safe_traceback, sd_notify
+from memd.runtime.installed_code import run_anew
 from memd.runtime.log_file import LogFile
 from memd.runtime.process import SignalAction, Signals, learn_types
 from memd.runtime.threads import ResourceShortage, Threads
@@ -65,12 +66,14 @@ def main(
     safe_traceback.catch_strays(process.stray_failed)
     try:
         places = process.find_places(config, state_dir, socket)
-        uvloop.run(
+        ended = uvloop.run(
             serve(places, os.environ, choose or choose_here, on_stop=process.end_in_time),
             loop_factory=process.DaemonEventLoop,
         )
     except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - the top: it is logged, or told in one line
         return process.last_word(failure)
+    if ended is SignalAction.RESTART:
+        run_anew()
     return 0
 
 
@@ -79,10 +82,10 @@ async def serve(
     environ: MutableMapping[str, str],
     choose: Choose,
     *,
-    on_stop: Callable[[], None] | None = None,
+    on_stop: Callable[[SignalAction], None] | None = None,
     patience: FallbackThresholds = PATIENCE,
-) -> None:
-    """Start everything in order, answer until a signal, stop everything in the reverse order.
+) -> SignalAction:
+    """Start everything in order, answer until a signal, stop everything in the reverse order; whether to start again.
 
     Args:
         places: Where everything is.
@@ -92,7 +95,7 @@ async def serve(
         patience: With providers that do not answer.
 
     Raises:
-        FatalError: it cannot run here, and says why.
+        FatalError: it cannot run here, and says why; or another version is to run, which the service manager starts.
     """
     learn_types()
     asyncio.get_running_loop().set_exception_handler(process.callback_failed)
@@ -147,7 +150,10 @@ async def serve(
             )
             control = DaemonControl(stop=partial(signals.want, SignalAction.STOP), reload=reload)
             handlers = Handlers(agents, facts, control)
-            async with answering(places.socket, given, handlers, agents, tasks, background):
+            async with (
+                answering(places.socket, given, handlers, agents, tasks, background),
+                _noticing_upgrades(signals, tasks, background),
+            ):
                 informing = partial(notify_manager, notifier, agents, sd_notify.watchdog_interval_s(environ))
                 manager = tasks.create_task(
                     background.keep(BackgroundTask("informing the service manager", informing, is_once=True))
@@ -156,7 +162,7 @@ async def serve(
                 log.info(
                     "daemon.started", version=VERSION, socket=str(places.socket), agents=sorted(config.agents)
                 )
-                await until_stopped(signals, reload)
+                action = await until_stopped(signals, reload)
                 notifier.stopping()
                 log.info("daemon.stopping")
                 manager.cancel()
@@ -168,12 +174,25 @@ async def serve(
             await supervisor.close()
             await registry.close()
     log.info("daemon.stopped")
+    return process.ended(action, is_managed=notifier.is_heard or given is not None)
 
 
-async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> None:
-    """Reload whenever a signal wants it, and return at one that wants the daemon to stop."""
+@contextlib.asynccontextmanager
+async def _noticing_upgrades(
+    signals: Signals, tasks: asyncio.TaskGroup, background: BackgroundTasks
+) -> AsyncIterator[None]:
+    noticing = BackgroundTask("noticing an upgrade", partial(process.upgraded, signals), is_once=True)
+    task = tasks.create_task(background.keep(noticing))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> SignalAction:
+    """Reload whenever a signal wants it; the action that ends the daemon."""
     is_put_off = False
-    while await signals.next() is SignalAction.RELOAD:
+    while (action := await signals.next()) is SignalAction.RELOAD:
         try:
             await reload()
         except ResourceShortage as failure:
@@ -189,6 +208,7 @@ async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]
         except Exception:
             log.exception("config.reload_failed")
         is_put_off = False
+    return action
 
 
 def _configuration(

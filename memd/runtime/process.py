@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ import structlog
 import uvloop
 
 from memd.errors import FatalError, MemdError
+from memd.runtime.installed_code import MANAGED_STATUS, InstalledCode, run_anew
 from memd.runtime.threads import ResourceShortage, Threads
 from memd_client import paths
 
@@ -171,13 +173,14 @@ def open_files() -> int:
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def end_in_time() -> None:
-    """See to it that the process ends soon, whatever its threads are at.
+def end_in_time(action: "SignalAction") -> None:
+    """See to it that the process ends soon, or begins anew, whatever its threads are at.
 
     A thread that cuts a monstrous file, or waits for a dead network mount, cannot be interrupted, and Python would wait
     for it. Nothing is lost with it: what is not written yet is done at the next start.
     """
-    deadline = threading.Timer(STOP_S, os._exit, (0,))
+    end = run_anew if action is SignalAction.RESTART else partial(os._exit, 0)
+    deadline = threading.Timer(STOP_S, end)
     deadline.daemon = True
     try:
         deadline.start()
@@ -203,17 +206,20 @@ class SignalAction(Enum):
 
     STOP = auto()  # SIGTERM, SIGINT
     RELOAD = auto()  # SIGHUP
+    RESTART = auto()  # another version was installed
 
 
 class Signals:
     """The requested actions, in the order of their arrival."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_stop: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_stop: Callable[[SignalAction], None] | None = None
+    ) -> None:
         """Listen from now on; call it on the loop of the main thread.
 
         Args:
             loop: Of the main thread.
-            on_stop: Called as soon as a stop is requested, whether or not a task waits for the next action.
+            on_stop: Called as soon as a stop or a restart is requested, whether or not a task waits for the next action.
         """
         self._actions: asyncio.Queue[SignalAction] = asyncio.Queue()
         self._on_stop = on_stop
@@ -227,8 +233,8 @@ class Signals:
     def want(self, action: SignalAction) -> None:
         """Request an action after those that wait."""
         self._actions.put_nowait(action)
-        if action is SignalAction.STOP and self._on_stop is not None:
-            self._on_stop()
+        if action is not SignalAction.RELOAD and self._on_stop is not None:
+            self._on_stop(action)
 
     async def next(self) -> SignalAction:
         """Wait for the next action; several reloads in a row are one."""
@@ -236,6 +242,22 @@ class Signals:
         while action is SignalAction.RELOAD and not self._actions.empty():
             action = self._actions.get_nowait()
         return action
+
+
+async def upgraded(signals: Signals) -> None:
+    """Wait until another version of memd is installed, and request a restart."""
+    await InstalledCode().replaced()
+    signals.want(SignalAction.RESTART)
+
+
+def ended(action: SignalAction, *, is_managed: bool) -> SignalAction:
+    """The action; where another version is to be started by the service manager, the end that has it do so.
+
+    What the manager has given to this process, its socket among it, would be lost to the next program in it.
+    """
+    if action is SignalAction.RESTART and is_managed:
+        raise FatalError("another version of memd is installed", exit_code=MANAGED_STATUS)
+    return action
 
 
 _OURS = ("memd", "memd_client")

@@ -125,11 +125,11 @@ async def test_wishes_come_in_their_order() -> None:
 
 async def test_a_stop_is_heard_before_anybody_asks() -> None:
     """What is to happen at once on a stop happens at once, and not on a reload; several reloads are one."""
-    heard: list[str] = []
+    heard: list[SignalAction] = []
     stopping = asyncio.Event()
 
-    def on_stop() -> None:
-        heard.append("stop")
+    def on_stop(action: SignalAction) -> None:
+        heard.append(action)
         stopping.set()
 
     signals = Signals(asyncio.get_running_loop(), on_stop)
@@ -137,5 +137,5 @@ async def test_a_stop_is_heard_before_anybody_asks() -> None:
         os.kill(os.getpid(), number)
     async with asyncio.timeout(60):
         await stopping.wait()
-        assert heard == ["stop"]
+        assert heard == [SignalAction.STOP]
         assert await signals.next() is SignalAction.STOP

@@ -1,0 +1,92 @@
+"""Notices that another version of memd was installed over the one that runs, and has it run instead.
+
+A daemon loads some of its modules when it first needs them, and starts its helpers from the disk: of another version, they would not
+fit to what it has in memory.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+from random import Random
+from typing import NoReturn
+
+import structlog
+
+import memd
+from memd.runtime.timing import Backoff
+
+log = structlog.get_logger()
+
+LOOK_S = 5.0  # between two looks at what is installed: an installation takes a second or two
+TRIAL_S = 60.0  # for the new version to be loaded
+LONGEST_WAIT_S = 600.0  # until what cannot be loaded is tried again
+MANAGED_STATUS = 69  # sysexits: EX_UNAVAILABLE; the service manager starts memd again
+
+
+class InstalledCode:
+    """The code on the disk that this process was loaded from."""
+
+    def __init__(self, directory: Path = Path(memd.__path__[0]), *, look_s: float = LOOK_S) -> None:
+        """Remember what is there now.
+
+        Args:
+            directory: Of the package; each installation writes its __init__.py, where the version stands.
+            look_s: Between two looks.
+        """
+        self._directory = directory
+        self._look_s = look_s
+        self._began = self._stamp()
+
+    async def replaced(self) -> None:
+        """Return when other code is there, is not being written any more, and can be loaded."""
+        backoff = Backoff(Random(), first_s=self._look_s, cap_s=LONGEST_WAIT_S)
+        seen = self._began
+        while True:
+            await asyncio.sleep(self._look_s)
+            now = self._stamp()
+            if now not in {None, self._began} and now == seen:
+                if await self._loads():
+                    log.info("daemon.upgraded")
+                    return
+                await asyncio.sleep(backoff.failed())
+            seen = now
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = (self._directory / "__init__.py").stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    async def _loads(self) -> bool:
+        """Whether a process can import it, with all that it needs."""
+        environ = os.environ | {"PYTHONPATH": str(self._directory.parent)}
+        try:
+            trial = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-c", "import memd.daemon"),
+                env=environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+        except OSError:
+            return False
+        try:
+            status = await asyncio.wait_for(trial.wait(), TRIAL_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                trial.kill()
+            status = await trial.wait()
+        if status != 0:
+            log.warning("daemon.upgrade_unusable", status=status)
+        return status == 0
+
+
+def run_anew() -> NoReturn:
+    """Run this program from its beginning, as it was started, in the same process."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - no shell, as wanted
