@@ -228,9 +228,11 @@ class Fused(msgspec.Struct, frozen=True):
             most: How many at most; None: all.
             least: Only those with this score.
         """
-        evidence, r = self.meaning + self.words, np.nan_to_num(self.candidates.r)
+        evidence, found_r = self.meaning + self.words, self.candidates.r
+        r = np.where(np.isnan(found_r), 0.0, found_r)
         rows = np.lexsort((-r, -evidence))
-        rows = rows[: self.count_from(rows, least)]
+        if least > 0:
+            rows = rows[: self.count_from(rows, least)]
         if most is not None and 0 < most < len(rows):
             last = rows[most - 1]
             # With all that equal the last one: which of them is the first, their places tell.
@@ -262,7 +264,7 @@ class Fused(msgspec.Struct, frozen=True):
         found = self.candidates
         ids = found.ids[rows].tolist()
         places = places_of(ids)
-        columns = (self.meaning, self.words, np.nan_to_num(found.r), found.share, found.foreign)
+        columns = (self.meaning, self.words, found.r, found.share, found.foreign)
         each = zip(
             rows.tolist(),
             ids,
@@ -280,7 +282,7 @@ class Fused(msgspec.Struct, frozen=True):
                 relevance(meaning + words),
                 meaning,
                 words,
-                r,
+                0.0 if r != r else r,  # noqa: PLR0124 - as in _or_none
                 cosine,
                 part,
                 share,

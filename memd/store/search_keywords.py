@@ -21,7 +21,7 @@ from memd.store.vector_matrix import Ids
 
 log = structlog.get_logger()
 
-FEWEST = 2_000  # chunks: of fewer FTS5 answers in a millisecond or two
+FEWEST = 100  # chunks: of fewer FTS5 answers in half a millisecond
 MOST_DEAD = 0.25  # of the chunks in the postings: with more these are made anew
 REFUSED_S = 60.0  # for which postings that could not be made are not tried again
 _FAILURES = (TransientError, StoreDamaged, MemoryError)  # after which FTS5 answers

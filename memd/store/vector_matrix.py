@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import compress, repeat
 from typing import Any
 
 import msgspec
@@ -260,7 +261,8 @@ class NearestRows:
             return []
         ids = np.concatenate([one.ids for one in self._sources])
         far = np.concatenate([one.far for one in self._sources])
-        return list(dict.fromkeys(ChunkId(chunk_id) for chunk_id in ids[np.lexsort((ids, far))].tolist()))
+        ordered: list[ChunkId] = ids[np.lexsort((ids, far))].tolist()
+        return list(dict.fromkeys(ordered))
 
     def mean_cosine(self) -> tuple[float, int]:
         """The mean cosine of all that may be seen, and how many these are."""
@@ -343,10 +345,11 @@ def _rows_of(
     rows: Rows, chunk_ids: Sequence[int]
 ) -> Iterator[tuple[NDArray[np.intp], MatrixBlock, NDArray[np.intp]]]:
     """Of each block the places, among some chunks, of those that it has, and their rows."""
-    left = {chunk_id: place for place, chunk_id in enumerate(chunk_ids)}
+    left, places = list(chunk_ids), np.arange(len(chunk_ids))
     for part in rows.parts:
-        n = len(part.ids)
+        at = np.fromiter(map(part.row_of.get, left, repeat(-1)), np.intp, len(left))
         # What came since, or went, has no row that may be looked at.
-        here = [(left.pop(one), part.row_of.get(one, n)) for one in part.row_of.keys() & left.keys()]
-        found = np.array([one for one in here if one[1] < n], np.intp).reshape(-1, 2)
-        yield found[:, 0], part, found[:, 1]
+        is_here = (at >= 0) & (at < len(part.ids))
+        yield places[is_here], part, at[is_here]
+        is_left = at < 0
+        left, places = list(compress(left, is_left.tolist())), places[is_left]

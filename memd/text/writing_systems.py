@@ -60,4 +60,7 @@ def foreign(question: Mapping[str, float], text: Mapping[str, float]) -> float:
     """How much of a text is written in other scripts than a question, 0..1; 0 where one of them has no letter."""
     if not question or not text:
         return 0.0
-    return max(0.0, 1.0 - sum(min(share, text.get(script, 0.0)) for script, share in question.items()))
+    common = 0.0
+    for script, share in question.items():
+        common += min(share, text.get(script, 0.0))
+    return max(0.0, 1.0 - common)
