@@ -347,7 +347,19 @@ def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParse
 def _add_mcp(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     summaries = {"install": "add memd to a client's configuration", "uninstall": "take it out again"}
     summaries["status"] = "say of each client that is installed whether it has memd"
+    summaries["serve"] = (
+        "answer over HTTP on this machine, for clients that cannot start a process, until Ctrl-C"
+    )
+    summaries |= {"token": "print the token by which a client may ask `serve`"}
     actions = _subparsers(parser, common, "action", summaries)
+    actions["serve"].add_argument(
+        "--port", metavar="N", type=_port, default=8737, help="where (else 8737); 0: any that is free"
+    )
+    choice = actions["token"].add_mutually_exclusive_group()
+    choice.add_argument("--rotate", action="store_true", help="replace it: the old one is no longer in force")
+    choice.add_argument("--revoke", action="store_true", help="take it out of force")
+    choice.add_argument("--list", action="store_true", help="whose tokens there are")
+    _add_session_key(actions["token"])
     for name in ("install", "uninstall"):
         help_text = "the program that starts it"
         actions[name].add_argument("--client", choices=MCP_CLIENTS, required=True, help=help_text)
@@ -495,6 +507,10 @@ def _first_line(text: str) -> int:
 
 def _line(text: str) -> int:
     return _whole(text, 1, 2**31)
+
+
+def _port(text: str) -> int:
+    return _whole(text, 0, 65_535)
 
 
 def _count(text: str) -> int:

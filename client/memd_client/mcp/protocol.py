@@ -59,6 +59,17 @@ class ToolServer:
         self._tools = list(tools)
         self._call = call
 
+    async def reply(self, identity: int | str, method: str, params: Mapping[str, Any]) -> Json:
+        """The answer to a request, as JSON-RPC has it; whatever goes wrong is in it."""
+        reply: Json = {"jsonrpc": "2.0", "id": identity}
+        try:
+            reply["result"] = await self.answer(method, params)
+        except RequestError as error:
+            reply["error"] = error.encoded()
+        except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
+            reply["error"] = RequestError(INTERNAL_ERROR, f"memd failed: {type(failure).__name__}").encoded()
+        return reply
+
     async def answer(self, method: str, params: Mapping[str, Any]) -> Json:
         """The result of a request.
 

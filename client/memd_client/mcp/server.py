@@ -18,7 +18,7 @@ from memd_client.conversation import __version__
 from memd_client.errors import MemdClientError
 from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
-from memd_client.mcp.protocol import INTERNAL_ERROR, RequestError, ToolServer
+from memd_client.mcp.protocol import ToolServer
 from memd_client.messages import AgentStatus, Health, StatusReport
 from memd_client.session_key import parse
 from memd_client.tool_arguments import no_such_tool
@@ -142,15 +142,7 @@ class _Conversation:
         self._output.send(refusal.encoded())
 
     async def _answer(self, identity: int | str, method: str, params: Mapping[str, Any]) -> None:
-        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": identity}
-        try:
-            reply["result"] = await self._server.answer(method, params)
-        except RequestError as error:
-            reply["error"] = error.encoded()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
-            reply["error"] = RequestError(
-                INTERNAL_ERROR, f"memd-mcp failed: {type(failure).__name__}"
-            ).encoded()
+        reply = await self._server.reply(identity, method, params)
         self._output.send(json.dumps(reply, ensure_ascii=False, separators=(",", ":")))
 
     def _forget(self, identity: int | str, done: "asyncio.Task[None]") -> None:

@@ -1,5 +1,6 @@
 """memd-ctl mcp: add memd's tools to an MCP client, take them out, and say which clients have them."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -13,16 +14,19 @@ from typing import Literal
 
 import msgspec
 
+from memd.config.load import location
 from memd.ctl.atomic_write import change_file
 from memd.ctl.daemon_process import remark_if_not_running
-from memd.ctl.failures import UsageError
+from memd.ctl.failures import Failed, UsageError
 from memd.ctl.integrations import clients
 from memd.ctl.integrations.clients import CLIENTS, SERVER, McpClient
 from memd.ctl.integrations.entry_edit import entry_alone, entry_in, with_entry, without_entry
 from memd.ctl.integrations.json_edit import NotEditable
+from memd.ctl.integrations.mcp_tokens import McpToken, McpTokens
 from memd.ctl.invocation import Invocation
-from memd.ctl.output.humanize import shown, visible
+from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
+from memd_client.mcp.protocol import ToolServer
 from memd_client.session_key import parse
 
 _LISTING_S = 20.0  # for a client to list its servers; it starts them for that
@@ -55,8 +59,20 @@ class McpClientState(msgspec.Struct, frozen=True):
 def run_mcp(invocation: Invocation) -> Outcome:
     """Add the server to the client's configuration, take it out, print what would be added, or look at every client."""
     options = invocation.options
-    if options.action == "status":
-        return _status(invocation)
+    match options.action:
+        case "status":
+            return _status(invocation)
+        case "serve":
+            return _serve(invocation)
+        case "token":
+            return _token(invocation)
+        case _:
+            return _change(invocation)
+
+
+def _change(invocation: Invocation) -> Outcome:
+    """Add the server to the client's configuration, take it out, or print what would be added."""
+    options = invocation.options
     client = CLIENTS[options.client]
     home = invocation.places.home
     file = clients.file_of(client, invocation.environ, home)
@@ -114,6 +130,80 @@ def _remarks(invocation: Invocation, client: McpClient) -> tuple[str, ...]:
     running = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
     remarks = (running, f"{client.title}: {client.needs}" if client.needs else None)
     return tuple(remark for remark in remarks if remark is not None)
+
+
+def _token(invocation: Invocation) -> Outcome:
+    """Print the token of an agent and a session key; it is made where there is none."""
+    options = invocation.options
+    tokens, home = _tokens(invocation), invocation.places.home
+    if options.list:
+        found = tokens.all()
+        lines = [
+            f"agent {one.agent or '-'}, session key {one.session_key or '- (the owner)'}" for one in found
+        ]
+        kept = [{"agent": one.agent, "session_key": one.session_key} for one in found]
+        return Outcome({"tokens": kept}, visible("\n".join(lines)) or "There is no token.")
+    wanted = options.agent, options.session_key
+    name = visible(shown(tokens.file(*wanted), home))
+    if options.revoke:
+        was_there = tokens.revoke(*wanted)
+        text = f"The token in {name} is in force no more." if was_there else "There was no such token."
+        return Outcome({"file": str(tokens.file(*wanted)), "revoked": was_there}, text)
+    old = None if options.rotate else tokens.find(*wanted)
+    made = old or tokens.make(*wanted)
+    remark = (
+        f"It is kept in {name}; --rotate replaces it, --revoke ends it."
+        if old
+        else f"Made it, and kept it in {name}."
+    )
+    return Outcome(
+        {"file": str(tokens.file(*wanted)), "token": made.token, "made": old is None}, made.token, (remark,)
+    )
+
+
+def _tokens(invocation: Invocation) -> McpTokens:
+    file, _ = location(invocation.places.config, invocation.environ, invocation.places.home)
+    return McpTokens(file.parent / "mcp-tokens")
+
+
+def _serve(invocation: Invocation) -> Outcome:
+    """Answer over HTTP until a signal."""
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve_http(invocation))
+    return Outcome({"served": True})
+
+
+async def _serve_http(invocation: Invocation) -> None:
+    # A hook and the other actions do without them.
+    from memd.ctl.integrations.mcp_http import ADDRESS, PATH, McpHttpServer  # noqa: PLC0415
+    from memd_client.asynchronous import AsyncClient  # noqa: PLC0415
+    from memd_client.mcp.server import Answers  # noqa: PLC0415
+
+    def connect(token: McpToken) -> ToolServer:
+        memd = AsyncClient(invocation.places.socket)
+        return Answers(memd, agent=token.agent, session_key=token.session_key, max_chars=None).server()
+
+    tokens, port = _tokens(invocation), invocation.options.port
+    try:
+        listening = await McpHttpServer(tokens, connect).listen(port)
+    except OSError as error:
+        hint = "--port names another one; 0 is any that is free."
+        raise Failed(
+            "not_listening", f"{ADDRESS}:{port} is not to be had: {error.strerror}.", hint
+        ) from error
+    stopped = asyncio.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+    address = f"http://{ADDRESS}:{listening.sockets[0].getsockname()[1]}{PATH}"
+    invocation.screen.note(
+        f"memd's tools are at {address}, for {counted(len(tokens.all()), 'token')} (memd-ctl mcp token)."
+    )
+    remark = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
+    if remark is not None:
+        invocation.screen.note(remark)
+    await stopped.wait()
+    listening.close()
+    # Connections that wait for their next request end with the process.
 
 
 def _status(invocation: Invocation) -> Outcome:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
+import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -374,3 +377,46 @@ def test_writing_is_for_a_private_conversation_that_is_named(run: Run, home: Pat
     )
     args = json.loads((home / FILES["cursor"]).read_text())["mcpServers"]["memd"]["args"]
     assert args[-4:] == ["--session-key", "agent:main:main", "--write", "Cursor"]
+
+
+def test_tokens_are_made_shown_replaced_and_revoked(run: Run, home: Path) -> None:
+    """The token alone is on standard output, for a program that reads it."""
+    flags = ("--agent", "main", "--session-key", "agent:main:main")
+    assert run("mcp", "token", "--list").out == "There is no token.\n"
+    code, out, err = run("mcp", "token", *flags)
+    assert (code, len(out.strip()) >= 43) == (0, True)
+    (file,) = (home / ".config" / "memd" / "mcp-tokens").iterdir()
+    assert file.name in err
+    assert run("mcp", "token", *flags).out == out
+    assert run("mcp", "token").out != out
+    assert run("mcp", "token", *flags, "--rotate").out not in {out, ""}
+    assert "agent main, session key agent:main:main" in run("mcp", "token", "--list").out
+    assert out.strip() not in run("mcp", "token", "--list", "--json").out
+    assert "in force no more" in run("mcp", "token", *flags, "--revoke").out
+    assert "no such token" in run("mcp", "token", *flags, "--revoke").out
+    assert not file.exists()
+
+
+def test_the_server_says_where_it_is_and_ends_with_a_signal(run: Run, home: Path, address: Path) -> None:
+    """On the loopback alone; a port that is taken is told."""
+    token = run("mcp", "token").out.strip()
+    command = [sys.executable, "-P", "-m", "memd.ctl", "mcp", "serve", "--socket", str(address), "--port"]
+    with subprocess.Popen(
+        [*command, "0"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        line = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, for 1 token\b", line)
+        assert found, line
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{found[1]}/mcp",
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode(),
+            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(asked) as answer:
+            assert json.load(answer) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        taken = subprocess.run([*command, found[1]], capture_output=True, text=True, check=False)
+        assert (taken.returncode, "is not to be had" in taken.stderr) == (1, True)
+        process.terminate()
+        process.communicate()
+        assert process.returncode == 0

@@ -1,0 +1,110 @@
+"""The tokens of `memd-ctl mcp serve`: a file for each agent and session key, which its owner alone may read."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from memd.ctl.atomic_write import write_text
+
+_RANDOM = 32  # bytes
+_MAX_BYTES = 16_384  # of a file
+_OPEN_TO_OTHERS = 0o077
+
+
+class McpToken(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who presents the token may read the memory of an agent as one conversation sees it."""
+
+    token: str
+    agent: str | None = None  # None: that of the session key, else the only one, else main
+    session_key: str | None = None  # None: the owner
+
+    def __repr__(self) -> str:
+        """Without the token, which must be in no log."""
+        return f"McpToken(agent={self.agent!r}, session_key={self.session_key!r})"
+
+
+class McpTokens:
+    """The tokens in a directory.
+
+    Args:
+        directory: Made when the first token is.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def file(self, agent: str | None, session_key: str | None) -> Path:
+        """Where the token of an agent and a session key is, whether there is one or not."""
+        name = msgspec.json.encode([agent, session_key])
+        return self.directory / f"{hashlib.sha256(name).hexdigest()[:16]}.json"
+
+    def find(self, agent: str | None, session_key: str | None) -> McpToken | None:
+        """The token of an agent and a session key."""
+        return _read(self.file(agent, session_key))
+
+    def make(self, agent: str | None, session_key: str | None) -> McpToken:
+        """A new token, in place of the one that is there; it is in force at once.
+
+        Raises:
+            NotWritten: it cannot be kept.
+        """
+        made = McpToken(secrets.token_urlsafe(_RANDOM), agent, session_key)
+        file = self.file(agent, session_key)
+        # What others may read is no secret any more; a file that is replaced would keep its mode.
+        file.unlink(missing_ok=True)
+        write_text(file, msgspec.json.encode(made).decode())
+        return made
+
+    def revoke(self, agent: str | None, session_key: str | None) -> bool:
+        """Take a token out of force; whether there was one."""
+        try:
+            self.file(agent, session_key).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def all(self) -> list[McpToken]:
+        """Every token that is in force."""
+        return [found for file in self._files() if (found := _read(file)) is not None]
+
+    def presented(self, token: str) -> McpToken | None:
+        """Whose token this is. How long it takes tells nothing of any of them."""
+        given = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        whose: McpToken | None = None
+        for one in self.all():
+            if hmac.compare_digest(hashlib.sha256(one.token.encode()).digest(), given):
+                whose = one
+        return whose
+
+    def _files(self) -> Iterator[Path]:
+        with suppress(FileNotFoundError):
+            yield from sorted(self.directory.glob("*.json"))
+
+
+def _read(file: Path) -> McpToken | None:
+    """The token of a file; None where there is none, or others may read or write it."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if (
+            not stat.S_ISREG(status.st_mode)
+            or status.st_uid != os.geteuid()
+            or status.st_mode & _OPEN_TO_OTHERS
+        ):
+            return None
+        found = msgspec.json.decode(os.read(descriptor, _MAX_BYTES), type=McpToken)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    finally:
+        os.close(descriptor)
+    return found if found.token else None
