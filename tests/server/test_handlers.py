@@ -214,6 +214,27 @@ async def test_requests_wait_while_agents_change(bench: Bench) -> None:
     assert (await asked).results
 
 
+async def test_a_request_that_means_all_agents_waits_while_any_changes(bench: Bench) -> None:
+    """One that is about to come is meant, too."""
+    with bench.agents.held({"other"}):
+        asked = asyncio.create_task(bench.handlers.handle(wire.Sync(wait=False)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not asked.done()
+    assert isinstance(await asked, wire.SyncReport)
+
+
+async def test_who_met_a_closed_store_asks_again_when_the_change_is_over(bench: Bench) -> None:
+    """Until then, the store would be closed at each attempt."""
+    bench.backend.failures = [StoreClosed("closed")]
+    with bench.agents.held({"other"}):
+        asked = asyncio.create_task(bench.found())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(bench.backend.asked), asked.done()) == (1, False)
+    assert (await asked).results
+
+
 @pytest.mark.parametrize(
     "request_of",
     [
@@ -537,7 +558,20 @@ async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
         assert isinstance(status, wire.StatusReport)
         assert (status.version, status.socket, status.config) == ("1.2.3", "/run/memd.sock", None)
         assert list(status.agents) == ["main"]
-        assert status.agents["main"].workspace == str(bench.home / "workspace")
+        told = status.agents["main"]
+        assert told.workspace == str(bench.home / "workspace")
+        assert (told.rebuild, told.vectors.note) == (None, None)
+
+
+async def test_status_says_what_is_done_to_an_index_and_its_vectors(bench: Bench) -> None:
+    """Why it is built anew, from when that is asked for; and why nothing is embedded."""
+    await bench.handlers.handle(wire.Reindex())
+    bench.agents.all()["main"].sync.rest_vectors()
+    status = await bench.handlers.handle(wire.Status())
+    assert isinstance(status, wire.StatusReport)
+    told = status.agents["main"]
+    assert told.rebuild is not None
+    assert told.vectors.note == "they rest while builtin answers"
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,27 @@ def test_what_is_missing_is_made_for_its_owner_alone(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a directory away")
+@pytest.mark.parametrize(
+    ("user", "owner", "is_refused"),
+    [(1000, 1000, False), (0, 1000, False), (1000, 0, False), (1000, 2000, True)],
+)
+def test_memory_is_not_kept_in_a_directory_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, owner: int, is_refused: bool
+) -> None:
+    """But in one of root's, and root keeps it wherever it is told to."""
+    state = tmp_path / "state"
+    (state / "agents").mkdir(parents=True, mode=0o700)
+    os.chown(state, owner, owner)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    told = ""
+    try:
+        sole_daemon(state, tmp_path / "s").__enter__()
+    except FatalError as refused:
+        told = str(refused)
+    assert ("it belongs to another user (uid 2000)" in told) == is_refused
+
+
 @pytest.mark.parametrize("name", ["state", "state/agents"])
 @pytest.mark.parametrize(
     ("mode", "is_refused"), [(0o700, False), (0o755, False), (0o770, False), (0o777, True), (0o1777, True)]
