@@ -82,8 +82,8 @@ class Counts(msgspec.Struct, frozen=True):
     done: int  # chunks with a vector
     waiting: int
     set_aside: int
-    texts: int = 0  # that wait: chunks, and parts where these are embedded
-    held: int = 0  # texts, whether they wait or not
+    texts: int  # that wait: chunks, and parts where these are embedded
+    held: int  # texts, whether they wait or not
 
 
 def _list(chunk_ids: Sequence[ChunkId]) -> str:

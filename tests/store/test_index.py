@@ -394,6 +394,26 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     await second.close()
 
 
+async def test_an_index_of_text_alone_takes_vectors_of_one_model(tmp_path: Path) -> None:
+    """What its text is for stays as it is; nothing is done for a model of unknown size, or where there are vectors."""
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.take_vectors(FINGERPRINT)
+    assert index.space is None, "nobody knows what it is built for"
+    text = Fingerprint("c1", "t1", ("memory",))
+    await index.adopt(text)
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("words")], {}, frozenset())
+    await index.take_vectors(msgspec.structs.replace(FINGERPRINT, chunking="c2", dimensions=None))
+    assert await index.fingerprint() == text
+    for model in ("m", "of another"):
+        await index.take_vectors(msgspec.structs.replace(FINGERPRINT, model=model, chunking="c2"))
+        assert index.space == FINGERPRINT.space
+        assert await index.fingerprint() == FINGERPRINT
+    [waiting] = await index.waiting(10)
+    assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]) == 1
+    await index.close()
+
+
 async def test_vectors_of_another_model_that_sqlite_vec_left_give_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,9 @@ import sys
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
-from memd.store.integrity import faults, try_engine
+from memd.store.integrity import IndexDamage, faults, try_engine
 from tests.bounds import shipped
 
 
@@ -41,3 +42,19 @@ def test_of_many_faults_the_first_are_told(schema: str) -> None:
     others = faults(there, schema)
     assert not set(told) & set(others)
     assert len(told) == min(most, len(told) + len(others))
+
+
+def test_damage_is_logged_once_and_told_each_time_until_it_is_mended() -> None:
+    """A broken keyword index is one reason to set the file aside, and gives way to none that was there."""
+    damage = IndexDamage("main")
+    with capture_logs() as logs:
+        for reason in ("page 7", "page 8"):
+            damage.report(reason)
+        damage.report_keyword("fts5")
+        damage.report_keyword("fts5 again")
+    assert [(one["event"], one["reason"]) for one in logs] == [("sync.index_damaged", "page 7")]
+    assert (damage.reason, damage.keyword, damage.reported.version) == ("page 7", "fts5", 4)
+    assert [damage.mended(), damage.mended()] == [True, False]
+    assert (damage.reason, damage.keyword) == (None, None)
+    damage.report_keyword("fts5")
+    assert damage.reason == "fts5"

@@ -5,7 +5,7 @@ import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind
 from memd.store.index import Index
-from memd.store.keywords import phrases_of
+from memd.store.keywords import Match, phrases_of, with_shares
 from tests.store.conftest import chunk_of, found_file
 
 MEMORY = frozenset({Kind.NOTE, Kind.CURATED})
@@ -109,3 +109,20 @@ async def test_a_word_in_what_places_a_chunk_counts_as_one_in_its_text(index: In
 def test_only_phrases_in_quotes_are_taken_apart(match: str, phrases: list[str] | None) -> None:
     """Whatever else FTS5 knows is left to it; an empty phrase is an error there."""
     assert phrases_of(match) == phrases
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "chunks", "shares"),
+    [
+        # ln(1 + 9.5 / 1.5) = 1.99243 and ln(1 + 1.5 / 9.5) = 0.14660
+        ([1, 9], 10, [0.93146, 0.06854, 1.0]),
+        ([5, 5], 10, [0.5, 0.5, 1.0]),
+        # ln(1 + 10.5 / 0.5) = 3.09104, and ln(1 + 0.5 / 12.5) = 0.03922: what FTS5 counts may be ahead of the chunks
+        ([0, 12], 10, [0.98747, 0.01253, 1.0]),
+    ],
+)
+def test_a_rare_phrase_has_the_larger_share(frequencies: list[int], chunks: int, shares: list[float]) -> None:
+    """Of the inverse document frequencies of all phrases."""
+    held = [(ChunkId(n), Match(1.0, bytes(of))) for n, of in enumerate([(0,), (1,), (0, 1)])]
+    told = [one.share for _, one in with_shares(held, frequencies, chunks)]
+    assert told == pytest.approx(shares, abs=1e-5)

@@ -150,6 +150,48 @@ async def test_a_file_that_says_nothing_is_of_when_it_was_written(index: Index) 
     assert await let_through(index, SearchFilter(until_s=0, until_ns=5 * DAY_NS)) == ["old", "new"]
 
 
+async def test_the_lines_of_what_is_let_through_are_told_by_file(index: Index) -> None:
+    """From the first to the last of each chunk; of files that say something else, nothing."""
+    for path, tags in (("memory/a.md", labelled("work")), ("memory/b.md", ())):
+        change = FileChange(
+            found_file(path), path.encode(), [chunk_of("one"), chunk_of("two\nthree", 4)], labels=tags
+        )
+        await index.replace_all([change], {}, frozenset())
+
+    def look(connection: apsw.Connection) -> list[dict[str, list[tuple[int, int]]]]:
+        asked = (SearchFilter(), SearchFilter(tags=("work",)), SearchFilter(tags=("home",)))
+        return [labels.allowed_lines(connection, wanted, EVERY_KIND) for wanted in asked]
+
+    lines = [(1, 1), (4, 5)]
+    assert await index.database.read(look) == [
+        {"memory/a.md": lines, "memory/b.md": lines},
+        {"memory/a.md": lines},
+        {},
+    ]
+
+
+async def test_the_newest_come_first_as_many_as_are_wanted(index: Index) -> None:
+    """By the date that a note has, or else that of its file; of the same day by their ids."""
+    at_ns = 1_769_904_000 * 1_000_000_000  # 1 February 2026
+    await put(index, "memory/a.md", day="2026-01-01", of=labelled("work"))
+    await put(index, "memory/b.md", day="2026-03-01")
+    await put(index, "memory/c.md", mtime_ns=at_ns, of=labelled("work"))
+    await put(index, "memory/d.md", day="2026-03-01")
+
+    def look(connection: apsw.Connection) -> list[list[str]]:
+        texts = dict(connection.execute("SELECT id, text FROM chunks"))
+        return [
+            [texts[one][7] for one in labels.newest(connection, limit, wanted, EVERY_KIND)]
+            for limit, wanted in (
+                (9, SearchFilter()),
+                (3, SearchFilter()),
+                (9, SearchFilter(tags=("work",))),
+            )
+        ]
+
+    assert await index.database.read(look) == [["b", "d", "c", "a"], ["b", "d", "c"], ["c", "a"]]
+
+
 async def test_labels_are_those_of_the_last_reading(index: Index) -> None:
     """They go with the file, and come anew with what it says."""
     await put(index, "memory/a.md", of=labelled("old", "kept"))

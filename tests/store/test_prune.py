@@ -1,5 +1,6 @@
 """What is dropped from the cache, how much at once, and with how much counting."""
 
+import contextlib
 from pathlib import Path
 from random import Random
 
@@ -99,4 +100,18 @@ async def test_so_many_are_dropped_in_one_step(tmp_path: Path) -> None:
     step = embedding_cache.PRUNED_AT_ONCE
     await store.put(SPACE, {hash_of(number): b"v" for number in range(2 * step + 10)}, 1.0)
     assert [await store.prune(10, 2.0) for _ in range(3)] == [step, step, 0]
+    await store.close()
+
+
+async def test_nothing_is_pruned_while_an_index_takes_its_vectors(tmp_path: Path) -> None:
+    """Of however many at once; when the last has ended, and if it failed, the cache becomes as small as it should be."""
+    store = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await store.open()
+    await store.put(SPACE, {hash_of(number): b"v" for number in range(10)}, 0.0)
+    with store.needed():
+        with contextlib.suppress(ValueError), store.needed():
+            assert await store.prune(4, 1.0) == 0
+            raise ValueError
+        assert await store.prune(4, 1.0) == 0
+    assert await store.prune(4, 1.0) == 6
     await store.close()

@@ -144,7 +144,7 @@ def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
 class _IndexContents(msgspec.Struct, frozen=True):
     """What an index holds."""
 
-    counts: Counts = Counts(0, 0, 0, 0, 0)
+    counts: Counts = Counts(0, 0, 0, 0, 0, 0, 0)
     sessions: tuple[int, int] = (0, 0)  # transcripts, turns
     tallies: Mapping[str, int] = {}
     broken: str | None = None  # why that cannot be told
