@@ -394,6 +394,18 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     await second.close()
 
 
+async def test_a_file_that_was_only_touched_keeps_its_text_under_its_new_stamp(index: Index) -> None:
+    """So that the next pass need not read it again; where there is none, nothing is written."""
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("words")], {}, frozenset())
+    touched = found_file("memory/a.md", mtime_ns=9)
+    for found in ([touched], []):
+        await index.restamp(found)
+        known = await index.find("memory/a.md")
+        assert known is not None
+        assert (known.stamp, known.hash) == (touched.stamp, b"1")
+    assert len(await index.keywords('"words"', 9, EVERYTHING)) == 1
+
+
 async def test_an_index_of_text_alone_takes_vectors_of_one_model(tmp_path: Path) -> None:
     """What its text is for stays as it is; nothing is done for a model of unknown size, or where there are vectors."""
     index = Index(tmp_path / "main.sqlite")
