@@ -1,6 +1,7 @@
 """A provider and its fallback, chosen anew."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -21,6 +22,8 @@ from memd.providers.choose import Candidate, ProviderChoice, choose
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
+from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.embedding.supplies import silent
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -183,6 +186,42 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
                 await until_async(lambda provider=provider: pair.wanted == provider.identity)  # type: ignore[misc]
             await registry.close()
     assert [one["model"] for one in logged if one["event"] == "embed.model_changed"] == ["m"]
+
+
+def test_a_server_that_asks_for_a_pause_is_not_probed_before_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one that is longer than any between two probes."""
+    remote = Remote(base_url="http://127.0.0.1:9/v1")
+    settings = AgentSettings(
+        workspace=tmp_path, provider="openai-compatible", model="m", remote=remote, fallback="none"
+    )
+    recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
+    pauses_s, probes = [45.0, 1e9], list[float]()
+
+    async def recall(_: ModelInfoStore) -> None:
+        pass
+
+    async def ask(_: ModelProbe) -> None:
+        probes.append(now_s())
+        raise EmbedUnavailable("too many requests", retry_after_s=pauses_s.pop(0) if pauses_s else None)
+
+    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelProbe, "ask", ask)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            parts = ProviderParts(
+                EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()
+            )
+            registry = ProviderRegistry(parts, lambda _: ProviderChoice(recipe, None))
+            await registry.providers_for(settings)
+            await asyncio.sleep(2000)
+            await registry.close()
+
+    hastily(main())
+    cap_s = shipped("memd.embedding.running_provider.PROBE_CAP_S")
+    assert [later - earlier for earlier, later in pairwise(probes)][:2] == pytest.approx([45.0, cap_s], abs=1)
 
 
 async def test_a_person_who_asks_again_has_what_does_not_answer_probed_and_the_rest_sent(

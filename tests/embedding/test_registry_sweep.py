@@ -5,15 +5,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings
+from memd.domain_types import DegradedPart
 from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
+from memd.providers.provider import Identity, space_of
 from memd.store.embedding_cache import EmbeddingStore
 from tests.fakes import HashingProvider
+from tests.wait import until_async
 
 
 class Lingering(HashingProvider):
@@ -91,3 +95,39 @@ async def test_what_is_kept_when_it_is_let_go_of_is_closed_afterwards(house: Hou
             await asyncio.sleep(0)
         assert not two.is_closing.is_set()
     await closing(two)
+
+
+class OfBefore(HashingProvider):
+    """A model whose vectors are compared with no others."""
+
+    @property
+    def identity(self) -> Identity:
+        return msgspec.structs.replace(super().identity, model="of before")
+
+
+async def test_what_made_the_vectors_of_an_index_embeds_its_questions_as_long_as_it_has_them(
+    tmp_path: Path,
+) -> None:
+    """Also when nobody has settings that mean it any more; then it is closed."""
+    made = {"before": OfBefore(dimensions=8), "now": HashingProvider(dimensions=16)}
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda settings: ProviderChoice(made[settings.model or ""], None))
+        before, now = [
+            await registry.providers_for(AgentSettings(workspace=tmp_path, model=name)) for name in made
+        ]
+        space = space_of(made["before"].identity)
+        now.held = frozenset({space})
+        before.release()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not made["before"].closed
+        found = await now.embed_query("a heron", space)
+        assert not isinstance(found, DegradedPart)
+        assert len(found[0]) == 8
+        now.held = frozenset()
+        registry.sweep_soon()
+        await until_async(lambda: made["before"].closed)
+        assert not made["now"].closed
+        assert isinstance(await now.embed_query("a heron", space), DegradedPart)
+        await registry.close()

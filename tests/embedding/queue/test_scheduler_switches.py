@@ -346,6 +346,18 @@ async def test_a_pause_is_known_before_an_agent_is_served_again(cache: Embedding
     assert restarted.state_of("other") == Healthy()
 
 
+async def test_what_a_person_wished_elsewhere_is_known_when_an_agent_comes_back(
+    cache: EmbeddingStore,
+) -> None:
+    """Another queue may have served it meanwhile."""
+    queue = queue_of(HashingProvider(), cache)
+    await queue.pause("main")
+    await queue.leave("main")
+    await queue_of(HashingProvider(), cache).resume("main")
+    await queue.recall("main")
+    assert queue.state_of("main") == Healthy()
+
+
 @pytest.mark.parametrize("store_s", [0.0, 0.05])
 async def test_what_never_gets_its_vector_makes_no_burst_of_a_life(
     tmp_path: Path, cache: EmbeddingStore, store_s: float
