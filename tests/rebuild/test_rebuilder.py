@@ -280,6 +280,19 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
         await until_async(lambda: bench.rebuilder.reason is None, 20)
 
 
+async def test_a_disk_that_tells_no_room_is_tried_after_a_while_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quota is none of the disk's."""
+    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: 0)
+    monkeypatch.setattr(renewals, "CALM_S", 0.0)
+    async with running(tmp_path) as bench:
+        bench.failures, bench.failing = 2, StoreFull
+        assert await bench.rebuilt() == []
+        assert bench.failures == 0
+
+
 async def test_no_chunk_of_a_new_index_has_the_id_of_another_one(tmp_path: Path) -> None:
     """However often it is built anew: a search that began before would take one for the other."""
 

@@ -75,6 +75,20 @@ async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: 
     await second.close()
 
 
+async def test_an_agent_without_a_cache_takes_nothing_out_of_that_of_others(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Its settings say that it has none."""
+    provider = HashingProvider()
+    one, other = [await opened(tmp_path, name, ["the same text"]) for name in ("one", "other")]
+    queue = queue_of(provider, cache)
+    async with running(queue, one, other):
+        for index, use_cache in ((one, True), (other, False)):
+            queue.serve(IndexToEmbed(index.file.stem, index, use_cache=use_cache))
+            assert await queue.wait_for(index) == (0, None)
+    assert provider.requests == [["the same text"]] * 2
+
+
 async def test_agents_take_turns(tmp_path: Path, cache: EmbeddingStore) -> None:
     """A small agent does not wait for a large one to be done."""
     provider = HashingProvider(delay_s=0.05)
