@@ -13,6 +13,7 @@ from watchfiles import Change
 from memd.watch.events import EventBatch
 from memd.watch.watch_plan import RootState, WatchPlan
 from memd.watch.watchfiles_feed import LibraryFeed
+from tests.wait import until_async
 
 
 @asynccontextmanager
@@ -48,6 +49,7 @@ async def test_an_idle_watch_looks_for_nothing_again_and_again(
 
     monkeypatch.setattr("anyio.to_thread.run_sync", counting)
     async with fed(tmp_path) as feed:
+        await until_async(lambda: calls)
         await feed.next(asyncio.get_running_loop().time() + 0.15)
         assert len(calls) == 1
 
