@@ -353,7 +353,9 @@ def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | 
     if value is None or not ((is_apart and shouts) or _has_digit_or_sign(value.text)):
         return None
     if strength != "password":
-        is_one = not is_apart and secret_values.looks_random(value.text)
+        is_one = (
+            secret_values.is_scrambled(value.text) if is_apart else secret_values.looks_random(value.text)
+        )
         return (value.start, value.end) if is_one else None
     if is_apart and (" " in value.text or not (shouts or any(map(str.isdigit, value.text)))):
         return None
@@ -373,7 +375,11 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     if name and not name.endswith("."):
         # An API-KEY 0123...: what is made of nothing but so much hexadecimal is no word of a sentence about it.
         digits = _HEX.match(text, end) if strength == "token" else None
-        return None if digits is None else digits.span("secret")
+        if digits is not None:
+            return digits.span("secret")
+        said_apart = _LOOSE_TOKEN.match(text, end) if strength == "token" else None
+        is_one = said_apart is not None and secret_values.is_scrambled(said_apart["secret"].rstrip(".,;:"))
+        return said_apart.span("secret") if said_apart is not None and is_one else None
     if strength == "password":
         match = _LOOSE.match(text, end)
         if match is None:

@@ -266,7 +266,11 @@ def _code_abroad(label: _CodeLabel) -> Find:
         # Most of the time no code is told.
         if _DIGIT_SOON.match(text, at + size) is None:
             return None
-        if starts_word and text[at - 1 : at].isalpha():
+        # In base64 it stands behind a slash or a plus, and goes on.
+        if starts_word and (
+            text[at - 1 : at].isalnum()
+            or (text[at - 1 : at] in {"/", "+"} and text[at + size : at + size + 1].isalnum())
+        ):
             return None
         behind = None if after is None else after.match(text, at + size)
         is_meant = before is not None and before.search(text[max(0, at - 24) : at]) is not None

@@ -389,6 +389,29 @@ def looks_mixed(text: str) -> bool:
     )
 
 
+_OTHER_SIGN = re.compile(r"[a-z](?![a-z])|[A-Z](?![A-Z])|[0-9](?![0-9])")
+
+
+def is_scrambled(text: str) -> bool:
+    """Whether letters and digits change places as often as drawn by chance, and not as in a name of a program.
+
+    Of signs drawn by chance nearly two in three have one of another kind behind them; of names put together one in four.
+    """
+    plain = text.replace("-", "").replace("_", "")
+    return (
+        len(plain) >= _LEAST_SCRAMBLED
+        and plain.isascii()
+        and plain.isalnum()
+        and _digits(plain) >= 2
+        and _mixes(plain)
+        and len(set(plain)) >= 10
+        and len(_OTHER_SIGN.findall(plain)) >= 0.45 * len(plain)
+    )
+
+
+_LEAST_SCRAMBLED = 16  # letters and digits
+
+
 def _mixes(text: str) -> bool:
     return _has_digit(text) and text != text.lower() and text != text.upper()
 

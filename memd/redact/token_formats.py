@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from memd.redact.rule import BREAK, EDGE, WORD, Rule, Runs, Span, stem
-from memd.redact.secret_values import looks_mixed, looks_random
+from memd.redact.secret_values import is_scrambled, looks_mixed, looks_random
 
 _LETTERS = string.ascii_letters + string.digits
 _SIGNS: Mapping[str, str] = {
@@ -28,6 +28,7 @@ _GLUED = 3
 # What begins like a token behind one of these is the digest of a file in a list of them.
 _DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_LAST_PART = re.compile(r"[_-]")
 _MOST_READ, _MOST_JUDGED = 4_096, 512  # signs of a token
 # A token may be broken: signs that its anchors have, its parts, and signs of a part behind what is a token by itself.
 _LEAST_ANCHOR, _MOST_PARTS, _LEAST_MORE = 4, 8, 12
@@ -48,6 +49,7 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: int = 0
     signs: str = "words"
     entropy: float = 0.0
+    scrambled: bool = False
     glued: bool = False
     edge: bool = True
 
@@ -114,6 +116,8 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if is_glued and not any(is_random(run, _GLUED_ENTROPY) for run in _RUN.findall(said)):
             return None
         if self.entropy and not is_random(said, self.entropy):
+            return None
+        if self.scrambled and not is_scrambled(_LAST_PART.split(said)[-1]):
             return None
         whole = shape.match(text, match.start()) if match.end() == limit else None
         return span if whole is None else whole.span("secret" if named else 0)
@@ -214,6 +218,10 @@ _ASSIGNED = re.compile(
 _NOT_BASE64 = re.compile(r"[\w-]+", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_UUID_OR_HEXADECIMAL = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Fa-f]{24,128}")
+_LEAST_OF_VARIABLE = (
+    20  # signs of the value of any variable of an environment, which scrambled letters and digits tell
+)
 _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh)[ _-]?keys?\Z",
     re.IGNORECASE,
@@ -223,7 +231,7 @@ _BETWEEN = re.compile(
     r"[\s\"'`*_:=>|(\[{,、：＝「“‘（-]*+(?:[A-Za-z0-9]{1,24}[\s\"'`*_:=>(-]{1,8}){0,3}[\s\"'`*_:=>|(\[{：＝「“‘（是为-]{0,12}"
 )
 _NOT_A_KEY = re.compile(
-    r"(?<![A-Za-z])(?:ids?|hash|commit|sha[0-9]*|md5|digest|checksum|etag|revision|version|request|trace|span|uuid|guid|at|by|in|on|from|since|see|run|job|build|name|fingerprint|md5sum|limit|count)[\s\"'`*_:=>#(\[-]{0,12}\Z",
+    r"(?<![A-Za-z])(?:ids?|hash|commit|sha[0-9]*|md5|digest|checksum|etag|revision|version|request|trace|span|uuid|guid|at|by|in|on|from|since|see|run|job|build|name|fingerprint|md5sum|limit|count|release|ref|head|branch|tag|image|rev|tree|nonce|salt|integrity|digests?|user|username)[\s\"'`*_:=>#(\[-]{0,12}\Z",
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
@@ -256,13 +264,17 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     if not _NOT_BASE64.fullmatch(said):
         return None
     assigned = _ASSIGNED.search(beside)
+    is_named = False  # the word for a key leads to it
     if (
         assigned is not None
-        and _HEXADECIMAL.fullmatch(said) is None
+        and (_HEXADECIMAL.fullmatch(said) is None or assigned["name"].isupper())
         and _NOT_A_KEY.search(assigned["name"]) is None
     ):
         beside = assigned["name"]
+        if beside.isupper() and len(said) >= _LEAST_OF_VARIABLE and is_scrambled(said):
+            return "key"
     elif key is not None and _leads_to(beside, key.end()):
+        is_named = True
         ended = _last(_ENDS, beside[: key.start()])
         beside = beside[ended.end() if ended else 0 :]
     else:
@@ -282,7 +294,11 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     }
     forms = _forms_of()
     named &= forms.keys()
-    vendor = min((name for name in named if any(form.fullmatch(said) for form in forms[name])), default=None)
+    # What is called the key of a vendor may have a form that the table does not know yet.
+    is_any = is_named and (_UUID_OR_HEXADECIMAL.fullmatch(said) is not None or is_scrambled(said))
+    vendor = min(
+        (name for name in named if is_any or any(form.fullmatch(said) for form in forms[name])), default=None
+    )
     return None if vendor is None else f"{vendor}-key"
 
 

@@ -205,4 +205,7 @@ def secrets() -> Mapping[str, str]:
         "command": f"mysql -u root -p{token(12)} shop && curl -u ann:{token(12)} https://example.org",
         "jwt": "eyJ" + token(30) + ".eyJ" + token(40) + "." + token(43),
         "harmless": "commit 3f2a9c1d5b7e, uuid 123e4567-e89b-12d3-a456-426614174000, password reset, the key to success",
+        "prefix": f"acme_live_9mQ2{token(24)}, kept: call_{token(24)}",
+        "variable": f"EPPO=3kB7{token(20)}\nTRACE_ID={token(24)}",
+        "loop": f"password: {token(10)}1\n" * 1_000,
     }

@@ -4,6 +4,7 @@ Tokens are drawn by chance from each row of the table; the files of installed pa
 """
 
 import random
+import re
 import sys
 import sysconfig
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Final
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from memd.redact.secret_values import is_scrambled
 from memd.redact.token_formats import TOKEN_FORMATS, is_random
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
@@ -32,7 +34,9 @@ def main() -> int:
         for name, around in SURROUNDINGS.items():
             for _ in range(EACH):
                 token = drawn(row.shape, rng)
-                while row.entropy and not is_random(token, row.entropy):
+                while (row.entropy and not is_random(token, row.entropy)) or (
+                    row.scrambled and not is_scrambled(re.split("[_-]", token)[-1])
+                ):
                     token = drawn(row.shape, rng)
                 token = f"host{token}" if token[0] in "./" and not row.before else token
                 gone = token[-12:] not in redactor.redact(around.replace("§", token)).text

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from memd.redact.secret_values import SecretValue, is_jumble, is_secret
+from memd.redact.secret_values import SecretValue, is_jumble, is_scrambled, is_secret
 from tests.bounds import shipped
 
 
@@ -40,3 +40,22 @@ def test_so_many_signs_of_a_value_tell_whether_it_is_secret(more: int) -> None:
     text = "a" * (shipped("memd.redact.secret_values._MOST_JUDGED") - 1 + more) + "1"
     value = SecretValue(0, len(text), text, True, "")
     assert is_secret(value, "token", shouts=False, spoken=False) is (more == 0)
+
+
+def test_letters_and_digits_drawn_by_chance_are_scrambled() -> None:
+    """Nearly all of thirty-two (few have one digit or none), and no name of a program."""
+    rng = random.Random(1)
+    drawn = ["".join(rng.choices(string.ascii_letters + string.digits, k=32)) for _ in range(1000)]
+    assert sum(map(is_scrambled, drawn)) > 950
+    for name in (
+        "getHTTP2ClientByID",
+        "shouldReturnUser2WhenNotFound3Times",
+        "AbstractSingletonProxyFactoryBean42",
+        "test_user_2_is_not_in_group_3_of_9",
+        "3f9a1c77b2caa2109e4d80bc3f1d6e75",
+        "2026-11-23T10-11-12Z-backup-Final",
+    ):
+        assert not is_scrambled(name), name
+    least = shipped("memd.redact.secret_values._LEAST_SCRAMBLED")
+    assert is_scrambled("aB3dE9xQkM5zT7vW"[:least])
+    assert not is_scrambled("aB3dE9xQkM5zT7vW"[: least - 1])

@@ -10,13 +10,23 @@ from hypothesis import settings
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from memd.redact.secret_values import is_scrambled
 from memd.redact.token_formats import TOKEN_FORMATS, TokenFormat, VendorForm, is_random, vendor_forms
 from tests.bounds import shipped
 from tests.redact.shapes import drawn
 from tests.redact.surroundings import SURROUNDINGS
 
 _REDACTOR = Redactor(Redact())
-_SOURCES = {"gitleaks", "betterleaks", "trufflehog", "noseyparker", "vendor"}
+_SOURCES = {
+    "gitleaks",
+    "betterleaks",
+    "trufflehog",
+    "noseyparker",
+    "kingfisher",
+    "keyhog",
+    "credsweeper",
+    "vendor",
+}
 
 
 def _value(row: TokenFormat, rng: random.Random) -> str:
@@ -25,7 +35,9 @@ def _value(row: TokenFormat, rng: random.Random) -> str:
         text = drawn(row.shape, rng)
         # The end of a host or the beginning of a path stands behind the rest of it.
         text = f"host{text}" if text[0] in "./" and not row.before else text
-        if not row.entropy or is_random(text, row.entropy):
+        if row.entropy and not is_random(text, row.entropy):
+            continue
+        if not row.scrambled or is_scrambled(re.split("[_-]", text)[-1]):
             return text
 
 
@@ -211,3 +223,54 @@ def test_so_many_signs_tell_whether_a_token_is_random(more: int) -> None:
     row = TokenFormat("abc-key", "ABC", ("abc_",), r"abc_[a-z0-9]{4,}+", "vendor", entropy=0.1)
     text = "abc_" + "x" * (shipped("memd.redact.token_formats._MOST_JUDGED") - 5 + more) + "1y"
     assert row.find(text, 0) == (None if more else (0, len(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("EPPO=Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W", "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W"),
+        ("SHAZAM=85de8e8e1a3946c743f545a29af384f2", ""),
+        ("DATADOG=85de8e8e1a3946c743f545a29af384f2", "85de8e8e1a3946c743f545a29af384f2"),
+        ("our datadog key is 408bfcb0-e673-98bb-2ad8-83dbfdc12d2c", "408bfcb0-e673-98bb-2ad8-83dbfdc12d2c"),
+        ("jumio client_secret LwJodFX1GOZrhrztAQpiN0k8s0Rc3VgT", "LwJodFX1GOZrhrztAQpiN0k8s0Rc3VgT"),
+        ('calendly signing_key "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9WKp4Qx7"', "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9WKp4Qx7"),
+        ("acme_live_9mQ2xT7vB4nK8rZ1wL5cP3yH", "acme_live_9mQ2xT7vB4nK8rZ1wL5cP3yH"),
+        ("我的 fooctl-api-9mQ2xT7vB4nK8rZ1wL5cP3yH 过期了", "fooctl-api-9mQ2xT7vB4nK8rZ1wL5cP3yH"),
+    ],
+)
+def test_a_key_of_a_form_that_no_row_knows_goes(text: str, secret: str) -> None:
+    """Behind a variable of an environment, its vendor or a word for a key, or a prefix that has such a word."""
+    redacted = _REDACTOR.redact(text).text
+    assert (secret not in redacted) if secret else (redacted == text)
+
+
+def test_so_many_signs_of_a_variable_tell_a_key() -> None:
+    """Of one whose name says nothing."""
+    least = shipped("memd.redact.token_formats._LEAST_OF_VARIABLE")
+    value = "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W"
+    assert _REDACTOR.redact(f"EPPO={value[:least]}").text == "EPPO=[REDACTED:key]"
+    assert _REDACTOR.redact(f"EPPO={value[: least - 1]}").text == f"EPPO={value[: least - 1]}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call_9mQ2xT7vB4nK8rZ1wL5cP3yH",
+        "toolu_01A9mQ2xT7vB4nK8rZ1wL5cP3",
+        "chatcmpl-9mQ2xT7vB4nK8rZ1wL5cP3yHAbCdE",
+        "pi_3MtwBwLkdIwHu7ix28a3tqPa",
+        "TRACE_ID=9mQ2xT7vB4nK8rZ1wL5cP3yH",
+        "NONCE=9mQ2xT7vB4nK8rZ1wL5cP3yH",
+        "GITHUB_SHA=85de8e8e1a3946c743f545a29af384f2a1b2c3d4",
+        "SENTRY_RELEASE=85de8e8e1a3946c743f545a29af384f2a1b2c3d4",
+        "the api_key getHTTP2ClientByIdentifier",
+        "test_live_reload_of_the_page_2_after_3_changes",
+        "my-key-derivationFunctionOfVersion2And3",
+        "lru_cache_key_85de8e8e1a3946c743f545a29af384f2",
+        "1:OBrEtMMXQa0bNrQitary8lHCsiAGTntr/pinBb00AH3",
+        'api key is missing\nETag: "734373955a510d0c436a66040fd3f8e6"',
+    ],
+)
+def test_identifiers_and_names_stay(text: str) -> None:
+    """Those of messages, calls and objects, of programs, and what only begins like a word for a secret."""
+    assert _REDACTOR.redact(text).text == text
