@@ -24,7 +24,7 @@ from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Debouncer
-from memd.search.searcher import Searcher
+from memd.search.searcher import Reranker, Searcher
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
@@ -98,7 +98,13 @@ async def _built_on(
     sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
         sync.rebuild(rebuild)
-    searcher = Searcher(index, settings, providers, computing)
+    reranker: Reranker | None = None
+    if settings.rerank.provider != "none":
+        # It speaks HTTP, which nobody else may need.
+        from memd.providers.remote import rerank  # noqa: PLC0415
+
+        reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
+    searcher = Searcher(index, settings, providers, computing, reranker)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
     return RunningAgent(
         agent_id,

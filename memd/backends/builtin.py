@@ -137,7 +137,8 @@ class Builtin:
         return VectorSearchStatus(available=is_available, reason=None if is_available else providers.reason)
 
     async def close(self) -> None:
-        """Nothing: threads without work end by themselves, and the index is the agent's."""
+        """End what the searcher asks; threads without work end by themselves, and the index is the agent's."""
+        await self._searcher.close()
 
     @contextlib.contextmanager
     def _damage_noticed(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from memd.config.settings import AgentSettings, Remote
+from memd.config.settings import AgentSettings, Remote, Rerank
 from memd.config.toml_lines import Key
 
 _BATCHING = frozenset({"auto", "openai", "gemini", "voyage"})
@@ -35,6 +35,17 @@ def disagreements(settings: AgentSettings) -> Iterator[Complaint]:
     yield from _address(settings.remote)
     yield from _headers(settings.remote)
     yield from _unused(settings)
+    yield from _rerank(settings.rerank)
+
+
+def _rerank(rerank: Rerank) -> Iterator[Complaint]:
+    for keys, said in (*_key(rerank.as_remote), *_address(rerank.as_remote)):
+        yield tuple(("rerank", *key[1:]) for key in keys), said
+    if rerank.provider == "compatible" and not rerank.base_url:
+        yield (
+            (("rerank", "base_url"), ("rerank", "provider")),
+            'rerank.provider = "compatible" needs rerank.base_url, such as "http://127.0.0.1:8080/v1"',
+        )
 
 
 def _fallback(settings: AgentSettings) -> Iterator[Complaint]:

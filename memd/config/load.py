@@ -228,6 +228,9 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     remote = settings.remote
     if remote.api_key_file:
         remote = msgspec.structs.replace(remote, api_key_file=str(path(Path, remote.api_key_file)))
+    rerank = settings.rerank
+    if rerank.api_key_file:
+        rerank = msgspec.structs.replace(rerank, api_key_file=str(path(Path, rerank.api_key_file)))
     sessions = msgspec.structs.replace(
         settings.sessions,
         presets=tuple(dict.fromkeys(settings.sessions.presets)),
@@ -236,6 +239,7 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     return msgspec.structs.replace(
         settings,
         remote=remote,
+        rerank=rerank,
         sessions=sessions,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
         memory_presets=tuple(dict.fromkeys(settings.memory_presets)),

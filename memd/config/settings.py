@@ -101,7 +101,7 @@ class BatchSettings(_Section, frozen=True):
 
 
 SECRETS = frozenset({"api_key", "headers"})
-"""The keys of [remote] whose values are for the provider alone; a header may carry a key under any name."""
+"""The keys of [remote] and [rerank] whose values are for the provider alone; a header may carry a key under any name."""
 
 
 class Remote(_Section, frozen=True):
@@ -129,6 +129,37 @@ class Remote(_Section, frozen=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """What rich shows, in tracebacks too; msgspec's own shows every field."""
+        return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
+
+
+class Rerank(_Section, frozen=True):
+    """What orders the first hits anew, over HTTP; it is sent questions and texts of memory."""
+
+    provider: Literal["none", "cohere", "voyage", "compatible"] = "none"
+    model: str = ""  # "": the provider's default
+    base_url: str = ""  # "": the provider's own
+    api_key: str = ""
+    api_key_env: str = ""  # name of an environment variable
+    api_key_file: str = ""  # an absolute path, once it is read
+    candidates: Annotated[int, Meta(ge=2, le=100)] = 30  # that are sent with a question
+    timeout_ms: Annotated[int, Meta(ge=10, le=10_000)] = 150  # that a search waits
+
+    @property
+    def as_remote(self) -> Remote:
+        """Where it is and with which key, as of a provider of vectors."""
+        return Remote(
+            base_url=self.base_url,
+            api_key=self.api_key,
+            api_key_env=self.api_key_env,
+            api_key_file=self.api_key_file,
+        )
+
+    def __repr__(self) -> str:
+        """All but what is secret, as of Remote."""
+        return f"Rerank({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich shows, in tracebacks too."""
         return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
 
 
@@ -238,6 +269,7 @@ class AgentSettings(_Section, frozen=True):
     qmd: QmdSettings = QmdSettings()
     cache: CacheSettings = CacheSettings()
     remote: Remote = Remote()
+    rerank: Rerank = Rerank()
     scope: Scope = Scope()
 
 

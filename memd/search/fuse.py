@@ -130,6 +130,19 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
         return self.meaning + self.words if self.older is None else self.older.evidence
 
 
+def in_place_of(one: Scored, at: Scored) -> Scored:
+    """A candidate with the score of another one, and with what its own vectors and words give in proportion to that."""
+    own = one.meaning + one.words
+    factor = at.evidence / own if own else 0.0
+    return msgspec.structs.replace(
+        one,
+        score=at.score,
+        meaning=factor * one.meaning if own else at.evidence,
+        words=factor * one.words,
+        older=None,
+    )
+
+
 def relevance(evidence: float) -> float:
     """Evidence as 0..1: .365 gives .35, where reading begins to be worth it; all rare words of a question give .935."""
     return round(math.tanh(evidence), _DIGITS)

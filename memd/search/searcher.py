@@ -37,6 +37,7 @@ from memd.search.fuse import (
     Support,
     background,
     fuse,
+    in_place_of,
     later_first,
     place_in_order,
     strength,
@@ -98,6 +99,23 @@ class QueryEmbedder(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Orders texts by how well they answer a question."""
+
+    candidates: int  # of a question, that it is to order
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
+        """The texts by their place, the best first; or why nobody has ordered them.
+
+        It takes a bounded time.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        ...
+
+
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
     """The hits for a question, and what they were found with."""
 
@@ -119,6 +137,12 @@ class _Asked(msgspec.Struct, frozen=True):
     min_score: float = 0.0
     wanted: SearchFilter = NO_FILTER  # nor anything that it does not let through
     by_time: bool = False  # the newest hit first
+    is_hybrid: bool = True  # by words and by meaning
+
+    @property
+    def reranks(self) -> bool:
+        """Whether a reranker has a say in the order."""
+        return self.is_hybrid and not self.by_time and bool(self.query.embed_text)
 
     @property
     def among(self) -> tuple[SearchFilter, ...]:
@@ -144,6 +168,7 @@ class _KeywordResults(msgspec.Struct, frozen=True):
     damage: str | None = None  # of the keyword index
     failure: TransientError | None = None  # it cannot be read just now
     is_whole: bool = True  # False: the index has changed before they were put together with the rest
+    not_reranked: DegradedPart | None = None  # why a reranker did not order what was found
 
     @property
     def trouble(self) -> str | None:
@@ -175,6 +200,30 @@ class _NoVectorResults(msgspec.Struct, frozen=True):
     damage: str | None = None  # of the vectors on disk
 
 
+class _Sides(msgspec.Struct, frozen=True):
+    """What both sides found."""
+
+    keywords: _KeywordResults
+    vectors: _VectorResults | _NoVectorResults
+    is_cut: bool  # nobody wants to hear of what has not the least score
+
+    @property
+    def known(self) -> Calibration | None:
+        """Of the model whose vectors took part."""
+        return self.vectors.question.calibration if isinstance(self.vectors, _VectorResults) else None
+
+
+class _Ranked(msgspec.Struct, frozen=True):
+    """What was found in its order."""
+
+    lanes: Sequence[
+        Iterator[Scored]
+    ]  # the candidates of each source; to be read once, by the reader that made them
+    min_score: float  # of a hit
+    results: SideResults
+    is_whole: bool  # False: the index has changed before it was put together
+
+
 class _QuestionEmbeddings:
     """The vectors of one question: each model embeds it once, when vectors of its space are searched."""
 
@@ -204,7 +253,12 @@ class Searcher:
     """Searches one agent's index."""
 
     def __init__(
-        self, index: Index, settings: AgentSettings, embedder: QueryEmbedder, computing: Threads
+        self,
+        index: Index,
+        settings: AgentSettings,
+        embedder: QueryEmbedder,
+        computing: Threads,
+        reranker: Reranker | None = None,
     ) -> None:
         """Search one index by the settings of its agent.
 
@@ -213,7 +267,9 @@ class Searcher:
             settings: Of the agent.
             embedder: Embeds questions.
             computing: Threads for computations without I/O, shared by all agents.
+            reranker: Orders the first candidates anew; None: nobody does.
         """
+        self._reranker = reranker
         self._index = index
         self._settings = settings
         self._embedder = embedder
@@ -254,7 +310,7 @@ class Searcher:
             TransientError: the index cannot be read just now.
         """
         parsed = query.restricted(query.parse(text, now), mode)
-        asked = _Asked(parsed, kinds, min_score, wanted, by_time=by_time)
+        asked = _Asked(parsed, kinds, min_score, wanted, by_time=by_time, is_hybrid=mode == "hybrid")
 
         def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
             return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
@@ -264,6 +320,11 @@ class Searcher:
         return (
             msgspec.structs.replace(found, mode=mode) if (mode, found.mode) == ("vector", "hybrid") else found
         )
+
+    async def close(self) -> None:
+        """Give up what the reranker is asked."""
+        if self._reranker is not None:
+            await self._reranker.close()
 
     async def warm(self) -> str | None:
         """Read the keyword index, as the first search would; what is wrong with it, or None.
@@ -342,53 +403,84 @@ class Searcher:
         keywords, vectors = await asyncio.gather(asking, self._vector_results(embeddings, asked, asking))
         if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
             raise keywords.failure
-        known = vectors.question.calibration if isinstance(vectors, _VectorResults) else None
-        calibration = known or Calibration()
-        near = vectors.near if isinstance(vectors, _VectorResults) else ()
-        subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
+        sides = _Sides(keywords, vectors, is_cut=not with_cut and not asked.by_time)
+        places: Mapping[ChunkId, int] | DegradedPart = {}
+        if self._reranker is not None and asked.reranks:
+            places = await self._places(self._reranker, asked, sides, state)
+        if isinstance(places, DegradedPart):
+            keywords, places = msgspec.structs.replace(keywords, not_reranked=places), {}
 
         def put_together(reader: Reader) -> tuple[T, bool]:
-            found, is_whole = _candidates(reader, asked, keywords.matches, vectors)
-            examined: Candidates = found
-            parts: Mapping[ChunkId, ClosestPart] = {}
-            if isinstance(vectors, _VectorResults):
-                whole = fuse(found, self._weights, calibration, subtracted)
-                first = whole.order(reader.places, EXAMINED)
-                found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
-                examined = found.some(first[:STRONGEST])
-            strongest = float(strength(examined, calibration).max(initial=0.0))
-            supported = support(strongest, asked.query.names, self._held(keywords))
-            if asked.query.is_small_talk:
-                supported = Support(0.0)
-            # By the same candidates whatever the least score is, so that a higher one only leaves out.
-            is_cut = not with_cut and not asked.by_time
-            fused = fuse(found, self._weights, calibration, subtracted)
-            order = fused.order(reader.places, least=min(asked.min_score, WORTH_READING) if is_cut else 0.0)
-            min_score = asked.min_score
-            if asked.by_time:
-                newest, min_score = self._newest_first(reader, fused.scored(order, reader.places), asked)
-                lanes = [_with_text(reader, newest)]
-            else:
-                lanes = [
-                    _with_text(reader, _lane(reader, fused, rows, asked.query, vectors, parts))
-                    for rows in _by_source(fused, order)
-                ]
+            ranked = self._ranked(reader, asked, sides, places)
             verdicts = rank.verdicts(
-                lanes,
+                [_with_text(reader, lane) for lane in ranked.lanes],
                 asked.query,
-                min_score,
+                ranked.min_score,
                 self._settings.limits.max_snippet_chars,
-                weak=supported.is_weak,
-                least=asked.min_score if is_cut else 0.0,
+                weak=ranked.results.support.is_weak,
+                least=asked.min_score if sides.is_cut else 0.0,
                 latest=asked.query.tense != "past" and not asked.by_time,
             )
-            sides = SideResults(keywords.matches, near, fused, order, subtracted, supported)
-            return use(verdicts, sides, known), is_whole
+            return use(verdicts, ranked.results, sides.known), ranked.is_whole
 
         with spent("ranking"):
             return keywords, vectors, *await self._index.read(put_together, state)
+
+    async def _places(
+        self, reranker: Reranker, asked: _Asked, sides: _Sides, state: int | None
+    ) -> Mapping[ChunkId, int] | DegradedPart:
+        """The place that a reranker gives to each of the first candidates; or why it gives none."""
+
+        def first_texts(reader: Reader) -> list[StoredChunk]:
+            lanes = self._ranked(reader, asked, sides, {}).lanes
+            each = max(1, reranker.candidates // max(1, len(lanes)))
+            first = [one for lane in lanes for one in islice(lane, each) if one.score >= WORTH_READING]
+            return [chunk for _, chunk in _with_text(reader, first)]
+
+        with spent("ranking"):
+            first = await self._index.read(first_texts, state)
+        if len(first) < 2:
+            return {}
+        with spent("reranker"):
+            order = await reranker.order(asked.query.embed_text, [one.text for one in first])
+        if isinstance(order, DegradedPart):
+            return order
+        return {first[n].id: place for place, n in enumerate(order)}
+
+    def _ranked(self, reader: Reader, asked: _Asked, sides: _Sides, places: Mapping[ChunkId, int]) -> _Ranked:
+        """Candidates in their order, those first that a reranker has given a place."""
+        vectors, calibration = sides.vectors, sides.known or Calibration()
+        near = vectors.near if isinstance(vectors, _VectorResults) else ()
+        subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
+        found, is_whole = _candidates(reader, asked, sides.keywords.matches, vectors)
+        examined: Candidates = found
+        parts: Mapping[ChunkId, ClosestPart] = {}
+        if isinstance(vectors, _VectorResults):
+            whole = fuse(found, self._weights, calibration, subtracted)
+            first = whole.order(reader.places, EXAMINED)
+            found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
+            examined = found.some(first[:STRONGEST])
+        strongest = float(strength(examined, calibration).max(initial=0.0))
+        supported = support(strongest, asked.query.names, self._held(sides.keywords))
+        if asked.query.is_small_talk:
+            supported = Support(0.0)
+        fused = fuse(found, self._weights, calibration, subtracted)
+        # By the same candidates whatever the least score is, so that a higher one only leaves out.
+        least = min(asked.min_score, WORTH_READING) if sides.is_cut else 0.0
+        order = fused.order(reader.places, least=least)
+        min_score = asked.min_score
+        if asked.by_time:
+            newest, min_score = self._newest_first(reader, fused.scored(order, reader.places), asked)
+            lanes = [iter(newest)]
+        else:
+            lanes = [
+                _reranked(_lane(reader, fused, rows, asked.query, vectors, parts), places)
+                for rows in _by_source(fused, order)
+            ]
+        results = SideResults(sides.keywords.matches, near, fused, order, subtracted, supported)
+        return _Ranked(lanes, min_score, results, is_whole)
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
         """The terms of the question that any text holds that may be seen; None: keywords take no part."""
@@ -579,6 +671,8 @@ class Searcher:
             found.append(DegradedPart("keyword", keywords.trouble))
         if isinstance(vectors, _NoVectorResults) and vectors.trouble is not None:
             found.append(vectors.trouble)
+        if keywords.not_reranked is not None:
+            found.append(keywords.not_reranked)
         if not keywords.is_whole:
             found.append(
                 DegradedPart("store", "the index changed while it was searched: some hits may be missing")
@@ -623,6 +717,25 @@ def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
     kinds = fused.candidates.kinds[order]
     for source in sorted({Kind(kind).source for kind in np.unique(kinds).tolist()}):
         yield order[np.isin(kinds, [kind for kind in Kind if kind.source == source])]
+
+
+def _reranked(lane: Iterator[Scored], places: Mapping[ChunkId, int]) -> Iterator[Scored]:
+    """Candidates of one source, the first of them in the order of a reranker: each with the score of its new place.
+
+    Args:
+        lane: In their order.
+        places: Of those that it has ordered, which come first; empty where none has.
+    """
+    head: list[Scored] = []
+    after: list[Scored] = []
+    for one in lane if places else ():
+        (head if one.id in places else after).append(one)
+        if after:
+            break
+    for at, one in zip(head, sorted(head, key=lambda one: places[one.id]), strict=True):
+        yield one if one is at else in_place_of(one, at)
+    yield from after
+    yield from lane
 
 
 def _lane(

@@ -6,7 +6,15 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from memd.config.settings import AgentSettings, Config, DaemonSettings, Remote, SearchLimits, differences
+from memd.config.settings import (
+    AgentSettings,
+    Config,
+    DaemonSettings,
+    Remote,
+    Rerank,
+    SearchLimits,
+    differences,
+)
 
 
 def _config(**workspaces: str) -> Config:
@@ -58,6 +66,11 @@ def test_what_prints_settings_prints_no_key() -> None:
         agents={"main": AgentSettings(workspace=Path("/w"), remote=remote)},
         file=None,
     )
+    rerank = Rerank(base_url="https://reranker.example.org", api_key="sk-mellon")
+    other = AgentSettings(workspace=Path("/w"), remote=remote, rerank=rerank)
+    for shown in (repr(rerank), repr(other), pretty_repr(other)):
+        assert "mellon" not in shown
+        assert "reranker.example.org" in shown
     for shown in (repr(config), str(remote), pretty_repr(config)):
         assert "mellon" not in shown
         assert "speak" not in shown

@@ -1,6 +1,7 @@
 """What breaks degrades one capability, is named, and heals by itself (invariant 6)."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED, bugs, comes_true, finds, harm_store, is_well, many_notes
 from tests.fakes import HashingProvider
+from tests.fakes.http import Request, Response, Server
 from tests.wait import until, until_async
 
 # --- the keyword index
@@ -472,3 +474,45 @@ async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
         await comes_true(is_followed)
         write(home, "memory/c.md", "# C\n\nthe hazelnut project\n")
         assert [hit.path for hit in (await client.search("hazelnut")).results] == ["memory/c.md"]
+
+
+# --- the reranker
+
+
+def test_a_reranker_orders_what_a_conversation_may_see_and_its_failure_is_named(home: Path) -> None:
+    """It is sent texts as they are indexed, without secrets and curated files; without it there is the usual order."""
+    sent: list[dict[str, Any]] = []
+
+    async def shortest_first(request: Request) -> Response:
+        sent.append(json.loads(request.body))
+        texts = sent[-1]["documents"]
+        scores = [{"index": n, "relevance_score": -len(text)} for n, text in enumerate(texts)]
+        return Response(body=json.dumps({"results": scores}).encode())
+
+    with Server(shortest_first) as server:
+        settings = f"""
+redact = {{ mode = "all" }}
+scope = {{ default = "allow", rules = [] }}
+rerank = {{ provider = "compatible", base_url = "{server.url}", timeout_ms = 10000 }}
+"""
+        with Daemon(home, settings=settings) as daemon, daemon.client() as client:
+            daemon.write("memory/a.md", "The lighthouse was painted red, and its door was painted white.\n")
+            daemon.write("memory/b.md", "lighthouse painted, password: tX9-vv2-Qm71 as before\n")
+            daemon.write("MEMORY.md", "The lighthouse painted.\n")
+            client.sync()
+            paths = [hit.path for hit in client.search("lighthouse painted").results]
+            assert paths == ["MEMORY.md", "memory/b.md", "memory/a.md"]
+            assert (sent[0]["query"], len(sent[0]["documents"])) == ("lighthouse painted", 3)
+            assert "tX9" not in str(sent)
+            sent.clear()
+            group = "agent:main:telegram:group:7"
+            assert len(client.search("lighthouse painted", session_key=group).results) == 2
+            assert len(sent) == 1
+            assert not any("The lighthouse painted." in text for one in sent for text in one["documents"])
+            server.refuse()
+            found = client.search("lighthouse painted")
+            assert [
+                (one.part, "cannot be reached" in one.reason or "broke off" in one.reason)
+                for one in found.degraded
+            ] == [("rerank", True)]
+            assert {hit.path for hit in found.results} == {"MEMORY.md", "memory/a.md", "memory/b.md"}

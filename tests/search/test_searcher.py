@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
-from memd.domain_types import NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
+from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, Kind, Label, LabelKind, SearchFilter
 from memd.providers.provider import Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread, Threads
@@ -125,6 +125,81 @@ async def test_what_its_note_says_is_superseded_is_shown_behind_what_replaced_it
     assert [one.superseded for one in trace.candidates] == [False, True, False]
     for number, hit in enumerate(found.hits, 1):
         assert await shown("kettle 350", hit.score) == behind[:number]
+    await index.close()
+
+
+class Reversing:
+    """A reranker that prefers what is longest, or fails."""
+
+    def __init__(self, candidates: int = 30, trouble: DegradedPart | None = None) -> None:
+        self.candidates = candidates
+        self.trouble = trouble
+        self.asked: list[tuple[str, list[str]]] = []
+        self.is_closed = False
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
+        self.asked.append((question, list(texts)))
+        if self.trouble is not None:
+            return self.trouble
+        return sorted(range(len(texts)), key=lambda n: -len(texts[n]))
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def reranking(tmp_path: Path, reranker: Reversing) -> tuple[Index, Searcher]:
+    texts = ["kettle 400", "kettle on 420", "kettle on the 440", "kettle on the shelf 460", "umbrella 5000"]
+    index, _ = await filled(tmp_path / "main.sqlite", texts)
+    settings = AgentSettings(workspace=Path("/nowhere"))
+    return index, Searcher(index, settings, OneSpeaker(Leaning()), Threads(2, "computing"), reranker)
+
+
+async def test_a_reranker_orders_the_first_candidates(tmp_path: Path) -> None:
+    """Each gets the score of its new place; what is not worth reading is not sent, nor is what is searched by one side alone."""
+    reranker = Reversing()
+    index, searcher = await reranking(tmp_path, reranker)
+
+    async def found(**wanted: Any) -> list[tuple[str, float]]:
+        asked = {"max_results": 6, "min_score": 0.0} | wanted
+        searched = await searcher.search("kettle 390", kinds=KINDS, **asked)
+        assert searched.degraded == ()
+        return [(hit.snippet.split(" 4")[0], hit.score) for hit in searched.hits[:4]]
+
+    by_meaning = await found(mode="vector")
+    assert [text for text, _ in by_meaning] == ["kettle", "kettle on", "kettle on the", "kettle on the shelf"]
+    assert reranker.asked == []
+    whole = await found()
+    assert [text for text, _ in whole] == ["kettle on the shelf", "kettle on the", "kettle on", "kettle"]
+    assert [score for _, score in whole] == sorted((score for _, score in whole), reverse=True)
+    ((question, texts),) = reranker.asked
+    assert (question, len(texts)) == ("kettle 390", 4)
+    assert await found(max_results=2) == whole[:2]
+    least = whole[1][1]
+    assert await found(min_score=least) == [one for one in whole if one[1] >= least]
+    explained, _ = await searcher.explain("kettle 390", kinds=KINDS, max_results=6, min_score=0.0)
+    assert [hit.score for hit in explained.hits[:4]] == [score for _, score in whole]
+    await searcher.close()
+    assert reranker.is_closed
+    await index.close()
+
+
+async def test_only_so_many_candidates_are_ordered_anew(tmp_path: Path) -> None:
+    """The others follow in the order that they had."""
+    index, searcher = await reranking(tmp_path, Reversing(candidates=2))
+    found = await searcher.search("kettle 390", kinds=KINDS, max_results=4, min_score=0.0)
+    assert [hit.snippet for hit in found.hits] == [
+        "kettle on 420", "kettle 400", "kettle on the 440", "kettle on the shelf 460",
+    ]  # fmt: skip
+    await index.close()
+
+
+async def test_a_reranker_that_fails_is_named_and_changes_nothing(tmp_path: Path) -> None:
+    """The hits are those without it."""
+    trouble = DegradedPart("rerank", "no answer within 150 ms")
+    index, searcher = await reranking(tmp_path, Reversing(trouble=trouble))
+    found = await searcher.search("kettle 390", kinds=KINDS, max_results=4, min_score=0.0)
+    assert found.degraded == (trouble,)
+    assert [hit.snippet for hit in found.hits][:2] == ["kettle 400", "kettle on 420"]
     await index.close()
 
 

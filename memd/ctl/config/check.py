@@ -35,9 +35,10 @@ from memd.text.transcript_files import transcript
 def exposed_key_files(config: Config) -> Iterator[tuple[Path, int]]:
     """Files with a key in them that not only their owner may read, and their modes."""
     agents = config.agents.values()
-    in_file = any(agent.remote.api_key or agent.remote.headers for agent in agents)
+    in_file = any(agent.remote.api_key or agent.remote.headers or agent.rerank.api_key for agent in agents)
     files = [config.file] if in_file and config.file is not None else []
-    named = dict.fromkeys(Path(agent.remote.api_key_file) for agent in agents if agent.remote.api_key_file)
+    key_files = [file for agent in agents for file in (agent.remote.api_key_file, agent.rerank.api_key_file)]
+    named = dict.fromkeys(Path(file) for file in key_files if file)
     for file in (*files, *named):
         try:
             mode = stat.S_IMODE(file.stat().st_mode)

@@ -1,0 +1,203 @@
+"""Orders texts by how well they answer a question: the /rerank of Cohere, Voyage, Jina, llama.cpp, vLLM and others."""
+
+import asyncio
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from memd.config.settings import Rerank
+from memd.domain_types import DegradedPart
+from memd.errors import MemdError
+from memd.providers.api_keys import (
+    Account,
+    NoAccount,
+    ProviderAddress,
+    Read,
+    account,
+    read_small,
+    with_credentials,
+)
+from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest
+from memd.providers.remote.http import HttpConnections
+from memd.runtime.timing import Clock
+
+MOST_CONNECTIONS = 16
+# A request goes on when its search does not wait for it any more: so the next one finds an open connection.
+LONGEST_S = 5.0
+# After so many failures in a row no search waits for an answer for a while.
+MOST_FAILURES = 3
+PAUSE_S = 30.0
+MAX_TEXT_CHARS = 2_000
+
+_ENDINGS = ("/rerank", "/reranking")
+_HOMES: Mapping[str, tuple[ProviderAddress, str]] = {
+    "cohere": (
+        ProviderAddress("https://api.cohere.com/v2", ("COHERE_API_KEY", "CO_API_KEY"), endings=_ENDINGS),
+        "rerank-v3.5",
+    ),
+    "voyage": (
+        ProviderAddress("https://api.voyageai.com/v1", ("VOYAGE_API_KEY",), endings=_ENDINGS),
+        "rerank-2.5-lite",
+    ),
+    "compatible": (ProviderAddress("", needs_key=False, endings=_ENDINGS), ""),
+}
+"""Of each provider its address and its default model."""
+
+_REFUSALS = {
+    401: "the key is not accepted",
+    403: "the key is not accepted",
+    404: "there is no /rerank at this address, or no such model",
+    429: "too many requests",
+}
+
+
+class _Relevance(msgspec.Struct):
+    index: int
+    relevance_score: float
+
+
+class _Reply(msgspec.Struct):
+    results: list[_Relevance] = []
+    data: list[_Relevance] = []  # where Voyage has them
+
+
+class RerankApi(msgspec.Struct, frozen=True):
+    """How one provider is asked; pure."""
+
+    provider: str
+    model: str
+
+    def request(self, question: str, texts: Sequence[str]) -> HttpRequest:
+        """The request for the order of some texts."""
+        fields: dict[str, object] = {"query": question, "documents": list(texts)}
+        if self.model:
+            fields["model"] = self.model
+        fields["top_k" if self.provider == "voyage" else "top_n"] = len(texts)
+        return HttpRequest("rerank", msgspec.json.encode(fields))
+
+    def order(self, answer: HttpAnswer, count: int) -> list[int]:
+        """The texts of an answer by their place in the request, the best first; those that it leaves out come last.
+
+        Raises:
+            BadReply: it is no such answer. What it says is not repeated: it may quote texts.
+        """
+        if not answer.is_success:
+            raise BadReply(f"{self.provider}: {_REFUSALS.get(answer.status, f'HTTP {answer.status}')}")
+        try:
+            reply = msgspec.json.decode(answer.body, type=_Reply)
+        except (msgspec.DecodeError, RecursionError) as broken:
+            raise BadReply(f"{self.provider}: the answer is not that of a reranker") from broken
+        scored = {
+            one.index: one.relevance_score
+            for one in reply.results or reply.data
+            if 0 <= one.index < count and math.isfinite(one.relevance_score)
+        }
+        if not scored:
+            raise BadReply(f"{self.provider}: the answer orders nothing")
+        return sorted(range(count), key=lambda n: (n not in scored, -scored.get(n, 0.0), n))
+
+
+class RemoteReranker:
+    """One account with one provider; a search that it fails goes on without it."""
+
+    def __init__(self, api: RerankApi, who: Account, settings: Rerank, clock: Clock) -> None:
+        """Connections are opened by requests.
+
+        Args:
+            api: How to ask.
+            who: Address and key.
+            settings: Of the agent.
+            clock: Tells the monotonic time, in seconds.
+        """
+        self.candidates = settings.candidates
+        self._api = api
+        self._timeout_s = settings.timeout_ms / 1000
+        self._session = HttpConnections(api.provider, who, None, MOST_CONNECTIONS)
+        self._clock = clock
+        self._under_way: set[asyncio.Task[HttpAnswer]] = set()
+        self._failures = 0
+        self._paused_until = -math.inf
+        self._reason = ""
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
+        """The texts by their place, the best first; or why nobody has ordered them in time."""
+        if self._clock() < self._paused_until:
+            return DegradedPart("rerank", f"{self._reason}; it is asked again within {PAUSE_S:g} s")
+        if len(self._under_way) >= MOST_CONNECTIONS:
+            return DegradedPart("rerank", f"{self._api.provider}: earlier requests are not answered yet")
+        call = self._api.request(question, [text[:MAX_TEXT_CHARS] for text in texts])
+        asking = asyncio.ensure_future(self._session.send(call, LONGEST_S))
+        self._under_way.add(asking)
+        asking.add_done_callback(self._ended)
+        done, _ = await asyncio.wait({asking}, timeout=self._timeout_s)
+        try:
+            if not done:
+                raise BadReply(f"{self._api.provider}: no answer within {1000 * self._timeout_s:g} ms")
+            order = self._api.order(asking.result(), len(texts))
+        except MemdError as failure:
+            self._failed(str(failure))
+            return DegradedPart("rerank", str(failure))
+        self._failures = 0
+        return order
+
+    def _failed(self, reason: str) -> None:
+        self._failures += 1
+        self._reason = reason
+        if self._failures >= MOST_FAILURES:
+            self._failures = 0
+            self._paused_until = self._clock() + PAUSE_S
+
+    def _ended(self, asking: asyncio.Task[HttpAnswer]) -> None:
+        self._under_way.discard(asking)
+        if not asking.cancelled():
+            asking.exception()  # which nobody may be left to hear of
+
+    async def close(self) -> None:
+        """Give up what is under way, and close the connections."""
+        under_way = set(self._under_way)
+        for asking in under_way:
+            asking.cancel()
+        if under_way:
+            await asyncio.wait(under_way)
+        await self._session.close()
+
+
+class NoReranker:
+    """Stands for one that cannot be asked: there is no key for it, or no address."""
+
+    candidates = 1
+
+    def __init__(self, reason: str) -> None:
+        self._part = DegradedPart("rerank", reason)
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:  # noqa: ARG002 - as a reranker
+        """Why nobody orders them."""
+        return self._part
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def reranker(
+    settings: Rerank,
+    clock: Clock,
+    environ: Mapping[str, str] | None = None,
+    read: Read = read_small,
+) -> RemoteReranker | NoReranker:
+    """The reranker that settings mean.
+
+    Args:
+        settings: With a provider.
+        clock: Tells the monotonic time, in seconds.
+        environ: Of the process; None: its own.
+        read: Gives the text of the file with the key.
+    """
+    home, model = _HOMES[settings.provider]
+    known = with_credentials(os.environ if environ is None else environ, read)
+    try:
+        who = account(settings.provider, home, settings.as_remote, known, read)
+    except NoAccount as missing:
+        return NoReranker(str(missing).replace("remote.", "rerank.").replace("[remote]", "[rerank]"))
+    return RemoteReranker(RerankApi(settings.provider, settings.model or model), who, settings, clock)
