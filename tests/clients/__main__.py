@@ -62,6 +62,11 @@ def main() -> int:
     if options.latest:
         versions |= {program.name: install.latest(program.package) for program in wanted}
         install.write_versions(versions)
+    try:
+        _node(versions, options.cache)
+    except install.NotInstalled as failure:
+        _tell(f"NOT TRIED: {', '.join(program.title for program in wanted)}: {failure}")
+        return 0
     trials, missing = tried_all(
         wanted, versions, options.cache, options.keep, time.monotonic() + options.seconds
     )
@@ -113,12 +118,16 @@ def _tell(line: str) -> None:
     sys.stdout.flush()
 
 
+def _node(versions: Mapping[str, str], cache: Path) -> Path:
+    kind = f"node-{install.system()}"
+    return install.installed(kind, versions["node"], cache) / kind / "bin"
+
+
 def _tried(
     program: Program, versions: Mapping[str, str], cache: Path, keep: Path | None, until: float
 ) -> Trial:
-    kind = f"node-{install.system()}"
     began = time.monotonic()
-    node = install.installed(kind, versions["node"], cache) / kind / "bin"
+    node = _node(versions, cache)
     version = versions[program.name]
     executable = install.installed(program.package, version, cache) / program.executable
     _tell(f"{program.title} {version} is installed ({time.monotonic() - began:.0f} s)")

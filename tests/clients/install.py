@@ -69,6 +69,7 @@ def installed(package: str, version: str, cache: Path) -> Path:
             "--no-audit",
             "--no-fund",
             "--fetch-retries=1",
+            "--fetch-timeout=60000",
             "--prefix",
             str(beside),
         )

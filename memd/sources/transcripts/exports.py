@@ -8,12 +8,14 @@ import hashlib
 import os
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from memd.domain_types import FoundFile, Stamp
+from memd.sources.notes import reliable_stamp
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, open_inside, refusal
 from memd.sources.transcripts import chats
 from memd.sources.transcripts.database_sessions import ListedSession, SessionListing, number_of
@@ -127,6 +129,8 @@ def _places(descriptor: int, shown: str) -> Mapping[str, _Place]:
                 places[place.listed.id] = place
     except OSError as failure:
         raise refusal(failure, shown) from failure
+    if reliable_stamp(stamp, time.time_ns()) != stamp:
+        return places  # it may be written to again, and have the same stamp
     with _known_lock:
         _known[stamp] = places
         while len(_known) > KEPT_EXPORTS:

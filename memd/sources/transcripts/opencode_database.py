@@ -83,8 +83,9 @@ _decode_revert = msgspec.json.Decoder(_Revert).decode
 
 
 _PARTS = f"""
-SELECT m.time_created, m.id, p.id, CASE WHEN json_valid(m.data) THEN json_extract(m.data, '$.role') END,
-  json_valid(m.data) AND json_type(m.data, '$.summary') IS 'true',
+SELECT m.time_created, m.id, p.id,
+  CASE WHEN json_valid(m.data) THEN iif(json_type(m.data, '$.role') = 'text', json_extract(m.data, '$.role'), NULL) END,
+  CASE WHEN json_valid(m.data) THEN json_type(m.data, '$.summary') IS 'true' ELSE 0 END,
   CASE WHEN octet_length(p.data) <= {MAX_LINE_BYTES} THEN CAST(p.data AS BLOB) END
 FROM message AS m CROSS JOIN part AS p ON p.message_id = m.id
 WHERE m.session_id = ?1 AND (m.time_created, m.id) >= (?2, ?3) AND (m.time_created, m.id, p.id) > (?2, ?3, ?4)

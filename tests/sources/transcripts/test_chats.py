@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memd.sources.transcripts.chats import CHATGPT, CLAUDE, identify
 from memd.sources.transcripts.format import SessionFacts
@@ -127,3 +129,43 @@ def test_what_messages_of_claude_say() -> None:
         claude_message("5", "system", "a prompt"),
     )  # fmt: skip
     assert turns(CLAUDE, claude("c", *messages)) == [("user", "A"), ("assistant", "B\n\nC"), ("user", "D")]
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([{"content_type": "audio_transcription"}, {"text": 5}]),
+)
+
+
+def _changed(value: Any, path: tuple[int, ...], new: Any) -> Any:
+    """A copy with another value at a place, which numbers lead to."""
+    if not path or not isinstance(value, dict | list) or not value:
+        return new
+    keys: Any = list(value) if isinstance(value, dict) else range(len(value))
+    key = keys[path[0] % len(keys)]
+    copy = value.copy()
+    copy[key] = _changed(value[key], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@settings(max_examples=200, deadline=None)
+@given(path=st.lists(st.integers(0, 30), max_size=8).map(tuple), new=VALUES, cut=st.integers(0, 3000))
+def test_whatever_is_at_a_place_nothing_is_raised(
+    number: int, path: tuple[int, ...], new: Any, cut: int
+) -> None:
+    """Whole or cut off; and what is said is text."""
+    talk = (
+        chatgpt_talk("c", ("user", "A"), ("assistant", "B")),
+        claude("c", claude_message("1", "human", "A"), claude_message("2", "assistant", "B")),
+    )[number]
+    kind = (CHATGPT, CLAUDE)[number]
+    content = json.dumps(_changed(talk, path, new)).encode()
+    for line in (content, content[:cut]):
+        identify(line)
+        assert all(isinstance(text, str) for _, text in turns(kind, line))

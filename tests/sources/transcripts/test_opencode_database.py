@@ -229,6 +229,20 @@ def test_odd_parts_are_passed_over(base: Path, store: OpenCodeStore, data: str, 
     assert follower.texts == texts
 
 
+@pytest.mark.parametrize("data", ["no JSON", "{}", '{"role": 5}', '{"role": ["user"]}', "[" * 5000, '"user"'])
+def test_odd_messages_are_passed_over(base: Path, store: OpenCodeStore, data: str) -> None:
+    """They are counted, and cost no other turn."""
+    store.say("ses_1", "first")
+    odd = store.say("ses_1", "odd")
+    store.say("ses_1", "last")
+    store.connection.execute("UPDATE message SET data = ? WHERE id = ?", (data, odd))
+    follower = _follower(base)
+    follower.read()
+    assert follower.texts == ["first", "last"]
+    assert follower.progress is not None
+    assert follower.progress.tally == {"lines.unknown": 1}
+
+
 def test_a_session_that_is_gone_is_missing(base: Path, store: OpenCodeStore) -> None:
     """It leaves the index."""
     store.say("ses_1", "first")
