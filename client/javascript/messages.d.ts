@@ -776,7 +776,7 @@ export interface Vectors {
   eta_s: number | null;
   /** why none are made, if that is no fault */
   note: string | null;
-  /** their memory, in millions of bytes */
+  /** their memory and that of the keyword index, in millions of bytes */
   resident_mb: number;
   /** a search reads them from disk, to keep memory below the limit. Answers are the same */
   on_disk: boolean;

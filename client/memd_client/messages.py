@@ -445,7 +445,7 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     eta_s: float | None = None  # None: nothing waits, or no rate is known yet
     note: str | None = None  # why none are made, where that is no trouble
-    resident_mb: float = 0.0  # of memory that they take
+    resident_mb: float = 0.0  # of memory that they take, and the keyword index with them
     # A search reads them from the index: their memory was given up, to keep below the limit.
     on_disk: bool = False
 

@@ -325,7 +325,8 @@ def fuse(found: Candidates, weights: FusionWeights, calibration: Calibration, us
     vector, text, assumed = 0.0, 0.0, None
     if has_vector.any():
         alike = has_vector & has_words
-        assumed = float(np.median(closeness[alike if alike.any() else has_vector]))
+        known = np.sort(closeness[alike if alike.any() else has_vector])
+        assumed = float((known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2)  # their median
         vector, text = _shares(weights) if has_words.any() else (1.0, 0.0)
     elif has_words.any():
         text = ALONE

@@ -709,14 +709,14 @@ def _candidates(
     found = Candidates(
         ids, facts.kinds, facts.times, r, cosine, share, is_of_time, nothing, np.zeros(len(ids))
     )
-    return found.some(np.flatnonzero(np.isin(facts.kinds, list(asked.kinds)))), is_whole
+    return found.some(np.flatnonzero(vector_matrix.lookup(asked.kinds)[facts.kinds])), is_whole
 
 
 def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
     """The rows of each source, in their order."""
     kinds = fused.candidates.kinds[order]
-    for source in sorted({Kind(kind).source for kind in np.unique(kinds).tolist()}):
-        yield order[np.isin(kinds, [kind for kind in Kind if kind.source == source])]
+    for source in sorted({Kind(kind).source for kind in set(kinds.tolist())}):
+        yield order[vector_matrix.lookup([kind for kind in Kind if kind.source == source])[kinds]]
 
 
 def _reranked(lane: Iterator[Scored], places: Mapping[ChunkId, int]) -> Iterator[Scored]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
-from memd.store.vector_matrix import places_among
+from memd.store.vector_matrix import lookup, places_among
 from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
 
 Keys = NDArray[np.uint64]
@@ -415,7 +415,9 @@ class Postings(msgspec.Struct, frozen=True):
             for some in visible
             for rows in among
         ]
-        rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        rows = np.concatenate(found) if found else np.empty(0, np.int64)
+        if len(among) > 1:
+            rows = np.unique(rows)
         rows = rows[np.lexsort((rows, -scores[rows]))]
         return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
 
@@ -446,9 +448,7 @@ class Postings(msgspec.Struct, frozen=True):
     def _visible(self, scores: Doubles, kinds: frozenset[Kind]) -> Doubles:
         if not self.dead and self.kinds_held == kinds:
             return scores
-        seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)  # by kind; the last place is that of DEAD
-        seen[list(kinds)] = True
-        return np.where(seen[self.kinds], scores, 0.0)
+        return np.where(lookup(kinds)[self.kinds], scores, 0.0)
 
 
 def _seconds(first_s: int | None, last_s: int | None) -> tuple[int, int]:

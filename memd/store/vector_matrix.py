@@ -235,7 +235,7 @@ class NearestRows:
     ) -> None:
         """No block was looked at yet; for the arguments see scan."""
         self._query = query
-        self._seen = _lookup(kinds)
+        self._seen = lookup(kinds)
         self._sources = [
             _NearestOfSource([kind for kind in kinds if kind.source == source], limit, some)
             for source in {kind.source for kind in kinds}
@@ -273,7 +273,7 @@ class _NearestOfSource:
     """The nearest of one source so far."""
 
     def __init__(self, kinds: Collection[Kind], limit: int, among: Ids | None) -> None:
-        self._seen = _lookup(kinds)
+        self._seen = lookup(kinds)
         self._among = among
         self._limit = limit
         self.ids = np.empty(0, np.int64)
@@ -310,7 +310,7 @@ def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np
     return at, ascending[at] == ids
 
 
-def _lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
+def lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
     """Whether rows of a kind are seen, by kind; the last place is that of DEAD."""
     seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)
     seen[[int(kind) for kind in kinds]] = True

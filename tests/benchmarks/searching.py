@@ -59,7 +59,7 @@ def _natural(stage: Stage) -> Figure:
     asked = natural_questions(WARMING + NATURAL)
     for text in asked[:WARMING]:
         stage.client.search(text)
-    _at_rest(stage.daemon.process.pid)
+    at_rest(stage.daemon.process.pid)
     vectors = np.random.default_rng(1).standard_normal((stage.corpus.chunks, baseline.DIMENSIONS), np.float32)
     memd, product = Samples(), Samples()
     before = spent_by(stage.daemon.process.pid).cpu_s
@@ -73,7 +73,7 @@ def _natural(stage: Stage) -> Figure:
     return milliseconds("search, natural questions", memd, product, note)
 
 
-def _at_rest(pid: int) -> None:
+def at_rest(pid: int) -> None:
     """Wait until a process has done nothing for half a second."""
     before = -1.0
 

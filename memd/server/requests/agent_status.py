@@ -67,7 +67,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
             waiting=counts.waiting if agent.embeds else 0,
             eta_s=agent.queue.eta_s(counts.waiting) if agent.embeds and agent.queue is not None else None,
             note=f"they rest while {backend.backend} answers" if agent.sync.vectors_rest else None,
-            resident_mb=round(agent.index.vectors.resident_bytes / MB, 1),
+            resident_mb=round(agent.index.memory.resident_bytes / MB, 1),
             on_disk=agent.index.vectors.is_shelved,
         ),
         dirty=agent.sync.pending,
