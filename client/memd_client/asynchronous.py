@@ -304,6 +304,10 @@ class AsyncClient:
         """Take out of a text what is secret, by the rules of an agent. For the owner, and who asks for them alone."""
         return await self._ask(RedactText(text=text, agent=agent, session_key=session_key), RedactedText)
 
+    async def ask(self, request: Request) -> WireMessage:
+        """Send any request, for a program that passes on those of others."""
+        return await self._ask(request, WireMessage)
+
     async def reload(self) -> Reloaded:
         """Bring all that the configuration file says into force, and wait for it. For the owner."""
         return await self._ask(Reload(), Reloaded)

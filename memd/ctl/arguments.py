@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "tags": "list the tags of notes, and the notes that they link to",
     "explain": "search, and tell how each hit came to its place",
     "eval": "measure search on questions whose answers are known",
+    "web": "open a page in the browser that shows what is remembered",
     "demo": "show what memd does, on a workspace made for it",
     "doctor": "find what is wrong, and tell how to mend it",
     "config": "check, show or write the configuration",
@@ -36,7 +37,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """Every command, with what it does."""
 
-_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "openclaw", "help"})
+_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "openclaw", "help", "web"})
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
 MCP_CLIENTS = (
     *("amp", "claude", "claude-desktop", "cline", "codex", "copilot", "cursor", "gemini", "goose"),
@@ -128,6 +129,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_config(parsers["config"], common)
     _add_logs(parsers["logs"])
+    parsers["web"].add_argument(
+        "--no-browser",
+        action="store_true",
+        help="only print the address; it opens the page once, for a minute",
+    )
     _add_redact(parsers["redact"])
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)

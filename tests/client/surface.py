@@ -147,6 +147,7 @@ CALLS = [
     Call("tags", (), {}, Tags(), TagsReport(agents={"main": AgentTags(omitted=3)})),
     Call("tags", ("work",), ASKER_KEY, Tags(**ASKER), TagsReport()),
     Call("redact", ("a text",), ASKER, RedactText(text="a text", **ASKER), RedactedText(text="a text")),
+    Call("ask", (Get(path="a.md", agent="work"),), {}, Get(path="a.md", agent="work"), NOTE),
     Call("reload", (), {}, Reload(), Reloaded(changed=["agents.main.citations"])),
     Call("stop", (), {}, Stop(), Stopping(pid=4711)),
     Call(

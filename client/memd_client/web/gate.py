@@ -1,0 +1,200 @@
+"""Who may ask the page's server: its own page alone, opened by whoever has the one-time token.
+
+Any web page may send requests to a port of this machine, and any user of the machine may connect to it. So each request is
+judged before anything else looks at it: by its host, its path, its method, where the browser says that it comes from, and, for
+all that is not the empty page itself, by a secret in a header, which a browser sends for no other page.
+"""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TOKEN_S = 60.0  # for which the token opens the page
+MAX_BODY_BYTES = 65_536
+_SECRET = b"x-memd-secret"
+_SECURITY = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+OPEN_PATH = "/api/open"
+
+
+class OneTimeToken:
+    """A token that gives the secret of the page, once and for a short time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Make a token, and the secret that it gives.
+
+        Args:
+            clock: Seconds from any moment.
+        """
+        self.token = secrets.token_urlsafe(32)
+        self._secret = secrets.token_urlsafe(32)
+        self._clock = clock
+        self._ends = clock() + TOKEN_S
+        self._is_used = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it opens nothing any more."""
+        return self._is_used or self._clock() >= self._ends
+
+    def exchange(self, token: str) -> str | None:
+        """The secret for the token; None: it is another one, was used before, or is too old."""
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()) or self.is_over:
+            return None
+        self._is_used = True
+        return self._secret
+
+    def opens(self, secret: bytes) -> bool:
+        """Whether this is the secret, and somebody was given it."""
+        return hmac.compare_digest(secret, self._secret.encode()) and self._is_used
+
+
+class RefusedRequest(msgspec.Struct, frozen=True):
+    """Why a request is not answered."""
+
+    status: int
+    reason: str
+
+
+class Gate:
+    """Lets through to an application what its own page asks, and nothing else."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        port: int,
+        methods: Mapping[str, str],
+        token: OneTimeToken,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Guard an application.
+
+        Args:
+            app: What answers.
+            port: That it listens on.
+            methods: Of each path that there is, the method that it has.
+            token: That opens it.
+            clock: Seconds from any moment.
+        """
+        self._app = app
+        self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
+        self._methods = methods
+        self._token = token
+        self._clock = clock
+        self.used_at = clock()  # when its page asked last for something that a person wanted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.encode(), value.encode()) for name, value in _SECURITY.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _refuse(refusal)(scope, receive, send_secured)
+            return
+        path = scope["path"]
+        if path.startswith("/api/"):
+            body = await _body(receive)
+            if body is None:
+                await _refuse(RefusedRequest(413, "The request is too long."))(scope, receive, send_secured)
+                return
+            if path not in {OPEN_PATH, "/api/events"}:
+                self.used_at = self._clock()
+            receive = _replayed(body, receive)
+        await self._app(scope, receive, send_secured)
+
+    def _refusal(self, scope: Scope) -> RefusedRequest | None:
+        """Why a request is refused, by what its head says; None: it is not."""
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        [host, *more] = headers.get(b"host", [b""])
+        if host not in self._hosts or more:
+            return RefusedRequest(403, "This host is not served.")
+        # Only a path that is spelt as the table has it goes on: nothing has to be decoded, joined or cut to judge it.
+        path = scope["path"]
+        method = self._methods.get(path)
+        if method is None or scope["raw_path"] != path.encode():
+            return RefusedRequest(404, "There is no such page.")
+        if scope["method"] != method:
+            return RefusedRequest(405, "This page is asked in another way.")
+        if headers.get(b"origin", [b"http://" + host]) != [b"http://" + host] or not _is_from_here(
+            path, headers
+        ):
+            return RefusedRequest(403, "Another site may not ask.")
+        return self._refused_api(path, headers) if path.startswith("/api/") else None
+
+    def _refused_api(self, path: str, headers: Mapping[bytes, list[bytes]]) -> RefusedRequest | None:
+        if headers.get(b"content-type") != [b"application/json"]:
+            return RefusedRequest(415, "The request must be JSON.")
+        [secret, *more] = headers.get(_SECRET, [b""])
+        if path != OPEN_PATH and (more or not self._token.opens(secret)):
+            return RefusedRequest(401, "The page has to be opened with `memd-ctl web`.")
+        return None
+
+
+def _is_from_here(path: str, headers: Mapping[bytes, list[bytes]]) -> bool:
+    """Whether a request comes from the page itself, or, of the empty page, from a person who opens it.
+
+    A browser says where a request comes from, and no page can say otherwise. What is no browser does not say it.
+    """
+    site = headers.get(b"sec-fetch-site")
+    if site in (None, [b"same-origin"]):
+        return True
+    if path == "/":
+        # The file that redirects here is another site to a browser.
+        return headers.get(b"sec-fetch-mode") == [b"navigate"] and headers.get(b"sec-fetch-dest") == [
+            b"document"
+        ]
+    return site == [b"none"] and not path.startswith("/api/")
+
+
+def _refuse(refusal: RefusedRequest) -> Response:
+    return PlainTextResponse(f"{refusal.reason}\n", refusal.status, headers={"connection": "close"})
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body of a request; None: it is too long."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return bytes(body)
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read already, and then whatever else comes."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replay

@@ -1,0 +1,59 @@
+// How memd is, as it changes.
+
+import { states } from "./ask.js";
+import { make, notice, put } from "./dom.js";
+import { moment, number, say } from "./words.js";
+
+let looking = null;
+
+export function close() {
+  looking?.abort();
+}
+
+export function open() {
+  document.getElementById("main").classList.add("wide");
+  const { signal } = (looking = new AbortController());
+  put("list", make("p", { class: "about" }, "…"));
+  put("pane");
+  states(draw, signal)
+    .then(() => notice(say("The server of this page has ended.")))
+    .catch((error) => {
+      if (error.name !== "AbortError") notice(error.message);
+    });
+}
+
+function draw(status) {
+  if (status.type === "failure") {
+    notice([status.message, status.hint].filter(Boolean).join(" "));
+    return;
+  }
+  notice("");
+  const memory = status.memory ? [[say("memory"), `${number(status.memory.daemon_mb + (status.memory.worker_mb ?? 0))} MB`]] : [];
+  put("list",
+    table("memd", [["version", status.version], ["socket", status.socket], ...memory, ...problems({ daemon: status.daemon_health, cache: status.cache })]),
+    ...Object.entries(status.agents).map(([id, agent]) => table(id, rows(agent))));
+}
+
+function rows(agent) {
+  const waiting = agent.vectors.waiting ?? 0;
+  return [
+    [say("files"), number(agent.files)], [say("chunks"), number(agent.chunks)],
+    [say("vectors"), `${number(agent.vectors.done ?? 0)}${waiting ? `, ${say("waiting")} ${number(waiting)}` : ""}`],
+    [say("provider"), [agent.provider, agent.model, agent.endpoint].filter(Boolean).join(" · ")],
+    ...(agent.last_pass ? [[say("last pass"), `${moment(agent.last_pass.at)}, ${number(agent.last_pass.took_s, 2)} s`]] : []),
+    ...(agent.searches ? [[say("searches, median"), `${number(agent.searches.median_ms, 1)} ms (${number(agent.searches.count)}); ${say("slowest")} ${number(agent.searches.slowest.took_ms, 1)} ms`]] : []),
+    ...(Object.keys(agent.redacted ?? {}).length ? [[say("redacted"), Object.entries(agent.redacted).map(([kind, count]) => `${kind} ${number(count)}`).join(", ")]] : []),
+    ...(agent.rebuild ? [["rebuild", agent.rebuild]] : []),
+    ...problems({ keyword: agent.keyword, vector: agent.vector, watcher: agent.watcher, provider: agent.provider_health, store: agent.store }),
+  ];
+}
+
+function problems(parts) {
+  const wrong = Object.entries(parts).filter(([, health]) => health && health.ok === false);
+  return wrong.length ? wrong.map(([part, health]) => [part, health.reason ?? "?"]) : [[say("health"), say("works")]];
+}
+
+function table(title, entries) {
+  return make("section", {}, make("h2", {}, title), make("table", {}, make("tbody", {},
+    ...entries.map(([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, String(value)))))));
+}

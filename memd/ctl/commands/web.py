@@ -1,0 +1,52 @@
+"""memd-ctl web: a page that shows what is remembered, for whoever has its address."""
+
+import contextlib
+import sys
+import webbrowser
+from pathlib import Path
+
+from memd.ctl.failures import BAD_CONFIG, Failed, UsageError
+from memd.ctl.invocation import Invocation
+from memd.ctl.output.terminal import Outcome
+
+
+def run_web(invocation: Invocation) -> Outcome:
+    """Serve the page until Ctrl-C, or until it has not been used for half an hour.
+
+    Raises:
+        UsageError: it has no answer that could be JSON.
+        Failed: what it needs is not installed.
+    """
+    if invocation.screen.json:
+        raise UsageError("--json has no meaning for `memd-ctl web`: it serves a page, and ends with it")
+    try:
+        from memd_client.web.server import WebServer  # noqa: PLC0415 - of an extra
+    except ImportError as missing:
+        raise Failed(
+            "failed",
+            f"The page needs {missing.name}, which is not installed.",
+            "pip install 'memd-client[web]', from a clone: pip install './client[web]'",
+            exit_code=BAD_CONFIG,
+        ) from missing
+    with invocation.client() as client:
+        client.status()  # without a daemon there is nothing to show, and the error says what to do
+    server = WebServer(invocation.places.socket)
+    with server.opener() as file, contextlib.suppress(KeyboardInterrupt):
+        if not invocation.options.no_browser and _has_desktop(invocation):
+            _open(file)
+        screen = invocation.screen
+        screen.note(f"The page opens once, within a minute: {server.address}")
+        screen.note("It ends with Ctrl-C, or when it has not been used for half an hour.")
+        server.run()
+    return Outcome(None)
+
+
+def _has_desktop(invocation: Invocation) -> bool:
+    """Whether a browser would have a window: one of text would take this terminal."""
+    environ = invocation.environ
+    return sys.platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
+
+
+def _open(file: Path) -> None:
+    with contextlib.suppress(webbrowser.Error, OSError):
+        webbrowser.open(file.as_uri())
