@@ -143,6 +143,23 @@ def test_a_log_without_its_shared_memory_is_left_alone(closed: Path) -> None:
     assert _files(closed.parent) == before
 
 
+def test_a_log_that_holds_nothing_is_in_nobodys_way(closed: Path) -> None:
+    """A power cut may leave its name alone; nothing is made beside it."""
+    Path(f"{closed}-wal").touch()
+    before = _files(closed.parent)
+    assert read_only.look_at_index(closed, _PATIENCE_S).faults == ()
+    assert _files(closed.parent) == before
+
+
+def test_a_missing_part_of_the_vectors_is_found(closed: Path) -> None:
+    """sqlite-vec keeps them in tables of its own, of which the schema knows nothing."""
+    connection = apsw.Connection(str(closed))
+    connection.pragma("writable_schema", True)
+    connection.execute("DELETE FROM sqlite_schema WHERE name = 'vectors_rowids'")
+    connection.close()
+    assert read_only.look_at_index(closed, _PATIENCE_S).faults == ("no such table or index: vectors_rowids",)
+
+
 def test_a_file_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     """And is not made."""
     with pytest.raises(StoreUnavailable):
