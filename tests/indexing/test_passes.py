@@ -516,6 +516,25 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
         assert await bench.paths("apples") == {"memory/old.md"}
 
 
+async def test_what_was_deleted_keeps_its_room_in_the_index_while_the_disk_has_enough(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes is written there; to give it back would be done again at each deletion."""
+    given_back: list[object] = []
+
+    async def shrink() -> bool:
+        given_back.append(None)
+        return False
+
+    monkeypatch.setattr(bench.index.database, "shrink", shrink)
+    note = bench.write("memory/a.md", "apples")
+    await bench.settle()
+    note.unlink()
+    await bench.settle()
+    assert await bench.paths("apples") == set()
+    assert given_back == []
+
+
 async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some_after_the_others(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,27 @@ async def test_it_is_marked_when_it_is_due(tmp_path: Path, index: Index) -> None
     bench.growing.stop()
 
 
+async def test_those_that_are_due_within_a_second_are_marked_together(
+    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass reads all of them."""
+    bench = Bench(tmp_path / "here", index)
+    loop, rung = asyncio.get_running_loop(), list[tuple[float, set[str]]]()
+    call_later = loop.call_later
+
+    def noted(wait_s: float, ring: Callable[..., object], *given: Any) -> asyncio.TimerHandle:
+        if given and isinstance(given[0], list):
+            rung.append((wait_s, {file.name for file in given[0]}))
+        return call_later(wait_s, ring, *given)
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    for name, ago_s in (("a.jsonl", 30), ("b.jsonl", 29), ("c.jsonl", 28)):
+        bench.say(name, 1, ago_s=ago_s)
+    assert await bench.due() == set()
+    bench.growing.stop()
+    assert rung == [(30.0, {"a.jsonl", "b.jsonl"})]
+
+
 async def test_a_clock_that_was_put_back_hides_nothing(tmp_path: Path, index: Index) -> None:
     """What is from the future is due now."""
     bench = Bench(tmp_path / "here", index)
