@@ -57,6 +57,16 @@ def test_each_session_has_the_name_that_its_file_would_have(
     assert not seen.skipped
 
 
+def test_a_session_is_as_large_as_it_has_records(root: SessionPaths, store: OpenClawStore) -> None:
+    """Whatever they hold."""
+    sizes = []
+    for text in ("heron", "kestrel " * 1000):
+        store.say(UUIDS[0], text)
+        sizes.append((_look(root).found[ONE].stamp.size, len(store.records(UUIDS[0]))))
+    assert [size - records for size, records in sizes] == [0, 0]
+    assert sizes[1][0] - sizes[0][0] == 1
+
+
 def test_a_session_that_is_in_both_counts_once(base: Path, root: SessionPaths, store: OpenClawStore) -> None:
     """The one in the database: OpenClaw has made it of the file."""
     file = base / "main/sessions" / f"{UUIDS[0]}.jsonl"
