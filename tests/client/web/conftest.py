@@ -130,8 +130,8 @@ def end(page: Page) -> int:
         return page.process.wait(20)
 
 
-@pytest.fixture(scope="session")
-def remembering() -> Iterator[Daemon]:
+@contextlib.contextmanager
+def page_daemon() -> Iterator[Daemon]:
     """A daemon with notes, of which one is hostile, and a transcript in which a token was pasted."""
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         home = Path(scratch).resolve()
@@ -148,6 +148,13 @@ def remembering() -> Iterator[Daemon]:
             with daemon.client() as client:
                 client.sync()
             yield daemon
+
+
+@pytest.fixture(scope="session")
+def remembering() -> Iterator[Daemon]:
+    """A daemon with things to see."""
+    with page_daemon() as daemon:
+        yield daemon
 
 
 @pytest.fixture(scope="module")

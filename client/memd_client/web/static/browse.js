@@ -37,7 +37,7 @@ async function list(agent, wanted, after = null) {
     notice("");
     const entries = [
       ...Object.entries(page.folders ?? {}).map(([path, count]) => entry(
-        path.slice((wanted.folder ?? "").length), `${number(count)} ${say("files")}`, () => list(agent, { folder: path }))),
+        path.slice((wanted.folder ?? "").length), `${say("files")}: ${number(count)}`, () => list(agent, { folder: path }))),
       ...(page.files ?? []).map((file) => entry(
         file.path.slice((wanted.folder ?? "").length), told(file), () => read(file, agent))),
     ];
@@ -68,7 +68,7 @@ function entry(name, about, act) {
 
 function told(file) {
   return [
-    file.date ? day(file.date) : "", `${number(file.size ?? 0)} ${say("bytes")}`, `${number(file.chunks ?? 0)} ${say("chunks")}`,
+    file.date ? day(file.date) : "", `${number(file.size ?? 0)} ${say("bytes")}`, `${say("chunks")}: ${number(file.chunks ?? 0)}`,
     file.superseded ? [say("superseded"), file.superseded_by].filter(Boolean).join(" → ") : "",
     ...(file.tags ?? []).map((tag) => `#${tag}`),
   ].filter(Boolean).join(" · ");
@@ -100,7 +100,9 @@ export async function read(file, agent, hit = null, lit = null) {
     show(ways[at][1]);
   };
   tools.append(...ways.map(([label], at) => make("button", { type: "button", on: { click: () => pick(at) } }, say(label))));
-  put("pane", head, isSession ? "" : editor(file.path, agent, hit ? hit[0] : 1), tools, place);
+  const pane = put("pane", head, isSession ? "" : editor(file.path, agent, hit ? hit[0] : 1), tools, place);
+  // On a narrow screen it is below the list.
+  if (!hit && pane.offsetTop > innerHeight / 2) pane.scrollIntoView();
   pick(0);
 }
 
