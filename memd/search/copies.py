@@ -9,7 +9,7 @@ from memd.text.tokens import WORD_CHARACTER, fts_text
 from memd.text.turn_header import header_in
 
 # Shorter texts are the same only where they are equal: "which cat?" may be asked of two cats.
-LEAST_WORDS = 8
+LEAST_WORDS = 4
 # So much shorter a text may be than the one that says the same: what stands around a line may be what matters.
 _LENGTH = 0.8
 # Pairs of neighbouring words of one that the other may lack beside those that its further words take apart: "Ann owes Bob"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.chunk.split import Span
+from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
 from memd.search.terms import Names
@@ -39,6 +40,8 @@ _FEW = 20
 # What is of a time that the question names is worth so much more: it goes before the like of other times, and what does not
 # answer stays behind what does.
 OF_TIME = 0.5
+_WORTH_READING = math.atanh(WORTH_READING)
+_IN_ORDER = 0.01  # of the evidence of what is lifted to be worth reading, so that it keeps its order
 
 # What is later may stand before what it replaces: so many first candidates are compared. Two of them say the same where what
 # their cosine means is so much above the mean of all; in it are as many pairs more that are unrelated, since of a few
@@ -311,7 +314,14 @@ def _or_none(values: Doubles) -> list[float | None]:
     return [None if one != one else one for one in values.tolist()]  # noqa: PLR0124 - NaN alone differs from itself
 
 
-def fuse(found: Candidates, weights: FusionWeights, calibration: Calibration, usual: float = 0.0) -> Fused:
+def fuse(
+    found: Candidates,
+    weights: FusionWeights,
+    calibration: Calibration,
+    usual: float = 0.0,
+    *,
+    asks_of_time_alone: bool = False,
+) -> Fused:
     """Weigh the evidence of both sides.
 
     Args:
@@ -319,6 +329,7 @@ def fuse(found: Candidates, weights: FusionWeights, calibration: Calibration, us
         weights: Of the two sides.
         calibration: Of the model.
         usual: See background.
+        asks_of_time_alone: Whether all that is asked is what was at a time: what is of it is then worth reading.
     """
     closeness = found.closeness
     has_vector, has_words = ~np.isnan(closeness), ~np.isnan(found.r)
@@ -336,7 +347,12 @@ def fuse(found: Candidates, weights: FusionWeights, calibration: Calibration, us
     taken = share_taken(meaning, found.share, found.foreign) if found.foreign.any() else 0.0
     factor = np.where(found.is_of_time, 1 + OF_TIME, 1.0)
     share = found.share + found.foreign * np.maximum(0.0, taken - found.share)
-    return Fused(found, factor * meaning, factor * text * WORDS * share, vector, text, assumed, taken)
+    meaning, words = factor * meaning, factor * text * WORDS * share
+    if asks_of_time_alone:
+        evidence = meaning + words
+        is_lifted = found.is_of_time & (evidence < _WORTH_READING)
+        meaning = np.where(is_lifted, _WORTH_READING + _IN_ORDER * evidence - words, meaning)
+    return Fused(found, meaning, words, vector, text, assumed, taken)
 
 
 class Dated(msgspec.Struct, frozen=True, gc=False):

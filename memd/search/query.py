@@ -11,7 +11,7 @@ import msgspec
 from memd.search.terms import Names, names
 from memd.store.keywords import ALTERNATIVE
 from memd.text.small_talk import is_small_talk
-from memd.text.time_phrases import TimeSpan, time_phrases
+from memd.text.time_phrases import TimePhrase, TimeSpan, time_phrases
 from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
 SUPPORT = 0.5  # the share of the words that a text holds to be supported by them
@@ -57,6 +57,12 @@ _GRAMMAR = frozenset(
     "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
 )
 
+# What is said of whatever was: with a time, and without another word, it asks for all of that time.
+_ANYTHING = frozenset(
+    "happen happened happening went going on made make day notes note write wrote anything everything something up new s".split()  # noqa: SIM905 - a list of words is read more easily
+)
+_ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡")
+
 # What asks for what was: such words, English past and perfect tenses, and 过 before what is asked ("去过哪里").
 _PAST = re.compile(
     r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|first|back then|past|old|once"
@@ -88,6 +94,7 @@ class Query(msgspec.Struct, frozen=True):
     # Whether it asks for what is so now or for what was, or at a time that it names; None: it does not say.
     tense: Literal["present", "past"] | None = None
     is_small_talk: bool = False  # nothing answers it
+    asks_of_time_alone: bool = False  # what was at the times that it names, whatever it was
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -131,7 +138,8 @@ def parse(text: str, now: datetime | None = None) -> Query:
     marked, words = _named(_QUESTION_WORDS.sub(" ", read))
     # A question that has such words alone asks for them.
     words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
-    times = _narrowest([phrase.span for phrase in time_phrases(read, now)]) if now else ()
+    phrases_of_time = time_phrases(read, now) if now else ()
+    times = _narrowest([phrase.span for phrase in phrases_of_time])
     marked += [_phrase(day.isoformat().split("-")) for time in times if (day := time.only_day)]
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + marked, _MAX_PHRASES)
     if not phrases and not words:
@@ -148,6 +156,7 @@ def parse(text: str, now: datetime | None = None) -> Query:
         times=times,
         names=names(text[:_MAX_EMBED_CHARS], phrases + words),
         is_small_talk=is_small_talk(text[:_MAX_EMBED_CHARS]),
+        asks_of_time_alone=bool(times) and _asks_of_nothing(_without(read, phrases_of_time)),
         tense=_tense(read[:_MAX_EMBED_CHARS], times),
     )
 
@@ -159,6 +168,22 @@ def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"]
     if _PRESENT.search(read):
         return "present"
     return "past" if times else None
+
+
+def _without(read: str, phrases: Iterable[TimePhrase]) -> str:
+    """A question without its phrases of time."""
+    for phrase in reversed(list(phrases)):
+        read = f"{read[: phrase.start]} {read[phrase.end :]}"
+    return read
+
+
+def _asks_of_nothing(read: str) -> bool:
+    """Whether all words of a question stand in any question about what was."""
+    words = _named(_QUESTION_WORDS.sub(" ", read))[1]
+    return all(
+        _ANYTHING_CJK.issuperset(word) if is_cjk(word[0]) else word in _STOP_WORDS or word in _ANYTHING
+        for word in words
+    )
 
 
 def _narrowest(times: list[TimeSpan]) -> tuple[TimeSpan, ...]:

@@ -27,6 +27,7 @@ from memd.runtime.threads import Threads
 from memd.runtime.timing import wall_s, zone_of
 from memd.search import query, rank
 from memd.search.fuse import (
+    ANSWERS,
     POOL,
     Candidates,
     Dated,
@@ -458,7 +459,13 @@ class Searcher:
         examined: Candidates = found
         parts: Mapping[ChunkId, ClosestPart] = {}
         if isinstance(vectors, _VectorResults):
-            whole = fuse(found, self._weights, calibration, subtracted)
+            whole = fuse(
+                found,
+                self._weights,
+                calibration,
+                subtracted,
+                asks_of_time_alone=asked.query.asks_of_time_alone,
+            )
             first = whole.order(reader.places, EXAMINED)
             found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
             examined = found.some(first[:STRONGEST])
@@ -466,7 +473,11 @@ class Searcher:
         supported = support(strongest, asked.query.names, self._held(sides.keywords))
         if asked.query.is_small_talk:
             supported = Support(0.0)
-        fused = fuse(found, self._weights, calibration, subtracted)
+        elif asked.query.asks_of_time_alone and found.is_of_time.any():
+            supported = Support(max(supported.strength, ANSWERS), supported.missing)
+        fused = fuse(
+            found, self._weights, calibration, subtracted, asks_of_time_alone=asked.query.asks_of_time_alone
+        )
         # By the same candidates whatever the least score is, so that a higher one only leaves out.
         least = min(asked.min_score, WORTH_READING) if sides.is_cut else 0.0
         order = fused.order(reader.places, least=least)

@@ -330,6 +330,26 @@ def test_a_long_name_is_found_by_its_beginning() -> None:
 WEDNESDAY = datetime(2026, 2, 11, 15, 30)  # noqa: DTZ001 - as clocks on the wall show it
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What did we do three days ago?", True),
+        ("what happened last Tuesday", True),
+        ("昨天", True),
+        ("上周发生了什么事情？", True),
+        ("2026年1月6日做了什么？", True),
+        ("What did we decide last Tuesday?", False),
+        ("what did Iben do yesterday", False),
+        ("昨天谁来修门", False),
+        ("what happened", False),
+        ("", False),
+    ],
+)
+def test_a_question_may_ask_for_whatever_was_at_a_time(text: str, expected: bool) -> None:
+    """A word that tells more asks for that."""
+    assert parse(text, datetime(2026, 2, 9, 12)).asks_of_time_alone is expected  # noqa: DTZ001
+
+
 def test_a_question_asks_for_the_date_of_a_day_that_it_names() -> None:
     """Besides its words, by which notes are found that say "yesterday" themselves; what is embedded stays as it is."""
     asked = parse("Who called Yesterday?", WEDNESDAY)

@@ -131,6 +131,25 @@ async def test_what_is_of_the_time_that_a_question_names_is_preferred(
     await index.close()
 
 
+async def test_who_asks_for_a_time_alone_gets_what_is_of_it(tmp_path: Path) -> None:
+    """However far it is from the words of the question, and not weak; a word more, and it must answer that."""
+    index, searcher = await opened(tmp_path / "main.sqlite")
+    await note(index, "memory/other.md", "umbrella 1500", day="2026-02-09")
+    await note(index, "memory/far.md", "ledger 4000", day="2026-02-10")
+    await note(index, "memory/near.md", "kettle 3000", day="2026-02-10")
+
+    async def asked(question: str, now: datetime | None = NOW) -> list[tuple[str, float, bool]]:
+        found = await searcher.search(question, kinds=KINDS, max_results=6, min_score=0.35, now=now)
+        return [(hit.path, hit.score, hit.weak) for hit in found.hits]
+
+    of_yesterday = {("memory/near.md", 0.35, False), ("memory/far.md", 0.35, False)}
+    assert set(await asked("What did we do yesterday?")) == of_yesterday
+    assert set(await asked("昨天做了什么")) == of_yesterday
+    assert await asked("What did we do yesterday?", None) == []
+    assert await asked("What did Ann do yesterday?") == []
+    await index.close()
+
+
 async def test_the_newest_hit_is_first(tmp_path: Path) -> None:
     """Of those that have the least score; a file that says no date is of when it was written. More only appends."""
     index, searcher = await opened(tmp_path / "main.sqlite")

@@ -288,7 +288,7 @@ def test_a_session_is_told_of_by_the_lines_of_its_transcript() -> None:
         ("sessions/a/1.jsonl", 4, 31),
         ("sessions/a/1.jsonl", 50, 52),
     ]
-    first, second, copy = trace.candidates
+    first, copy, second = trace.candidates
     assert (first.places, first.window) == ({"black": (4,), "cat": (11,)}, (4, 31))
     assert (second.places, second.chosen, second.others) == ({"black": (50,), "cat": (50,)}, "rest", (1,))
     assert (copy.cut, copy.others) == ("duplicate", (1,))

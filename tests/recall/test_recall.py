@@ -1,0 +1,48 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.process import Daemon
+from tests.recall.__main__ import measured, table, written
+from tests.recall.texts import notes, questions, transcript
+
+# Of each kind the least that one figure may fall to: only a large fall fails.
+FLOORS = {
+    "other words": ("hit@6", 0.75),
+    "other language": ("hit@6", 0.75),
+    "updates": ("newest first", 0.85),
+    "copies": ("once", 0.9),
+    "identifiers": ("hit@1", 0.98),
+    "time": ("hit@3", 0.95),
+    "unanswerable": ("weak or none", 0.9),
+    "tags": ("hit@3", 0.95),
+    "sessions": ("hit@3", 0.95),
+}
+
+
+def test_each_question_has_its_evidence_and_none_twice_but_copies() -> None:
+    """Else a figure would tell of the texts, and not of the search."""
+    texts = [*notes().values(), transcript().replace("\\n", "\n")]
+    asked = list(questions())
+    assert len({(one.kind, one.text, one.now, one.tags) for one in asked}) == len(asked)
+    copied = {one.evidence for one in asked if one.kind == "copies"}
+    for one in asked:
+        held = sum(text.count(one.evidence) for text in texts) if one.evidence else 0
+        assert held == (2 if one.evidence in copied else int(bool(one.evidence))), one
+        assert any(one.not_first in text for text in texts)
+    assert Counter(one.kind for one in asked).keys() == FLOORS.keys()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_no_kind_of_question_falls_far(home: Path) -> None:
+    """With the bundled model."""
+    daemon = Daemon(home, real_model=True)
+    written(daemon)
+    with daemon, daemon.client(timeout=800) as client:
+        while client.sync().vectors != "complete":
+            pass
+        reached = table(list(measured(client)))
+    fallen = {kind: reached[kind] for kind, (name, least) in FLOORS.items() if reached[kind][name] < least}
+    assert not fallen
