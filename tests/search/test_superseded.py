@@ -7,7 +7,7 @@ from memd.domain_types import ChunkId, FoundHit, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import verdicts
-from memd.search.superseded import is_superseded, replaces
+from memd.search.superseded import is_superseded, lowered, replaces
 from memd.store.chunks import StoredChunk
 
 OLD = "The backup runs at three."
@@ -117,3 +117,13 @@ def test_a_later_copy_that_holds_no_more_takes_no_place() -> None:
     assert [(hit.path, hit.superseded, hit.copies) for hit in hits] == [
         ("memory/key.md", False, ("archive/the-key.md#L1-L1",))
     ]
+
+
+def test_what_is_lowered_keeps_the_shares_of_its_meaning_and_its_words() -> None:
+    """It scores like any other with so much evidence; one that has less is left as it is."""
+    both = msgspec.structs.replace(scored(0.8), meaning=0.6, words=0.2)
+    found = lowered(both, 0.4)
+    assert (found.meaning, found.words) == pytest.approx((0.3, 0.1))
+    assert found.score == lowered(scored(0.8), 0.4).score < both.score
+    same = lowered(both, 0.9)
+    assert (same.meaning, same.words) == (0.6, 0.2)
