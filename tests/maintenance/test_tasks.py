@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import apsw
@@ -306,6 +307,26 @@ async def test_many_changes_put_the_keywords_in_order(tmp_path: Path) -> None:
         await until_async(lambda: parts(index) == 1)
         assert index.damage.reason is None
         assert len(await index.keywords('"word1x1"', 5, frozenset(Kind))) == 1
+
+
+async def test_keywords_are_put_in_order_step_by_step() -> None:
+    """Each step goes on with what the first has begun: what is written meanwhile is left for the next time."""
+    steps: list[bool] = []
+
+    async def tidy_keywords(*, begin: bool) -> bool:
+        steps.append(begin)
+        return len(steps) < 3
+
+    async def shrink() -> bool:
+        return False
+
+    index = SimpleNamespace(
+        tidy_keywords=tidy_keywords, database=SimpleNamespace(shrink=shrink), damage=IndexDamage("main")
+    )
+    tidy = MaintenanceTriggers()
+    await optimize_keywords(cast("Index", index), tidy).run()
+    assert steps == [True, False, False]
+    assert tidy.left_over.is_set()
 
 
 def test_changes_count_once() -> None:

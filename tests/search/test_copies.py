@@ -22,6 +22,7 @@ LONG = "Ann lent Bob fifty euros for the train to Lyon on Friday, and Bob lent C
         (LONG.replace("lent Carl", "never lent Carl"), LONG, False),
         (LONG, LONG.replace("lent Carl", "never lent Carl"), False),
         (f"{LONG} {LONG}", LONG, False),
+        ("Ann red Bob blue Carl green Dora black", "red Ann blue Bob green Carl black Dora", False),
         ("which cat?", "which cat?", False),
         (LONG, "", False),
         ("", "", False),

@@ -18,6 +18,8 @@ def test_a_chunk_that_fits_is_shown_whole() -> None:
     """Without the blank lines at its ends, whose lines it does not claim."""
     shown = window("\n\n  indented\nmore\n\n", 10, ["more"], 700)
     assert (shown.start_line, shown.end_line, shown.text) == (12, 13, "  indented\nmore")
+    shown = window("more\n", 10, ["more"], 700)
+    assert (shown.start_line, shown.end_line, shown.text) == (10, 10, "more")
 
 
 def test_the_window_holds_the_answer() -> None:
@@ -28,6 +30,13 @@ def test_the_window_holds_the_answer() -> None:
     assert shown.start_line <= 131 <= shown.end_line
     assert shown.text.split("\n") == lines[shown.start_line - 101 : shown.end_line - 100]
     assert len(shown.text) <= 200
+
+
+def test_a_window_has_as_many_characters_as_it_may() -> None:
+    """And not one more."""
+    text = "\n".join(["of", *(f"nothing {n}" for n in range(9))])
+    assert window(text, 1, ["of"], 22).text == "of\nnothing 0\nnothing 1"
+    assert window(text, 1, ["of"], 21).text == "of\nnothing 0"
 
 
 def test_a_rare_term_weighs_more_than_a_common_one() -> None:
@@ -273,6 +282,7 @@ def test_of_what_was_not_shown_the_closest_part_is_chosen() -> None:
         ("nothing", None, 1),
         ("nothing", (begin, begin + 10), 12),
         ("nothing", (begin, begin + 20), 1),  # it goes on in what was shown
+        ("nothing", (begin - 3, begin + 10), 1),  # it began there
         ("black cat", (begin, begin + 10), 14),
     ):
         part = fresh_part(chunk, shown, parse(question), 700, closest)
