@@ -20,6 +20,7 @@ from memd.ctl.daemon_process import find_holder
 from tests.clients.programs import Program
 from tests.wait import until
 
+_MEMD_S = 60.0  # for a command of memd, also when the time is over: it ends the daemon
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -53,7 +54,7 @@ class House:
         self._command = command
         self._directory = directory
         self._patience_s = program.patience_s
-        self._until = until  # by the monotonic clock; nothing runs longer
+        self._until = until  # by the monotonic clock; no program runs longer
         scratch = directory / "t"
         for made in (self.work, scratch):
             made.mkdir(parents=True)
@@ -77,7 +78,7 @@ class House:
 
     def memd(self, *arguments: str) -> Ended:
         """Run memd-ctl to its end."""
-        return self._run([sys.executable, "-P", "-m", "memd.ctl", *arguments])
+        return self._run([sys.executable, "-P", "-m", "memd.ctl", *arguments], _MEMD_S)
 
     def upgrade(self, version: str) -> None:
         """Put a daemon of another version in the place of the one that runs, as an installation and a restart do."""
@@ -93,7 +94,8 @@ class House:
 
     def program(self, *arguments: str) -> Ended:
         """Run the program to its end."""
-        return self._run([*self._command, *arguments])
+        patience_s = min(self._patience_s, self._until - time.monotonic())
+        return self._run([*self._command, *arguments], max(1.0, patience_s))
 
     def kill_daemon(self) -> None:
         """Kill the daemon as a crash does."""
@@ -106,7 +108,7 @@ class House:
         locks = list(self.state.rglob("*.lock"))
         return next((pid for lock in locks if (pid := find_holder(lock)) is not None), None)
 
-    def _run(self, command: list[str]) -> Ended:
+    def _run(self, command: list[str], patience_s: float) -> Ended:
         began = time.monotonic()
         with subprocess.Popen(
             command,
@@ -118,7 +120,7 @@ class House:
             start_new_session=True,
         ) as process:
             try:
-                out, err = process.communicate(timeout=max(1.0, min(self._patience_s, self._until - began)))
+                out, err = process.communicate(timeout=patience_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()
