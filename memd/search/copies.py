@@ -39,7 +39,8 @@ class Said:
         """
         self._text = text
         lowered = text.lower()
-        self.roughly = frozenset(lowered.split() if text.isascii() else [*lowered, *lowered.split()])
+        words = frozenset(lowered.split())
+        self.roughly = words if text.isascii() else words.union(lowered)
 
     def covers(self, other: "Said") -> bool:
         """Whether the other is about as long and says nothing that this does not."""

@@ -82,11 +82,13 @@ def _words(text: str) -> Sequence[str]:
 
 
 IN_A_ROW = 2  # hits of one source, while another has any
-AHEAD = 15  # candidates of a source after one, among which its copies are looked for
+# Candidates of a source after one, among which its copies are looked for: with six hits as many as are read at once.
+AHEAD = 9
 MAX_TOLD = 5  # copies that a hit names
 # Of what says the same, by what stands around it: headings, and the names of files and of those who speak.
 _SHARES_APART = 0.2
 _COSINES_APART = 0.1
+_PARTS_APART = 0.03  # parts are embedded without what stands around them
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -206,6 +208,8 @@ def _may_be_copies(one: Scored, other: Scored) -> bool:
     """Whether two texts may say the same: with the words of the question, and about as close to it."""
     if abs(one.share - other.share) > _SHARES_APART:
         return False
+    if one.part is not None and other.part is not None:
+        return abs(one.part - other.part) <= _PARTS_APART
     return one.cosine is None or other.cosine is None or abs(one.cosine - other.cosine) <= _COSINES_APART
 
 
@@ -289,13 +293,16 @@ class _Lane:
         """
         self._look_ahead()
         waiting = [(one.scored, one.chunk) for one in self._read if not one.repeats] + list(self._ahead)
+        likely = [
+            pair for pair in waiting if pair[0].score >= WORTH_READING and _may_be_copies(pair[0], scored)
+        ]
+        if not likely:
+            return (scored, chunk), []
         own = self._said_by(chunk)
         alike = [
             (one, other)
-            for one, other in waiting
-            if one.score >= WORTH_READING
-            and _may_be_copies(one, scored)
-            and ((words := self._said_by(other)).covers(own) or own.covers(words))
+            for one, other in likely
+            if (words := self._said_by(other)).covers(own) or own.covers(words)
         ]
         if not alike:
             return (scored, chunk), []
