@@ -1,15 +1,18 @@
 """OpenClaw itself, from nothing: two commands, and its memory is memd's; one more, and it is as before."""
 
 import json
+import socket
 from collections.abc import Iterator
 
 import pytest
 
+from tests.client.javascript.compare import gateway
 from tests.clients.conversation import Called, Exchange, ModelRequest, Reply, Step, ToolCall, ToolResult
 from tests.clients.house import House, house_of
 from tests.clients.install import CACHE, installed, system, versions
 from tests.clients.model import StandInModel
 from tests.clients.programs import PROGRAMS
+from tests.wait import until
 
 pytestmark = [
     pytest.mark.long,
@@ -106,3 +109,71 @@ def test_two_commands_make_memd_its_memory_and_one_undoes_it(house: House, model
     assert config.read_bytes() == before
     assert not (house.home / ".openclaw" / "extensions").exists()
     assert "memd" not in house.program("memory", "status").out
+
+
+TOKEN = "ghp_" + "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xYzAbC"
+
+
+def test_a_gateway_that_runs_follows_and_an_agent_writes_where_that_is_wanted(
+    house: House, model: StandInModel
+) -> None:
+    """Installed while it runs, and uninstalled: each is in force without a restart. What is written has no secret."""
+    config = house.home / ".openclaw" / "openclaw.json"
+    said = json.loads(config.read_text())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    auth = {"mode": "token", "token": "t" * 32}
+    config.write_text(
+        json.dumps({**said, "gateway": {"mode": "local", "port": port, "bind": "loopback", "auth": auth}})
+    )
+    before = config.read_bytes()
+    kind, version = f"node-{system()}", versions()
+    node = installed(kind, version["node"], CACHE) / kind / "bin" / "node"
+    executable = installed(OPENCLAW.package, version["openclaw"], CACHE) / OPENCLAW.executable
+    with gateway(house, [str(node), str(executable)]):
+        log = house.home / "gateway.log"
+
+        def applied() -> int:
+            return log.read_text(errors="replace").count("config hot reload applied")
+
+        for words in (("up",), ("openclaw", "install", "--write")):
+            ended = house.memd(*words)
+            assert ended.status == 0, ended
+        until(lambda: applied() == 1, 120)
+        search = calling("memory_search", query="host of the staging database")
+        text = f"Ada asked for the host of staging: heron. {TOKEN}"
+        talk = Talk(
+            "On which host is the staging database?",
+            "On heron.",
+            (search, calling("memory_append", text=text)),
+        )
+        model.expect(talk)
+        answered = house.program("agent", "--agent", "main", "-m", talk.prompt)
+        assert "On heron." in answered.out, answered
+        found, written = (
+            item.text
+            for item in model.requests_for(talk)[-1].since(talk.prompt)
+            if isinstance(item, ToolResult)
+        )
+        assert "openclaw:memd:memory_search" in found
+        assert "heron" in found
+        assert "openclaw:memd:memory_append" in written
+        (note,) = (house.home / ".openclaw" / "workspace" / "memory").glob("*.md")
+        line = note.read_text()
+        assert "OpenClaw (agent:main:main) wrote: Ada asked for the host of staging: heron." in line
+        assert TOKEN not in line
+
+        assert house.memd("openclaw", "uninstall").status == 0
+        assert config.read_bytes() == before
+        until(lambda: applied() == 2, 120)
+        again = Talk("And now?", "It is its own.", (search,))
+        model.expect(again)
+        answered = house.program("agent", "--agent", "main", "-m", again.prompt)
+        assert "It is its own." in answered.out, answered
+        (own,) = (
+            item.text
+            for item in model.requests_for(again)[-1].since(again.prompt)
+            if isinstance(item, ToolResult)
+        )
+        assert "openclaw:memory-core:memory_search" in own
