@@ -250,7 +250,7 @@ export interface Hit {
 }
 
 export interface Degraded {
-  /** `keyword`, `vector`, `query_embedding`, `watcher`, `provider`, `rebuild` or `store` */
+  /** `keyword`, `vector`, `query_embedding`, `rerank`, `watcher`, `provider`, `rebuild` or `store` */
   part: string;
   /** for a person */
   reason: string;
