@@ -87,6 +87,8 @@ def test_a_person_looks_around(remembering: Daemon) -> None:
 
         browser.click("nav button", "State")
         browser.find("#list th", "chunks")
+        browser.click("#doctor")
+        browser.find("#pane .finding", "daemon.version")
         pictured(browser, "state")
         assert browser.complaints() == []
 

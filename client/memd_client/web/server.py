@@ -7,7 +7,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ IDLE_S = 1800.0  # without a question of the page, after which the server ends
 MAX_NOTE_CHARS = 200_000  # of a note that is shown; a longer one is read with `get`
 MAX_STREAMS = 8  # of events at a time
 MAX_CONNECTIONS = 64
+DOCTOR_S = 60.0  # for which a checkup may take
 _STATUS_S = 2.0  # between two looks at the status
 _STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -49,6 +50,10 @@ class _Opening(msgspec.Struct, frozen=True):
     token: str
 
 
+class _Checkup(msgspec.Struct, frozen=True):
+    data: list[dict[str, Any]]  # of each check its name, whether it is ok, a detail and how to mend it
+
+
 class _NoteWanted(msgspec.Struct, frozen=True):
     path: str
     agent: str | None = None
@@ -57,15 +62,18 @@ class _NoteWanted(msgspec.Struct, frozen=True):
 class Page:
     """Answers what the page asks."""
 
-    def __init__(self, client: AsyncClient, token: OneTimeToken) -> None:
+    def __init__(self, client: AsyncClient, token: OneTimeToken, doctor: Sequence[str] = ()) -> None:
         """Answer from a daemon.
 
         Args:
             client: Of the daemon.
             token: That opens the page.
+            doctor: The command that prints what is wrong, as memd-ctl prints JSON; none: nothing is.
         """
         self._client = client
         self._token = token
+        self._doctor = doctor
+        self._checking = asyncio.Lock()
         self._streams = 0
 
     def routes(self) -> dict[str, tuple[str, Callable[[HttpRequest], Awaitable[Response]]]]:
@@ -77,6 +85,7 @@ class Page:
             "/api/ask": ("POST", self.ask),
             "/api/note": ("POST", self.note),
             "/api/events": ("POST", self.events),
+            "/api/doctor": ("POST", self.doctor),
         }
 
     async def open(self, request: HttpRequest) -> Response:
@@ -125,6 +134,29 @@ class Page:
             "tree": await asyncio.to_thread(tree, text),
             "more": more,
         }
+
+    async def doctor(self, request: HttpRequest) -> Response:
+        """What is wrong, and how it is mended; one checkup at a time."""
+        del request
+        if not self._doctor:
+            return _json([])
+        async with self._checking:
+            process = await asyncio.create_subprocess_exec(
+                *self._doctor,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                async with asyncio.timeout(DOCTOR_S):
+                    printed, _ = await process.communicate()
+                return _json(msgspec.json.decode(printed, type=_Checkup).data)
+            except (TimeoutError, msgspec.DecodeError):
+                return _failed(503, "unavailable", "The checkup came to no end.", "memd-ctl doctor")
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
 
     async def events(self, request: HttpRequest) -> Response:
         """The status of the daemon, again and again, as server-sent events."""
@@ -181,14 +213,16 @@ def _failed(status: int, code: str, message: str, hint: str | None = None) -> Re
 class WebServer:
     """A server on a port of the loopback that the system chooses."""
 
-    def __init__(self, daemon_socket: Path, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, daemon_socket: Path, *, doctor: Sequence[str] = (), idle_s: float = IDLE_S) -> None:
         """Take a port; nothing is answered before run.
 
         Args:
             daemon_socket: Of the daemon.
+            doctor: As of Page.
             idle_s: Seconds without a question of the page, after which the server ends.
         """
         self._daemon_socket = daemon_socket
+        self._doctor = doctor
         self._idle_s = idle_s
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS)
         self.port = self._socket.getsockname()[1]
@@ -228,7 +262,7 @@ class WebServer:
 
     async def _serve(self) -> None:
         async with AsyncClient(self._daemon_socket) as client:
-            routes = Page(client, self.token).routes()
+            routes = Page(client, self.token, self._doctor).routes()
             app = Starlette(
                 routes=[Route(path, answer, methods=[method]) for path, (method, answer) in routes.items()]
             )

@@ -30,7 +30,7 @@ def run_web(invocation: Invocation) -> Outcome:
         ) from missing
     with invocation.client() as client:
         client.status()  # without a daemon there is nothing to show, and the error says what to do
-    server = WebServer(invocation.places.socket)
+    server = WebServer(invocation.places.socket, doctor=_doctor(invocation))
     with server.opener() as file, contextlib.suppress(KeyboardInterrupt):
         if not invocation.options.no_browser and _has_desktop(invocation):
             _open(file)
@@ -39,6 +39,15 @@ def run_web(invocation: Invocation) -> Outcome:
         screen.note("It ends with Ctrl-C, or when it has not been used for half an hour.")
         server.run()
     return Outcome(None)
+
+
+def _doctor(invocation: Invocation) -> list[str]:
+    """The command that checks what this one was told to look at."""
+    options = invocation.options
+    named = (("--config", options.config), ("--state-dir", options.state_dir))
+    given = [word for flag, value in named if value for word in (flag, value)]
+    socket = str(invocation.places.socket)
+    return [sys.executable, "-m", "memd.ctl", "doctor", "--json", "--socket", socket, *given]
 
 
 def _has_desktop(invocation: Invocation) -> bool:

@@ -116,7 +116,8 @@ class Page:
 
 def start(daemon: Daemon, scratch: Path) -> Page:
     """memd-ctl web, whose temporary files are in a directory of its own."""
-    command = [sys.executable, "-m", "memd.ctl", "--socket", str(daemon.socket), "web", "--no-browser"]
+    places = ["--socket", daemon.socket, "--config", daemon.config, "--state-dir", daemon.state]
+    command = [sys.executable, "-m", "memd.ctl", *map(str, places), "web", "--no-browser"]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
     )

@@ -130,7 +130,7 @@ def test_other_methods(page: Page, method: str) -> None:
         assert page.send("/", method=method).status in {400, 405}
 
 
-@pytest.mark.parametrize("path", ["/api/ask", "/api/note", "/api/events"])
+@pytest.mark.parametrize("path", ["/api/ask", "/api/note", "/api/events", "/api/doctor"])
 @pytest.mark.parametrize("secret", [None, "", "x", "0" * 43])
 def test_another_user_of_the_machine(page: Page, path: str, secret: str | None) -> None:
     """Who connects without the secret gets the empty page, and nothing of memory."""

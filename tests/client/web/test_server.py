@@ -3,9 +3,11 @@
 import importlib.resources
 import json
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
@@ -110,6 +112,26 @@ def test_the_state_comes_again_and_again(page: Page) -> None:
             return connection.recv(12) == b"HTTP/1.1 200"
 
     until(is_taken, 20)
+
+
+def test_a_checkup(page: Page) -> None:
+    """Each finding with its remedy, where one is needed."""
+    found = page.send("/api/doctor", {}).json
+    assert {"daemon.version", "state.directory"} <= {one["name"] for one in found}
+    assert all(one["ok"] or one["fix"] for one in found)
+
+
+@pytest.mark.parametrize(
+    "program", ["import time; time.sleep(60)", "print('no list')", "raise SystemExit(3)"]
+)
+def test_a_checkup_without_an_end(tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended, and the page says where to look."""
+    monkeypatch.setattr(server, "DOCTOR_S", 0.5)
+    command = [sys.executable, "-c", program]
+    answering = server.Page(AsyncClient(tmp_path / "nowhere.sock"), OneTimeToken(), command)
+    with TestClient(Starlette(routes=[Route("/doctor", answering.doctor, methods=["POST"])])) as client:
+        answer = client.post("/doctor")
+    assert (answer.status_code, answer.json()["hint"]) == (503, "memd-ctl doctor")
 
 
 def test_connections_are_bounded(page: Page) -> None:

@@ -44,6 +44,11 @@ export function ask(type, fields = {}, signal = undefined) {
   return post("/api/ask", { type, ...fields }, signal);
 }
 
+/** What a checkup finds. */
+export function checkup(signal = undefined) {
+  return post("/api/doctor", {}, signal);
+}
+
 /** A note: its lines, and its blocks as a tree. */
 export function note(path, agent, signal = undefined) {
   return post("/api/note", { path, agent }, signal);

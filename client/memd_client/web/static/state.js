@@ -1,7 +1,7 @@
 // How memd is, as it changes.
 
-import { states } from "./ask.js";
-import { make, notice, put } from "./dom.js";
+import { checkup, states } from "./ask.js";
+import { make, notice, put, shown } from "./dom.js";
 import { moment, number, say } from "./words.js";
 
 let looking = null;
@@ -11,15 +11,36 @@ export function close() {
 }
 
 export function open() {
-  document.getElementById("main").classList.add("wide");
+  document.getElementById("main").classList.remove("wide");
   const { signal } = (looking = new AbortController());
   put("list", make("p", { class: "about" }, "…"));
-  put("pane");
+  const found = make("ul", { class: "files" });
+  const button = make("button", { type: "button", id: "doctor", on: { click: () => check(button, found, signal) } }, say("Check everything"));
+  put("pane", button, found);
   states(draw, signal)
     .then(() => notice(say("The server of this page has ended.")))
     .catch((error) => {
       if (error.name !== "AbortError") notice(error.message);
     });
+}
+
+async function check(button, place, signal) {
+  button.disabled = true;
+  place.replaceChildren(make("li", { class: "about" }, "…"));
+  try {
+    const found = await checkup(signal);
+    place.replaceChildren(...found.sort((one, other) => one.ok - other.ok).map(({ name, ok, detail, fix }) => make("li", { class: "finding" },
+      make("strong", {}, `${ok ? "✓" : "✗"} ${name}`), " ", make("span", {}, shown(detail)), fix ? remedy(fix) : "")));
+  } catch (error) {
+    place.replaceChildren();
+    if (error.name !== "AbortError") notice(error.message);
+  }
+  button.disabled = false;
+}
+
+function remedy(fix) {
+  const copy = make("button", { type: "button", on: { click: () => navigator.clipboard.writeText(fix).catch((error) => notice(error.message)) } }, say("Copy"));
+  return make("p", {}, make("code", {}, shown(fix)), " ", copy);
 }
 
 function draw(status) {

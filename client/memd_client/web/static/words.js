@@ -11,7 +11,7 @@ const CHINESE = {
   "in another script": "其他文字", "cut by": "被剔除:", "bytes": "字节", "The results may lack what was written a moment ago.": "结果可能缺少刚写入的内容。",
   "missing just now": "暂时缺少", "memory": "内存", "provider": "提供方", "last pass": "上次索引", "searches, median": "搜索,中位数", "health": "健康",
   "works": "正常", "Open this page with `memd-ctl web`; an address opens it once, for a minute.": "请用 `memd-ctl web` 打开此页;地址一分钟内有效,只能用一次。",
-  "The server of this page has ended.": "此页的服务已结束。", "vectors": "向量", "slowest": "最慢", "redacted": "已去除的秘密",
+  "The server of this page has ended.": "此页的服务已结束。", "Check everything": "全面检查", "Copy": "复制", "vectors": "向量", "slowest": "最慢", "redacted": "已去除的秘密",
 };
 
 export const language = navigator.language.startsWith("zh") ? "zh" : "en";
