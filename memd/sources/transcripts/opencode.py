@@ -1,4 +1,7 @@
-"""Parses what opencode's database says of a session: a line about it, then one for each message, made by opencode_database."""
+"""Parses what opencode's database says of a session: a line about it, then one for each message.
+
+opencode_database makes the lines, and leaves out what nobody said: tools, thoughts, and what plugins and summaries add.
+"""
 
 import msgspec
 
