@@ -45,6 +45,10 @@ class EvalQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     evidence: list[Evidence | str] = []
     now: str | None = None  # the day on which it is asked
+    since: str | None = None  # what is searched, as of `memd-ctl search`
+    until: str | None = None
+    tags: list[str] = []
+    path: list[str] = []
 
     @property
     def texts(self) -> list[Evidence]:
@@ -127,7 +131,17 @@ def measured(memd: Client, questions: Sequence[EvalQuestion], agent: str | None,
     not_seen: list[str] = []
     for one in questions:
         begun = time.perf_counter()
-        hits = memd.search(one.question, max_results=TOP, agent=agent, now=one.now, mode=mode).results
+        hits = memd.search(
+            one.question,
+            max_results=TOP,
+            agent=agent,
+            now=one.now,
+            mode=mode,
+            since=one.since,
+            until=one.until,
+            tags=one.tags,
+            path=one.path,
+        ).results
         took.append(1000 * (time.perf_counter() - begun))
         if not one.evidence:
             nothing.append(float(all(hit.weak for hit in hits)))

@@ -160,3 +160,8 @@ def test_a_first_set_is_made_and_measured(
     side_by_side = said(str(file), "--mode", "keyword", "--agent", "main", "--beside", "main", "--json")
     one, other = json.loads(side_by_side)["data"]
     assert one | {"ms": 0} == other | {"ms": 0}
+    asked = 'question = "copper kettle"\nevidence = ["enamel one"]'
+    for path, is_seen in (("memory/**", 1.0), ("!memory/", 0.0)):
+        file.write_text(f'[[question]]\n{asked}\npath = ["{path}"]\nsince = "2000-01-01"\n', encoding="utf-8")
+        (found,) = json.loads(said(str(file), "--mode", "keyword", "--json"))["data"]
+        assert found["seen"] == is_seen
