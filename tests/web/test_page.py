@@ -255,6 +255,9 @@ def test_axe_finds_nothing(remembering: Daemon, tmp_path: Path) -> None:
             if view != "Search":
                 browser.click("nav button", view)
                 browser.find("#list .entry, #list th")
+            if view == "State":
+                browser.click("#doctor")
+                browser.find("#pane .finding")
             for scheme in ("light", "dark"):
                 browser.devtools(
                     "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
