@@ -37,8 +37,11 @@ def served(daemon: Daemon) -> Iterator[tuple[Page, str]]:
     with tempfile.TemporaryDirectory() as scratch:
         page = start(daemon, Path(scratch))
         [file] = Path(scratch).iterdir()
-        yield page, file.as_uri()
-        assert end(page) == 0
+        try:
+            yield page, file.as_uri()
+        finally:
+            status = end(page)
+        assert status == 0
 
 
 def pictured(browser: Browser, name: str) -> None:

@@ -163,8 +163,11 @@ def page(remembering: Daemon) -> Iterator[Page]:
     """A server whose page is open."""
     with tempfile.TemporaryDirectory() as scratch:
         one = start(remembering, Path(scratch))
-        answer = one.send("/api/open", {"token": one.token})
-        assert answer.status == 200, answer
-        one.secret = answer.json["secret"]
-        yield one
-        assert end(one) == 0
+        try:
+            answer = one.send("/api/open", {"token": one.token})
+            assert answer.status == 200, answer
+            one.secret = answer.json["secret"]
+            yield one
+        finally:
+            status = end(one)
+        assert status == 0
