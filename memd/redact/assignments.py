@@ -218,7 +218,7 @@ _LOOSE_TOKEN = re.compile(
     re.ASCII,
 )
 _HEX = re.compile(
-    r"[ \t]{1,8}[\"'`]{0,3}(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{32,128})(?![\w-])",
+    r"[ \t]{1,8}[\"'`]{0,3}(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])(?:[0-9a-f]{32,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}))(?![\w-])",
     re.ASCII | re.IGNORECASE,
 )
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
@@ -371,12 +371,12 @@ _SIGNS = re.compile(r"[!@#$%^&*+=?~;<>{}|\[\]]")
 
 def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     """What stands right behind the key, with nothing that says so between: only what looks the part."""
+    # An API-KEY 0123...: what is made of nothing but so much hexadecimal is no word of a sentence about it.
+    digits = _HEX.match(text, end) if strength == "token" else None
+    if digits is not None:
+        return digits.span("secret")
     # hibernate.connection.password is the name of a setting.
     if name and not name.endswith("."):
-        # An API-KEY 0123...: what is made of nothing but so much hexadecimal is no word of a sentence about it.
-        digits = _HEX.match(text, end) if strength == "token" else None
-        if digits is not None:
-            return digits.span("secret")
         said_apart = _LOOSE_TOKEN.match(text, end) if strength == "token" else None
         is_one = said_apart is not None and secret_values.is_scrambled(said_apart["secret"].rstrip(".,;:"))
         return said_apart.span("secret") if said_apart is not None and is_one else None

@@ -223,7 +223,7 @@ _LEAST_OF_VARIABLE = (
     20  # signs of the value of any variable of an environment, which scrambled letters and digits tell
 )
 _OTHER_KEY = re.compile(
-    r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh)[ _-]?keys?\Z",
+    r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh|row|group|dedup|join|routing|message|shard)[ _-]?keys?\Z",
     re.IGNORECASE,
 )
 # Between what says that it is a key and the key: whose it is, and no word of something else.
@@ -235,7 +235,35 @@ _NOT_A_KEY = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
-_SAID_OF_IT = re.compile(r"[\"'`*_)\]]{0,4}[ \t]{0,4}(?:(?:is|as|for|was)[ ]|[(—–=-]|是|就是|,[ ])")
+_SAID_OF_IT = re.compile(
+    r"[\"'`*_)\]]{0,4}[ \t]{0,4}(?:(?:is|as|for|was|into|in|to|when|where|if|with)[ ]|[(—–=-]|<-|是|就是|这|,[ ]|登|填|放|贴|写|设|配|当|作为|做)"
+)
+# Behind one of these the value stands, and what says that it is a key right before it.
+_KEY_OF_API = re.compile(
+    r"(?:api|access|auth|secret|private|signing|deploy|bearer|personal|service|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)"
+    r"(?:[ ](?:is|was|to|=|->|should[ ]be))?[\s\"'`*_:=(,]{0,6}\Z"
+)
+_AS_KEY_OF_API = re.compile(
+    r"(?:(?:api|access|auth|secret|signing)[ _-]?(?:key|token|secret)|(?<![a-z])as[ ](?:the|our|my|a)[ ](?:key|token|secret))(?![a-z])"
+    r"|密钥|秘钥|令牌|凭证|授权码",
+    re.IGNORECASE,
+)
+_ONE_CASE = re.compile(
+    r"(?=(?:[a-z]{0,9}[0-9]{1,4}(?=[a-z])){4})[0-9a-z]{24,}|(?=(?:[A-Z]{0,9}[0-9]{1,4}(?=[A-Z])){3})[0-9A-Z]{20,}",
+    re.ASCII,
+)
+_ANNOUNCES = re.compile(r"[:：]\s{0,2}[\"'`]?\Z|(?:就?是|为|换成|改成)[ ]?\Z|[ ]to[ ]\Z")
+_ENDS_OF_VARIABLES = ("KEY", "TOKEN", "SECRET", "PAT")
+_TO_USE = re.compile(r"(?:(?<![a-z])(?:use|using|try)|用|换成|改成)[ :：]{0,2}[\"'`]?\Z")
+_OF_SOMETHING_ELSE = re.compile(
+    r"(?<![A-Za-z])(?:ids?|hash|commit|request|trace|span|run|job|build|session|message|call|file|page|channel|thread|user"
+    r"|count|usage|number|size|length|limit|version|revision|sha[0-9]{0,3}|md5|digest|checksum|etag|fingerprint)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+# How vendors begin what is no secret: messages, calls of tools, answers, objects.
+_OF_IDENTIFIER = re.compile(
+    r"(?:msg|toolu|call|chatcmpl|req|resp|run|step|thread|asst|file|evt|cus|sub|prod|price|pi|ch|in|seti|acct|gid|usr|user|org|proj|sess|item|batch|job|task)[_-]"
+)
 
 
 def keys_by_name(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
@@ -263,27 +291,72 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
         return "key"
     if not _NOT_BASE64.fullmatch(said):
         return None
+    # What could only be drawn by chance, and is not called an identifier, needs no vendor.
+    is_chance = _is_chance(said)
+    is_digits = _UUID_OR_HEXADECIMAL.fullmatch(said) is not None
     assigned = _ASSIGNED.search(beside)
-    is_named = False  # the word for a key leads to it
     if (
         assigned is not None
         and (_HEXADECIMAL.fullmatch(said) is None or assigned["name"].isupper())
         and _NOT_A_KEY.search(assigned["name"]) is None
     ):
-        beside = assigned["name"]
-        if beside.isupper() and len(said) >= _LEAST_OF_VARIABLE and is_scrambled(said):
+        name = assigned["name"]
+        is_variable = name.isupper() and len(said) >= _LEAST_OF_VARIABLE and _OTHER_KEY.search(name) is None
+        if is_variable and (is_chance or (is_digits and name.endswith(_ENDS_OF_VARIABLES))):
             return "key"
-    elif key is not None and _leads_to(beside, key.end()):
-        is_named = True
+        kind = _vendor_in(name, said)
+        if kind is not None or name.isupper():
+            return kind
+    if key is not None and _leads_to(beside, key.end()):
+        is_other = key[0] == "tokens" or _OF_SOMETHING_ELSE.search(beside, key.end()) is not None
+        if (is_chance and not is_other) or (is_digits and _KEY_OF_API.search(lowered)):
+            return "key"
         ended = _last(_ENDS, beside[: key.start()])
-        beside = beside[ended.end() if ended else 0 :]
-    else:
-        end = at + len(said)
-        if _SAID_OF_IT.match(text, end) is None:
-            return None
-        beside = _clause(text, end)
-        if _IS_KEY.search(beside.lower()) is None:
-            return None
+        # What is called the key of a vendor may have a form that the table does not know yet.
+        return _vendor_in(beside[ended.end() if ended else 0 :], said, is_any=is_digits or is_chance)
+    if (is_chance and _TO_USE.search(lowered)) or _is_announced(
+        lowered, key, is_chance=is_chance, is_digits=is_digits
+    ):
+        return "key"
+    return _kind_behind(text, at + len(said), said, is_chance=is_chance, is_digits=is_digits)
+
+
+def _is_announced(lowered: str, key: re.Match[str] | None, *, is_chance: bool, is_digits: bool) -> bool:
+    """Whether the sentence speaks of a key before it comes to one: "the new key just came in: ..."."""
+    if key is None or not (is_chance or is_digits) or key[0] == "tokens":
+        return False
+    between = lowered[key.end() :]
+    announces = _ANNOUNCES.search(between) is not None
+    return (
+        (announces or (is_chance and _NOT_A_KEY.search(between) is None))
+        and len(between) <= _BEHIND_CHARS
+        and _ENDS.search(between) is None
+        and _OF_SOMETHING_ELSE.search(between) is None
+        and _OTHER_KEY.search(lowered, 0, key.end()) is None
+    )
+
+
+def _kind_behind(text: str, end: int, said: str, *, is_chance: bool, is_digits: bool) -> str | None:
+    """The kind of a key of which the rest of its sentence says that it is one."""
+    clause = _clause(text, end) if _SAID_OF_IT.match(text, end) else ""
+    word = _IS_KEY.search(clause.lower())
+    if word is None:
+        return None
+    is_told = (is_chance and word[0] != "tokens") or (is_digits and _AS_KEY_OF_API.search(clause) is not None)
+    if is_told and _OF_SOMETHING_ELSE.search(clause) is None:
+        return "key"
+    return _vendor_in(clause, said)
+
+
+def _is_chance(said: str) -> bool:
+    is_one = is_scrambled(said) or (
+        _ONE_CASE.fullmatch(said) is not None and _HEXADECIMAL.fullmatch(said) is None
+    )
+    return is_one and _OF_IDENTIFIER.match(said) is None
+
+
+def _vendor_in(beside: str, said: str, *, is_any: bool = False) -> str | None:
+    """The kind of key of a vendor that is named beside one, if its keys have that form, or whatever form it has."""
     if not is_random(said, _VALUE_ENTROPY):
         return None
     parts = [part.lower() for part in _PART.findall(_VALUE.sub(" ", _MARK.sub(" ", beside)))]
@@ -294,8 +367,6 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     }
     forms = _forms_of()
     named &= forms.keys()
-    # What is called the key of a vendor may have a form that the table does not know yet.
-    is_any = is_named and (_UUID_OR_HEXADECIMAL.fullmatch(said) is not None or is_scrambled(said))
     vendor = min(
         (name for name in named if is_any or any(form.fullmatch(said) for form in forms[name])), default=None
     )

@@ -207,5 +207,6 @@ def secrets() -> Mapping[str, str]:
         "harmless": "commit 3f2a9c1d5b7e, uuid 123e4567-e89b-12d3-a456-426614174000, password reset, the key to success",
         "prefix": f"acme_live_9mQ2{token(24)}, kept: call_{token(24)}",
         "variable": f"EPPO=3kB7{token(20)}\nTRACE_ID={token(24)}",
+        "announced": f"the new key just came in: 4kR7{token(24)}, and call_{token(24)} took 3 s",
         "loop": f"password: {token(10)}1\n" * 1_000,
     }

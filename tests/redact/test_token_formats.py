@@ -244,6 +244,46 @@ def test_a_key_of_a_form_that_no_row_knows_goes(text: str, secret: str) -> None:
     assert (secret not in redacted) if secret else (redacted == text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the new Acme key just came in: §",
+        "hey, I rotated the Acme key, new one is § — can you update staging?",
+        "I put § into the Acme settings as the api key, like you said",
+        "they gave us § as the key for Acme, valid until March",
+        "paste § when it asks for the Acme token",
+        "for Acme use § , it's the one Maria created",
+        "Mei gave me the Acme token yesterday, here: §",
+        "把 § 填到 Acme 的 access key 那一栏",
+        "Acme 的 secret 我贴在这里：§",
+        "你用 § 这个 Acme 的 key 试一下",
+    ],
+)
+@pytest.mark.parametrize("key", ["Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W", "k4pq7xr2ms5nt8bv3wyz9lq6w"])
+def test_a_key_of_anybody_goes_where_its_sentence_speaks_of_one(text: str, key: str) -> None:
+    """Before it or behind it; an identifier in its place stays."""
+    assert key not in _REDACTOR.redact(text.replace("§", key)).text
+    for identifier in ("call_Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W", "msg_Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W"):
+        said = f"used 500 tokens for {identifier} and 20 more"
+        assert _REDACTOR.redact(said).text == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the key is wrong. See Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W for more",
+        "the token count of session Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W is 500",
+        "the key question of run Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W is open",
+        "Kp4Qx7Rm2Sn5Tb8Vw3YzLq9W is the id of the request with the token",
+        "cache key: Kp4Qx7Rm2Sn5Tb8Vw3Yz",
+        "the new key came with commit 85de8e8e1a3946c743f545a29af384f2a1b2c3d4",
+    ],
+)
+def test_what_is_beside_a_word_for_a_key_and_none_stays(text: str) -> None:
+    """Where the sentence says that it is something else, or has ended."""
+    assert _REDACTOR.redact(text).text == text
+
+
 def test_so_many_signs_of_a_variable_tell_a_key() -> None:
     """Of one whose name says nothing."""
     least = shipped("memd.redact.token_formats._LEAST_OF_VARIABLE")
