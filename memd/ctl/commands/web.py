@@ -1,6 +1,7 @@
 """memd-ctl web: a page that shows what is remembered, for whoever has its address."""
 
 import contextlib
+import signal
 import sys
 import webbrowser
 from pathlib import Path
@@ -30,6 +31,9 @@ def run_web(invocation: Invocation) -> Outcome:
         ) from missing
     with invocation.client() as client:
         client.status()  # without a daemon there is nothing to show, and the error says what to do
+    # Whatever ends it, the file that opens the page goes.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     server = WebServer(invocation.places.socket, doctor=_doctor(invocation))
     with server.opener() as file, contextlib.suppress(KeyboardInterrupt):
         if not invocation.options.no_browser and _has_desktop(invocation):

@@ -124,9 +124,9 @@ def start(daemon: Daemon, scratch: Path) -> Page:
     return Page(daemon, process)
 
 
-def end(page: Page) -> int:
-    """End it as Ctrl-C does; its status."""
-    page.process.send_signal(signal.SIGINT)
+def end(page: Page, by: signal.Signals = signal.SIGINT) -> int:
+    """End it, as Ctrl-C does or by another signal; its status."""
+    page.process.send_signal(by)
     with page.process:
         return page.process.wait(20)
 

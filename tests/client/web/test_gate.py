@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import stat
 import tempfile
 from pathlib import Path
@@ -177,8 +178,9 @@ def test_a_token_is_for_a_minute() -> None:
     assert len({early.token, secret, late.token}) == 3
 
 
-def test_the_file_that_opens_it(remembering: Daemon) -> None:
-    """Only this user reads it, its name tells nothing, and it goes with the server."""
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_file_that_opens_it(remembering: Daemon, by: signal.Signals) -> None:
+    """Only this user reads it, its name tells nothing, and it goes with the server, whatever ends that."""
     with tempfile.TemporaryDirectory() as scratch:
         page = start(remembering, Path(scratch))
         [file] = Path(scratch).iterdir()
@@ -186,7 +188,8 @@ def test_the_file_that_opens_it(remembering: Daemon) -> None:
         assert (mode, file.stat().st_uid, page.token in file.name) == (0o600, os.getuid(), False)
         assert f'content="0; url=http://127.0.0.1:{page.port}/#{page.token}"' in file.read_text()
         assert page.token not in Path(f"/proc/{page.process.pid}/cmdline").read_text()
-        assert end(page) == 0
+        assert page.send("/").status == 200
+        assert end(page, by) == 0
         assert not list(Path(scratch).iterdir())
 
 
