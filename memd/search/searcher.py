@@ -658,7 +658,7 @@ class Searcher:
         """The ids, ascending, of the chunks that may be found, and of those of any time that the question names; None: all."""
         among, *of_times = await self._index.allowed(asked.among, asked.kinds)
         times = [ids for ids in of_times if ids is not None]
-        return [among, np.unique(np.concatenate(times))] if times else [among]
+        return [among, vector_matrix.distinct(np.concatenate(times))] if times else [among]
 
     async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
@@ -700,7 +700,7 @@ def _candidates(
     """What both sides found and may be seen, and whether all of it is still there."""
     by_words = np.fromiter(matches, np.int64, len(matches))
     near = np.array(vectors.near if isinstance(vectors, _VectorResults) else (), np.int64)
-    ids = np.unique(np.concatenate((by_words, near)))
+    ids = vector_matrix.distinct(np.concatenate((by_words, near)))
     r, share = np.full(len(ids), np.nan), np.zeros(len(ids))
     at = np.searchsorted(ids, by_words)
     r[at] = [match.r for match in matches.values()]

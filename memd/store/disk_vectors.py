@@ -20,6 +20,7 @@ from memd.store.vector_matrix import (
     NearestRows,
     Row,
     Rows,
+    distinct,
     places_among,
 )
 
@@ -168,7 +169,7 @@ def nearest(
         return None
     near = scanned.nearest()
     # What was near for a while, until nearer ones came, is not needed any more.
-    needed = np.union1d(wanted, np.array(near, np.int64))
+    needed = distinct(np.concatenate((wanted, np.array(near, np.int64))))
     last = [_some(part, places_among(needed, part.ids)[1]) for part in kept if len(part.ids)]
     return NearVectors(near, Rows(tuple(_withplaces_among(part) for part in last)), scanned.mean_cosine())
 

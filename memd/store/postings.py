@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
-from memd.store.vector_matrix import lookup, places_among
+from memd.store.vector_matrix import distinct, lookup, places_among
 from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
 
 Keys = NDArray[np.uint64]
@@ -246,7 +246,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
     # In short steps: while numpy copies to scattered places, no other thread runs.
     for one in segments:
         steps = np.searchsorted(one.starts, np.arange(0, len(one), _STEP))
-        for first, last in pairwise([*np.unique(steps).tolist(), len(one.keys)]):
+        for first, last in pairwise([*distinct(steps).tolist(), len(one.keys)]):
             place = np.searchsorted(keys, one.keys[first:last])
             taken = np.diff(one.starts[first : last + 1])
             at = _places(free[place], taken)
@@ -354,12 +354,16 @@ class Postings(msgspec.Struct, frozen=True):
             files: The ids of the files that meet all of it but its time; None: every file does.
             undated: Those of the files that are of its time by when they were written.
         """
-        is_through = np.ones(len(self), np.bool_) if files is None else np.isin(self.files, files)
+        is_through = (
+            np.ones(len(self), np.bool_) if files is None else places_among(np.sort(files), self.files)[1]
+        )
         if wanted.has_time:
             until_s, since_s = _seconds(wanted.until_s, wanted.since_s)
             is_of_time = ChunkFacts(self.kinds, self.times).are_of(since_s, until_s)
             if len(undated):
-                is_of_time |= (self.times[:, 0] == _UNDATED[0]) & np.isin(self.files, undated)
+                is_of_time |= (self.times[:, 0] == _UNDATED[0]) & places_among(np.sort(undated), self.files)[
+                    1
+                ]
             is_through &= is_of_time
         return is_through
 
@@ -384,8 +388,8 @@ class Postings(msgspec.Struct, frozen=True):
         ids, counts = np.array(found, np.int64).reshape(-1, 2).T
         order = np.argsort(ids)
         ids, counts = ids[order], counts[order]
-        is_here = np.isin(ids, self.ids)
-        return Occurrences(self._rows_of(ids).astype(np.uint32), counts[is_here])
+        rows, is_here = places_among(self.ids, ids)
+        return Occurrences(rows[is_here].astype(np.uint32), counts[is_here])
 
     def best(
         self,
@@ -417,7 +421,7 @@ class Postings(msgspec.Struct, frozen=True):
         ]
         rows = np.concatenate(found) if found else np.empty(0, np.int64)
         if len(among) > 1:
-            rows = np.unique(rows)
+            rows = distinct(rows)
         rows = rows[np.lexsort((rows, -scores[rows]))]
         return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
 

@@ -310,6 +310,18 @@ def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np
     return at, ascending[at] == ids
 
 
+def distinct(values: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """The values, ascending, each once.
+
+    np.unique, and what is made of it (np.isin, np.union1d), imports numpy.ma when it is first called: in the middle of a search,
+    which fails then where the process has no more descriptors.
+    """
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
+
+
 def lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
     """Whether rows of a kind are seen, by kind; the last place is that of DEAD."""
     seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)

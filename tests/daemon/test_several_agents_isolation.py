@@ -32,7 +32,7 @@ from tests.fakes import HashingProvider
 from tests.unchanging import nothing_changed, unchanging
 
 IDS = ("main", "work", "Home-2")
-NOTES = ("MEMORY.md", "user.md", "memory/a.md", "memory/b.md", "memory/deep/memory.md")
+NOTES = ("MEMORY.md", "user.md", "memory/one.md", "memory/two.md", "memory/deep/memory.md")
 SAME = "The lighthouse is the same for everybody.\n"
 
 

@@ -152,12 +152,13 @@ class Race:
         with self.daemon.client(_PATIENCE_S) as client:
             client.sync()
             found = {
-                hit.path
+                path
                 for source in ("memory", "sessions")
                 for question in QUESTIONS
                 for hit in client.search(
                     question, max_results=50, min_score=0, max_chars=0, source=source
                 ).results
+                for path in (hit.path, *(copy.rpartition("#")[0] for copy in hit.copies))
             }
         transcripts = [name for name in found if name.startswith("sessions/")]
         assert len(transcripts) == 7, sorted(found)

@@ -68,6 +68,11 @@ def write_private(daemon: Daemon) -> None:
     session.assistant(f"The vault opens with the word {OWNER}.", AT)
 
 
+def paths_of(hit: wire.Hit) -> list[str]:
+    """The paths of a hit, and of those that say the same."""
+    return [hit.path, *(copy.rpartition("#")[0] for copy in hit.copies)]
+
+
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """Everything is indexed; groups may ask."""
@@ -94,10 +99,11 @@ def world() -> Iterator[World]:
             with daemon.client() as client:
                 client.sync()
                 hits = client.search(QUESTION, agent="work", max_results=50, min_score=0).results
-            assert len(hits) == 4, hits
+            paths = [path for hit in hits for path in paths_of(hit)]
+            assert len(paths) == 4, hits
             on_disk = [str(file) for file in (home / "work").rglob("*") if file.is_file()]
             kept = [str(file) for file in daemon.state.rglob("*.sqlite")]
-            yield World(daemon, (*(hit.path for hit in hits), *on_disk, *kept))
+            yield World(daemon, (*paths, *on_disk, *kept))
 
 
 # --- the table
@@ -270,7 +276,7 @@ def test_a_group_cannot_tell_what_is_kept_from_it(world: World) -> None:
     with daemon.client() as client:
         client.sync(agent="main")
         hits = client.search(QUESTION, agent="main", max_results=50, min_score=0, max_chars=0).results
-        owned = {hit.path for hit in hits if OWNER in hit.snippet}
+        owned = {path for hit in hits if OWNER in hit.snippet for path in paths_of(hit)}
         assert {*private, "MEMORY.md", "USER.md"} < owned
         names = [path for path in owned if path.startswith("sessions/")]
         assert names
