@@ -110,7 +110,8 @@ def test_a_search_does_not_wait_for_a_transcript_that_grows(daemon: Daemon) -> N
             daemon.write("memory/a.md", f"a note on word{number}q\n")
             answer = client.search(f"word{number}q")
             assert not answer.stale
-            assert [hit.path for hit in answer.results if f"word{number}q" in hit.snippet] == ["memory/a.md"]
+            # The transcript may be there, too, where it fell due meanwhile.
+            assert "memory/a.md" in [hit.path for hit in answer.results if f"word{number}q" in hit.snippet]
         client.sync()
         assert {hit.source for hit in holding(client, "word7q")} == {"sessions"}
 
