@@ -21,6 +21,8 @@ import type {
   Stopping,
   SyncReport,
   SyncRequest,
+  TagsReport,
+  TagsRequest,
   TurnList,
   TurnsRequest,
   WarmRequest,

@@ -372,7 +372,7 @@ export interface ListedChunk {
   /** what places it: titles and headings. It is searched, and never shown in a hit */
   context: string;
   /** first and last line of each part that has a vector of its own */
-  windows: [in][] | int];
+  windows: [number, number][];
   /** `waiting`, `done`, or `refused` by the provider */
   vector: string;
 }

@@ -142,7 +142,7 @@ def types(page: str) -> str:
 
 def _type(kind: str) -> str:
     """A type of the page in TypeScript; several, divided by commas, are a union."""
-    return " | ".join(_single(piece.strip()) for piece in re.findall(r"\[[^\]]*\]|[^,]+", kind))
+    return " | ".join(_single(piece.strip()) for piece in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", kind))
 
 
 def _single(kind: str) -> str:

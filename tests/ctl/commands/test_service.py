@@ -62,7 +62,7 @@ def test_a_life_as_a_service(user: UserManager) -> None:
     before = user.data("service", "status")
     assert (before["current"], before["enabled"], before["state"]) == (True, True, "active (running)")
     assert user.ctl("search", "postgresql").out.startswith("MEMORY.md:1-1  ")
-    assert user.shown("memd.service", "StatusText") == "ready"
+    until(lambda: user.shown("memd.service", "StatusText") == "ready", 30)  # once its notes are indexed
 
     again = user.data("service", "install")
     assert (again["changed"], again["pid"]) == (False, before["pid"])
