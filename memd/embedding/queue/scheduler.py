@@ -314,8 +314,7 @@ class EmbeddingQueue:
                 await self._all_done(backlog)
                 if backlog.held:
                     self._progress.notify()  # all else is done
-                if worked:
-                    held = await self._held()
+                if worked and (held := await self._held()) is not None:
                     # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
                     bound = self._bound.entries(self.known, held)
                     while await self.known.prune(bound) and not backlog.woken.is_set():
@@ -335,9 +334,12 @@ class EmbeddingQueue:
             backlog.answered = 0
             backlog.wake(anew=True)
 
-    async def _held(self) -> int:
-        """How many texts there are of the agents that are served."""
-        counts = [await one.source.index.counts() for one in [*self._backlogs.values()]]
+    async def _held(self) -> int | None:
+        """How many texts there are of the agents that are served; None: one of them cannot tell, and may need what is cached."""
+        try:
+            counts = [await one.source.index.counts() for one in [*self._backlogs.values()]]
+        except (TransientError, StoreDamaged):
+            return None  # whose index it is meets that when it is served itself
         return sum(one.held for one in counts)
 
     async def _all_done(self, backlog: AgentBacklog) -> None:

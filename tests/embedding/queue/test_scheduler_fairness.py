@@ -14,7 +14,9 @@ from memd.embedding.queue import scheduler
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
+from memd.store.chunks import Counts
 from memd.store.embedding_cache import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.embedding.queue.queues import locked, opened, queue_of, running, write
 from tests.fakes import HashingProvider
 from tests.wait import until_async
@@ -250,6 +252,44 @@ async def test_a_damaged_index_is_told_and_costs_nobody_else(tmp_path: Path, cac
         await until_async(lambda: damaged.damage.reason)
         assert damaged.damage.reported.version == 1
     assert sound.damage.reason is None
+
+
+@pytest.mark.parametrize("failure", [StoreDamaged("no such table"), StoreUnavailable("the disk is full")])
+async def test_an_index_that_cannot_be_counted_is_no_trouble_of_who_has_done_its_work(
+    tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """Then nobody knows how much the cache has to hold, and nothing is taken out of it."""
+    other = await opened(tmp_path, "other", ["text"])
+    sound = await opened(tmp_path, "sound", ["sound text"])
+    queue = queue_of(HashingProvider(), cache)
+    asked, pruned, count = asyncio.Event(), 0, other.counts
+    own: set[asyncio.Task[Any]] = set()  # the tasks of the other agent, and of this test
+
+    async def failing() -> Counts:
+        if not own or asyncio.current_task() in own:
+            return await count()
+        asked.set()
+        raise failure
+
+    async def prune(_: int) -> bool:
+        nonlocal pruned
+        pruned += 1
+        return False
+
+    monkeypatch.setattr(other, "counts", failing)
+    monkeypatch.setattr(queue.known, "prune", prune)
+    async with running(queue, other, sound):
+        queue.serve(IndexToEmbed("other", other, use_cache=True))
+        assert await queue.wait_for(other) == (0, None)
+        await until_async(lambda: pruned)
+        own, pruned = asyncio.all_tasks(), 0
+        queue.serve(IndexToEmbed("sound", sound, use_cache=True))
+        await asyncio.wait_for(asked.wait(), 20)
+        await write(sound, "memory/b.md", "a new text", 1)
+        queue.serve(IndexToEmbed("sound", sound, use_cache=True))
+        assert await queue.wait_for(sound) == (0, None)
+        assert queue.reason_of("sound") is None
+    assert (sound.damage.reason, pruned) == (None, 0)
 
 
 async def test_what_nobody_foresaw_in_storing_is_the_trouble_of_one_agent_and_passes(
