@@ -252,9 +252,8 @@ class _Lane:
         self._least = least
         self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # compared with those before them
         self._said: dict[StoredChunk, Said] = {}
-        self._read: list[
-            _Next
-        ] = []  # a heap: the next that may answer, and those before it that were lowered
+        # A heap: the next that may answer, and those before it that were lowered.
+        self._read: list[_Next] = []
         self._is_done = False
 
     def head(self) -> Scored | None:

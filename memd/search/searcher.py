@@ -217,9 +217,8 @@ class _Sides(msgspec.Struct, frozen=True):
 class _Ranked(msgspec.Struct, frozen=True):
     """What was found in its order."""
 
-    lanes: Sequence[
-        Iterator[Scored]
-    ]  # the candidates of each source; to be read once, by the reader that made them
+    # The candidates of each source; to be read once, by the reader that made them.
+    lanes: Sequence[Iterator[Scored]]
     min_score: float  # of a hit
     results: SideResults
     is_whole: bool  # False: the index has changed before it was put together

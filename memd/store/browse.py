@@ -19,11 +19,10 @@ REDACTED = "redacted."  # begins the name of a tally of what was taken out of a 
 class FileOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Which page of the files is wanted."""
 
-    folder: str | None = (
-        None  # only what lies in it, its folders as one entry each; ends with a slash, "" is the top; None: every file
-    )
+    # Only what lies in it, its folders as one entry each; ends with a slash, "" is the top. None: every file.
+    folder: str | None = None
     by_time: bool = False  # the newest first; else by path. Within a folder always by path
-    after: str | None = None  # the cursor of the page before
+    after: tuple[int, str] | None = None  # the place that the page before ended at
     most: int
     zone: tzinfo  # that the time is told in of files that only the disk dates
 
@@ -123,7 +122,7 @@ def list_files(
             entries[-(wall_s(written_ns, order.zone) if last_s is None else last_s), path] = file_id
         else:
             entries[1 if order.folder is not None else 0, path] = file_id
-    after = _cursor(order.after)
+    after = order.after
     places = nsmallest(order.most + 1, (place for place in entries if after is None or place > after))
     shown = places[: order.most]
     more = len(places) > order.most
@@ -135,15 +134,15 @@ def list_files(
     )
 
 
-def _cursor(after: str | None) -> tuple[int, str] | None:
-    """The place that a page ended at.
+def cursor_place(cursor: str | None) -> tuple[int, str] | None:
+    """The place that a page ended at, by the cursor that it gave; None: there is no page before.
 
     Raises:
-        ValueError: no page ends so.
+        ValueError: no page gives such a cursor.
     """
-    if after is None:
+    if cursor is None:
         return None
-    place, _, path = after.partition(" ")
+    place, _, path = cursor.partition(" ")
     return int(place), path
 
 

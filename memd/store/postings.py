@@ -361,9 +361,8 @@ class Postings(msgspec.Struct, frozen=True):
             until_s, since_s = _seconds(wanted.until_s, wanted.since_s)
             is_of_time = ChunkFacts(self.kinds, self.times).are_of(since_s, until_s)
             if len(undated):
-                is_of_time |= (self.times[:, 0] == _UNDATED[0]) & places_among(np.sort(undated), self.files)[
-                    1
-                ]
+                is_undated = self.times[:, 0] == _UNDATED[0]
+                is_of_time |= is_undated & places_among(np.sort(undated), self.files)[1]
             is_through &= is_of_time
         return is_through
 

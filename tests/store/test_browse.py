@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from memd.domain_types import NO_FILTER, Kind
-from memd.store.browse import FileOrder
+from memd.store.browse import FileOrder, cursor_place
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from tests.store.conftest import chunk_of, found_file
@@ -28,7 +28,7 @@ async def listed(
     paths: list[str] = []
     after: str | None = None
     for _ in range(9):
-        order = FileOrder(most=2, zone=zone, after=after, folder=folder, by_time=by_time)
+        order = FileOrder(most=2, zone=zone, after=cursor_place(after), folder=folder, by_time=by_time)
         page = await index.file_page(NO_FILTER, NOTES, order)
         paths += [*page.folders, *(file.path for file in page.files)]
         if (after := page.next) is None:

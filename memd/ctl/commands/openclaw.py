@@ -24,7 +24,6 @@ from memd.ctl.output.terminal import Outcome
 from memd_client.messages import StatusReport
 
 _VERSION_S = 20.0  # for OpenClaw to say its version
-_MARK = "memd-openclaw"  # the name in the package.json of memd's plugin
 
 Files = Literal["current", "outdated", "missing", "foreign"]
 
@@ -266,7 +265,7 @@ def _files(places: OpenClawPlaces) -> Files:
         return "missing"
     try:
         package = json.loads((places.plugin / "package.json").read_bytes())
-        if package["name"] != _MARK:
+        if package["name"] != openclaw.PACKAGE:
             return "foreign"
         wanted = openclaw.plugin_files()
         there = {

@@ -25,12 +25,11 @@ PLUGIN = "memd"
 UNDO = "undo.json"
 """The file beside the plugin that tells how the configuration was before."""
 
-_PACKAGE = "memd-openclaw"
+PACKAGE = "memd-openclaw"
+"""The name in the package.json of the plugin."""
 _CLIENT = "node_modules/memd-client"
-_SHIPPED = {
-    "openclaw": "",
-    "javascript": f"{_CLIENT}/",
-}  # below client/ in a clone -> below the plugin's directory
+# Below client/ in a clone -> below the plugin's directory.
+_SHIPPED = {"openclaw": "", "javascript": f"{_CLIENT}/"}
 _KINDS = (".js", ".json", ".d.ts", ".md")
 _MEMORY_OF_OPENCLAW = "memory-core"
 _DEEPEST_INCLUDE = 10  # as OpenClaw has it
@@ -85,9 +84,8 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     """How the configuration was before."""
 
     digest: str = ""  # of the text that was written; the cuts are of that alone
-    cuts: tuple[
-        tuple[int, str, int], ...
-    ] = ()  # where, what stood there, how many characters stand there now
+    # Where, what stood there, how many characters stand there now.
+    cuts: tuple[tuple[int, str, int], ...] = ()
     was_missing: bool = False
     slot: str | None = None
     entry: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ from datetime import datetime
 from memd.runtime.timing import zone_of
 from memd.server.requests.search import dated, search_filter
 from memd.server.scope import AllowedAgent, BadRequest, Caller, DeniedSession
-from memd.store.browse import FileOrder
+from memd.store.browse import FileOrder, cursor_place
 from memd.store.errors import StoreDamaged
 from memd_client import messages as wire
 
@@ -33,19 +33,20 @@ async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
     allowed = await _owned(caller, request.agent, request.source)
     zone = zone_of(allowed.agent.settings.timezone)
     wanted = search_filter(request, datetime.now(zone).replace(tzinfo=None), zone)
+    try:
+        after = cursor_place(request.after)
+    except ValueError:
+        raise BadRequest("after must be the next of an answer") from None
     order = FileOrder(
         folder=request.folder,
         by_time=request.sort == "time",
-        after=request.after,
+        after=after,
         most=request.max_files,
         zone=zone,
     )
     await allowed.agent.sync.catch_up()
     with _damage_reported(allowed):
-        try:
-            page = await allowed.agent.index.file_page(wanted, allowed.granted.kinds, order)
-        except ValueError:
-            raise BadRequest("after must be the next of an answer") from None
+        page = await allowed.agent.index.file_page(wanted, allowed.granted.kinds, order)
     return wire.FileList(
         agent=allowed.agent.id,
         files=[
