@@ -58,6 +58,7 @@ _INTERVALS = {"qmd.update.interval": "qmd.update_minutes", "qmd.update.embedInte
 _UNITS = {"ms": 1 / 60_000, "s": 1 / 60, "m": 1, "h": 60, "d": 1440, "": 1}  # in minutes
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HOST = re.compile(r"https?://[^/?#@]+(?=[/?#]|$)")  # what of an address may be a variable
 _EMBEDDERS = frozenset(get_args(Embedder))
 _KEY_OWNERS = {"gemini": "google"}  # memd's name of a provider -> OpenClaw's, where they differ
 _OPENAI_LIKE = ("openai-completions", "openai-responses")
@@ -104,7 +105,9 @@ class _Agent:
         self.table = table
         for key, value, of in wanted:
             fault = _fault(merged(table, _nested(key, value)))
-            self.remarks.append(f"{of} = {value!r} is nothing that memd can have: {fault}")
+            # An address may hold a key.
+            said = of if key.startswith("remote.") else f"{of} = {value!r}"
+            self.remarks.append(f"{said} is nothing that memd can have: {fault}")
 
     def convert(self) -> None:
         """Take all that has a counterpart."""
@@ -191,7 +194,7 @@ class _Agent:
                 f"the provider {name!r} has no counterpart in memd: it is set to local, which sends nothing"
             )
         if isinstance(url := self._left.pop("remote.baseUrl", None), str):
-            self.put("remote.base_url", self._reads.text(url), "remote.baseUrl")
+            self._address(url)
         model = self._left.get("model")
         if isinstance(model, str) and model.startswith(f"{name}/"):
             self._left["model"] = model.removeprefix(f"{name}/")
@@ -203,6 +206,20 @@ class _Agent:
             and self.table.get("provider") not in {"local", "none"}
         ):
             self._key(owner, key)
+
+    def _address(self, url: str) -> None:
+        """Where texts are sent; without an address that can be taken over, they are sent nowhere."""
+        host = _HOST.match(url)
+        known = None if host is None or _VARIABLE.search(url, host.end()) else self._reads.text(url)
+        remote = {"provider": "openai-compatible", "model": "m", "remote": {"base_url": known}}
+        if known is not None and _fault({"workspace": str(self._workspace), **remote}) is None:
+            self.put("remote.base_url", known, "remote.baseUrl")
+            return
+        self.put("provider", "local")
+        self.remarks.append(
+            f"remote.baseUrl in {self._reads.file} is no address that memd can have, or one that may hold a key: the provider is set to"
+            " local, which sends nothing"
+        )
 
     def _key_or_headers(self) -> None:
         """Where they stand is said, what they are never is."""

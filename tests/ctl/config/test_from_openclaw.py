@@ -208,6 +208,28 @@ def test_a_provider_has_its_counterpart_or_nothing_is_sent(
     assert [remark is not None and remark in one for one in remarks] == ([] if remark is None else [True])
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ann:hunter2hunter2@embed.example/v1",
+        "https://embed.example/${BOX}/v1",
+        "https://embed.example/v1?key=${BOX}",
+        "https://ann:${BOX}@embed.example/v1",
+        "no address hunter2hunter2",
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "mine"])
+def test_an_address_that_may_hold_a_key_is_not_copied_and_no_other_is_taken(url: str, provider: str) -> None:
+    """Neither into the configuration nor into what is said of it; the provider's usual address would be another company's."""
+    custom = {"mine": {"api": "openai-completions"}}
+    search = {"provider": provider, "model": "m", "remote": {"baseUrl": url}}
+    config = {"memory": {"search": search}, "models": {"providers": custom}}
+    agents, remarks = told(config, {"BOX": "hunter2hunter2"})
+    assert agents["main"] == {"workspace": WORKSPACE, "provider": "local"}
+    assert any("remote.baseUrl" in remark for remark in remarks)
+    assert "hunter2" not in repr((agents, remarks))
+
+
 def test_the_engine_qmd_and_its_scope() -> None:
     """Of versions that had it; a prefix that denies goes on denying what it denied."""
     qmd = {
