@@ -15,6 +15,7 @@ import msgspec
 
 SEARCH = "memory_search"
 GET = "memory_get"
+APPEND = "memory_append"
 
 MAX_RESULTS = 50
 LONGEST_QUERY = 2_000  # characters; a question has fewer, and what follows would only blur it

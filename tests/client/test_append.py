@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memd_client.marker import marked
-from memd_client.mcp.append import APPEND
+from memd_client.tool_arguments import APPEND
 from tests.bounds import shipped
 from tests.daemon.process import Daemon
 

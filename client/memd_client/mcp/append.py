@@ -19,9 +19,8 @@ from memd_client.context.daily_note import NoteNotWritten, append_daily_note
 from memd_client.errors import MemdClientError
 from memd_client.marker import marked_reply, unmarked
 from memd_client.messages import RedactedText
-from memd_client.tool_arguments import Unusable
+from memd_client.tool_arguments import APPEND, Unusable
 
-APPEND = "memory_append"
 MAX_APPENDED_CHARS = 2_000
 _INDENT = "  "
 
@@ -66,6 +65,17 @@ class NoteWriter:
         self._writer = " ".join(writer.split())
         self._session_key = session_key
         self._agent = agent
+
+    @staticmethod
+    def tool() -> dict[str, Any]:
+        """The tool, as ``tools/list`` has it."""
+        return {
+            "name": APPEND,
+            "title": "Write to memory",
+            "description": APPEND_SAYS,
+            "inputSchema": dict(APPEND_SCHEMA),
+            "annotations": dict(APPENDS),
+        }
 
     async def append(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The reply of the tool; whatever goes wrong is in it, and then nothing is written."""

@@ -21,7 +21,7 @@ from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.protocol import ToolServer
 from memd_client.messages import AgentStatus, Health, StatusReport
 from memd_client.session_key import parse
-from memd_client.tool_arguments import no_such_tool
+from memd_client.tool_arguments import APPEND, no_such_tool
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ STATUS = "memory_status"
 SCHEMA: Mapping[str, Any] = MappingProxyType(
     {"type": "object", "properties": {}, "additionalProperties": False}
 )
-_APPEND = "memory_append"
 _REASON_CHARS = 250
 
 _READS_ONLY: Mapping[str, bool] = MappingProxyType(
@@ -202,15 +201,7 @@ class Answers:
         tools = [_tool(one.name, one.description, one.schema) for one in TOOLS]
         tools.append(_tool(STATUS, _STATUS_SAYS, SCHEMA))
         if self._append is not None:
-            from memd_client.mcp.append import APPEND, APPEND_SAYS, APPEND_SCHEMA, APPENDS  # noqa: PLC0415  likewise
-
-            writes = {
-                "name": APPEND,
-                "title": "Write to memory",
-                "description": APPEND_SAYS,
-                "inputSchema": dict(APPEND_SCHEMA),
-            }
-            tools.append({**writes, "annotations": dict(APPENDS)})
+            tools.append(self._append.tool())
         return tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +210,7 @@ class Answers:
             reply = await self._status()
         elif name in _TITLES:
             reply = await self._tools.call(name, arguments)
-        elif name == _APPEND and self._append is not None:
+        elif name == APPEND and self._append is not None:
             reply = await self._append.append(arguments)
         else:
             reply = marked_reply(tool_replies.mend(name, no_such_tool(name, tuple(_TITLES))))
