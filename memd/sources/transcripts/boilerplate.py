@@ -139,8 +139,8 @@ def codex(text: str, role: Role) -> str:
     return text
 
 
-def gemini(text: str, role: Role) -> str:
-    """What was said in a message of Gemini CLI. Empty: nothing."""
+def of_any_program(text: str, role: Role) -> str:
+    """What was said in a message of a program that adds nothing of its own but what is known of all. Empty: nothing."""
     text = _said(text)
     return _without_blocks(text) if role == "user" else text
 

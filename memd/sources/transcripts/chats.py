@@ -148,7 +148,7 @@ def _chatgpt_text(message: _ChatGptMessage, role: Role) -> str:
         return ""
     texts = (_part(part) for part in content.parts)
     cleaned = (_CITATION.sub("", lenient_json.clean(text)) for text in texts)
-    return boilerplate.joined(boilerplate.gemini(text, role) for text in cleaned)
+    return boilerplate.joined(boilerplate.of_any_program(text, role) for text in cleaned)
 
 
 def _part(part: Any) -> str:
@@ -179,7 +179,7 @@ def _read_claude(line: bytes, _: ChatState) -> tuple[Event, ...]:
         if role is None:
             continue
         texts = lenient_json.texts(message.content, _TEXT) or [lenient_json.word(message.text) or ""]
-        text = boilerplate.joined(boilerplate.gemini(text, role) for text in texts)
+        text = boilerplate.joined(boilerplate.of_any_program(text, role) for text in texts)
         if text:
             at = lenient_json.instant(message.created_at)
             events.append(TurnAdded(id=lenient_json.word(message.uuid) or "", role=role, at=at, text=text))

@@ -81,7 +81,7 @@ def _text(record: _Record, data: _Data, role: Role) -> str:
         return ""
     if data.source not in {None, "user"} or data.is_autopilot_continuation is True:
         return ""
-    return boilerplate.gemini(lenient_json.word(data.content) or "", role)
+    return boilerplate.of_any_program(lenient_json.word(data.content) or "", role)
 
 
 FORMAT = Format("copilot", CopilotState, lenient_json.never_raising(_read))

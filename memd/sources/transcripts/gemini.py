@@ -114,7 +114,7 @@ def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
     if texts is None:
         return (*passed, UnparsedLine("unknown"))
     # What a hook adds is a part of its own, which has no line end before it.
-    text = boilerplate.gemini("".join(one for one in texts if not _HOOK.fullmatch(one)), role)
+    text = boilerplate.of_any_program("".join(one for one in texts if not _HOOK.fullmatch(one)), role)
     if not text:
         return passed
     if identity:
@@ -186,7 +186,7 @@ def _read_qwen(line: bytes, state: QwenState) -> tuple[Event, ...]:
         message = _decode_qwen_message(record.message)
         said = [] if message is None else [part.text for part in message.parts if part.thought is not True]
         texts = (lenient_json.clean(one) for one in said if isinstance(one, str))
-        text = boilerplate.joined(boilerplate.gemini(one, role) for one in texts)
+        text = boilerplate.joined(boilerplate.of_any_program(one, role) for one in texts)
     if text and role is not None:
         at = lenient_json.instant(record.timestamp)
         return (*events, TurnAdded(id=identity, role=role, at=at, text=text))

@@ -35,7 +35,7 @@ def _read_line(line: bytes, _: OpenCodeState) -> tuple[Event, ...]:
     role = lenient_json.role(said.role)
     if role is None:
         return (UnparsedLine("unknown"),)
-    text = boilerplate.joined(boilerplate.gemini(text, role) for text in said.texts)
+    text = boilerplate.joined(boilerplate.of_any_program(text, role) for text in said.texts)
     return (TurnAdded(id=said.id, role=role, at=at, text=text),) if text else ()
 
 

@@ -204,7 +204,7 @@ def test_what_openclaw_said(text: str, said: str) -> None:
 )
 def test_gemini(text: str, said: str) -> None:
     """Files that were put into a prompt go."""
-    assert boilerplate.gemini(text, "user") == said
+    assert boilerplate.of_any_program(text, "user") == said
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ PIECES = st.sampled_from(
 ALL = [
     boilerplate.claude_code,
     boilerplate.codex,
-    boilerplate.gemini,
+    boilerplate.of_any_program,
     boilerplate.openclaw,
     boilerplate.plain,
 ]
