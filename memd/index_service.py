@@ -178,6 +178,11 @@ class IndexService:
         return self._parts.passes.last
 
     @property
+    def notable_passes(self) -> list[PassReport]:
+        """The last passes that changed something or failed, the newest first."""
+        return list(self._parts.passes.notable)
+
+    @property
     def progress(self) -> tuple[int, int] | None:
         """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
         return self._parts.runner.progress

@@ -619,6 +619,17 @@ export interface StatusReport {
   damaged: string[];
   /** nil: the system does not report it */
   memory: Memory | null;
+  /** of all agents, since memd keeps its cache of vectors; told to the owner alone */
+  sent: SentToProvider[];
+}
+
+export interface SentToProvider {
+  provider: string;
+  model: string;
+  /** notes, parts, questions and probes */
+  texts: number;
+  /** estimate */
+  tokens: number;
 }
 
 export interface Memory {
@@ -658,6 +669,8 @@ export interface AgentStatus {
   store_bytes: number;
   /** nil: there was none yet */
   last_pass: Pass | null;
+  /** the last 20 that changed something or failed, the newest first */
+  passes: Pass[];
   /** what is being rebuilt, and why; nil: nothing */
   rebuild: string | null;
   sources: string[];
@@ -740,6 +753,8 @@ export interface Searches {
   count: number;
   median_ms: number;
   slowest: Slowest;
+  /** milliseconds of each, the oldest first */
+  last_ms: number[];
 }
 
 export interface Slowest {
@@ -789,6 +804,10 @@ export interface Pass {
   took_s: number;
   /** why */
   failed: string | null;
+  /** files that were indexed anew */
+  changed: number;
+  /** files that left the index */
+  removed: number;
 }
 
 export interface Progress {

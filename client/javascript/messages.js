@@ -440,7 +440,8 @@ const PARTS = {
       "cache": {},
       "daemon_health": {},
       "damaged": [],
-      "memory": null
+      "memory": null,
+      "sent": []
     },
     "holds": {
       "agents": [
@@ -458,8 +459,16 @@ const PARTS = {
       "memory": [
         "one",
         "Memory"
+      ],
+      "sent": [
+        "list",
+        "SentToProvider"
       ]
     }
+  },
+  "SentToProvider": {
+    "defaults": {},
+    "holds": {}
   },
   "Memory": {
     "defaults": {
@@ -472,6 +481,7 @@ const PARTS = {
   "AgentStatus": {
     "defaults": {
       "last_pass": null,
+      "passes": [],
       "rebuild": null,
       "sources": [],
       "extra_paths": [],
@@ -512,6 +522,10 @@ const PARTS = {
       ],
       "last_pass": [
         "one",
+        "Pass"
+      ],
+      "passes": [
+        "list",
         "Pass"
       ],
       "progress": [
@@ -585,7 +599,9 @@ const PARTS = {
     "holds": {}
   },
   "Searches": {
-    "defaults": {},
+    "defaults": {
+      "last_ms": []
+    },
     "holds": {
       "slowest": [
         "one",
@@ -624,7 +640,9 @@ const PARTS = {
   },
   "Pass": {
     "defaults": {
-      "failed": null
+      "failed": null,
+      "changed": 0,
+      "removed": 0
     },
     "holds": {}
   },

@@ -451,11 +451,13 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """The last sync pass."""
+    """A sync pass."""
 
     at: float  # unix time of its end
     took_s: float
     failed: str | None = None
+    changed: int = 0  # files that were indexed anew
+    removed: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -570,6 +572,7 @@ class Searches(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     median_ms: float
     slowest: Slowest
+    last_ms: list[float] = []  # of each, the oldest first
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -590,6 +593,9 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     provider_health: Health
     store_bytes: int
     last_pass: Pass | None = None
+    passes: list[
+        Pass
+    ] = []  # those of the last hundred that changed something or failed, the newest first, 20 at most
     rebuild: str | None = None  # what is being rebuilt, and why; None: nothing
     sources: list[str] = []
     extra_paths: list[str] = []
@@ -615,6 +621,15 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     worker_mb: float = 0.0  # of what embeds beside the daemon; 0: nothing does just now
     limit_mb: int = 0  # of both together; 0: none
     trouble: str | None = None  # why they hold more, and what to do about it
+
+
+class SentToProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider of embeddings was sent and has answered: what it is paid for."""
+
+    provider: str
+    model: str
+    texts: int
+    tokens: int  # estimated
 
 
 class EmbedReport(WireMessage, frozen=True):
@@ -664,6 +679,7 @@ class StatusReport(WireMessage, frozen=True):
     daemon_health: Health = Health()
     damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
     memory: Memory | None = None  # None: the system does not tell
+    sent: list[SentToProvider] = []  # since memd keeps its cache of vectors, for all agents
 
 
 class RedactedText(WireMessage, frozen=True, tag="redacted"):

@@ -1,5 +1,7 @@
 """What is known of a remote model: asked for once, and kept, so that a start waits for no answer."""
 
+import asyncio
+
 import msgspec
 import structlog
 
@@ -15,6 +17,7 @@ from memd.store.provider_records import ProviderStore
 log = structlog.get_logger()
 
 _NAME = "portrait"
+SENT_S = 5.0  # that counts of what was sent are gathered before they are written
 _UNUSABLE = (StoreUnavailable, StoreDamaged, StoreNewer)
 
 ONCE = RetryPolicy(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
@@ -45,6 +48,13 @@ class ModelInfoStore:
         except _UNUSABLE as failure:
             log.warning("embed.portrait_not_kept", reason=str(failure))
 
+    async def add_sent(self, texts: int, tokens: int) -> None:
+        """Count texts that were sent; a store that fails is logged."""
+        try:
+            await self._store.add_sent(texts, tokens)
+        except _UNUSABLE as failure:
+            log.warning("embed.sent_not_noted", reason=str(failure))
+
 
 class ModelProbe:
     """Asks one model at one address what it is like."""
@@ -73,6 +83,18 @@ class ModelProbe:
         await self._store.keep(found)
         self._identity = found
         return self._provider(found)
+
+    async def note_sent(self) -> None:
+        """Note what the model is sent to be embedded, by whomever, until cancelled."""
+        sent = self._client.sent
+        try:
+            while True:
+                await sent.some.wait()
+                await asyncio.sleep(SENT_S)
+                await self._store.add_sent(*sent.take())
+        finally:
+            if sent.some.is_set():
+                await self._store.add_sent(*sent.take())
 
     async def close(self) -> None:
         """Close all connections."""

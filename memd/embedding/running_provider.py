@@ -105,7 +105,7 @@ class RunningProvider:
         self._parts = parts
         self._settings = settings
         self._work: list[asyncio.Task[None]] = []  # of self.provider
-        self._probing: asyncio.Task[None] | None = None
+        self._lasting: list[asyncio.Task[None]] = []  # probes and counts, whichever self.provider is
         self._untaken: Provider | None = None  # of a model that was identified, and not used yet
 
     @property
@@ -138,7 +138,7 @@ class RunningProvider:
         if not isinstance(candidate, ProviderSpec):
             self._use(candidate)
             self.health.probe_wanted.set()  # the model is loaded now, so that the first question does not wait for it
-            self._probing = self._start(self._probe(_LocalProbe(candidate), None))
+            self._lasting = [self._start(self._probe(_LocalProbe(candidate), None))]
             return
         # Only a remote provider needs httpx.
         from memd.embedding.model_info import ModelInfoStore, ModelProbe  # noqa: PLC0415
@@ -153,7 +153,10 @@ class RunningProvider:
             self._use(known)
         if at_once:
             self.health.probe_wanted.set()
-        self._probing = self._start(self._probe(probe, self._parts.thresholds.check_s))
+        self._lasting = [
+            self._start(probe.note_sent()),
+            self._start(self._probe(probe, self._parts.thresholds.check_s)),
+        ]
 
     def ask_again(self) -> None:
         """Have the provider probed now, if it does not answer or was left for its fallback, and what waits for it sent."""
@@ -168,7 +171,7 @@ class RunningProvider:
         self.health.close()
         if self.questions is not None:
             self.questions.close()
-        await _end([*self._work, *([] if self._probing is None else [self._probing])])
+        await _end([*self._work, *self._lasting])
         provider = self.candidate if self.provider is None else self.provider
         if not isinstance(provider, ProviderSpec):
             await provider.close()

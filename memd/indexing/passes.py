@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from functools import partial
 from random import Random
 
@@ -63,6 +64,7 @@ def log_slow_pass(
 
 log = structlog.get_logger()
 
+NOTABLE = 20  # passes that status tells
 OUTCOMES = 100  # passes whose end is remembered for whoever waited
 
 
@@ -107,6 +109,8 @@ class Passes:
             clock: Seconds, monotonic, by which passes are measured.
         """
         self.last: PassReport | None = None
+        # Those that changed something or failed, the newest first.
+        self.notable: deque[PassReport] = deque(maxlen=NOTABLE)
         self.trouble: str | None = None  # why nothing was written to the store last time
         # Notified also where nothing changed: chunks may wait since an earlier life of the daemon.
         self.succeeded = ChangeNotifier()
@@ -188,6 +192,8 @@ class Passes:
         took_s = round(account.took_s, 4)
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)
+        if done.changed or done.removed or failed is not None:
+            self.notable.appendleft(report)
         await self._pending.finish(taken)
         log_slow_pass(self._slow_log, self._agent, account, done, failed, self._clock())
         if done.changed or done.removed:

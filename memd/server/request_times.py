@@ -111,4 +111,5 @@ class SearchTimes:
             count=len(self._last),
             median_ms=in_ms(median(one.took_s for one in self._last)),
             slowest=wire.Slowest(at=slowest.at, took_ms=in_ms(slowest.took_s), parts=slowest.parts),
+            last_ms=[in_ms(one.took_s) for one in self._last],
         )

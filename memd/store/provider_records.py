@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 import apsw
+import msgspec
 
 from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.runtime.timing import Clock
@@ -82,6 +83,10 @@ class ProviderStore:
         """The files that are remembered, the oldest first."""
         return await self._store.read(_files, self._space)
 
+    async def add_sent(self, texts: int, tokens: int) -> None:
+        """Count texts that were sent to be embedded, with their estimated tokens; a power cut may take the last of them."""
+        await self._store.write(_add_sent, self._space, texts, tokens)
+
     async def forget_old(self) -> None:
         """Forget jobs and files that are not mentioned for KEPT_S, of any space.
 
@@ -89,6 +94,46 @@ class ProviderStore:
         otherwise meanwhile; what a clock that was ahead has noted counts from now.
         """
         await self._store.write(_forget_old, self._clock())
+
+
+class SentTexts(msgspec.Struct, frozen=True):
+    """How much a provider was sent, and is paid for."""
+
+    texts: int = 0
+    tokens: int = 0  # estimated
+
+
+_SENT = "sent"
+
+
+async def sent_so_far(store: EmbeddingStore) -> Mapping[tuple[str, str], SentTexts]:
+    """What each provider and model was sent since embeddings.sqlite was made; the errors are those of ProviderStore."""
+    return await store.read(_sent_so_far)
+
+
+def _sent_so_far(connection: apsw.Connection) -> dict[tuple[str, str], SentTexts]:
+    totals: dict[tuple[str, str], SentTexts] = {}
+    for provider, model, content in connection.execute(
+        "SELECT provider, model, content FROM documents WHERE name = ? ORDER BY provider, model", (_SENT,)
+    ):
+        before, more = totals.get((provider, model), SentTexts()), _decoded_sent(content)
+        totals[provider, model] = SentTexts(before.texts + more.texts, before.tokens + more.tokens)
+    return totals
+
+
+def _decoded_sent(content: bytes | None) -> SentTexts:
+    if content is None:
+        return SentTexts()
+    try:
+        return msgspec.json.decode(content, type=SentTexts)
+    except msgspec.DecodeError:
+        return SentTexts()
+
+
+def _add_sent(connection: apsw.Connection, space: Space, texts: int, tokens: int) -> None:
+    before = _decoded_sent(_document(connection, space, _SENT))
+    total = SentTexts(before.texts + texts, before.tokens + tokens)
+    _put_document(connection, space, _SENT, msgspec.json.encode(total))
 
 
 def files_left(connection: apsw.Connection) -> tuple[str, ...]:

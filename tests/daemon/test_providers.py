@@ -6,12 +6,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memd.domain_types import TextHash
+from memd.embedding import model_info
 from memd.embedding.health_transitions import FallbackThresholds
 from memd.providers.provider import Vectors
 from memd.providers.remote import replies
@@ -92,6 +94,28 @@ async def test_notes_are_embedded_and_found(home: Path, provider: str) -> None:
         assert space[:2] == (provider, "some-model")
         assert (count, same) == (2, True)
     assert leaks(home, KEY) == []
+
+
+async def test_what_was_sent_is_counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text that the server answered, over a restart; told to the owner alone."""
+    monkeypatch.setattr(model_info, "SENT_S", 0.01)
+    write(home, "memory/a.md", RED)
+
+    async def counted(client: AsyncClient, server: EmbeddingServer) -> bool:
+        sent = (await client.status()).sent
+        return [one.texts for one in sent] == [len(server.embedded())]
+
+    with EmbeddingServer() as server:
+        configure(home, settings(server))
+        for question in ("lighthouse red", "a chapel"):
+            async with running(home) as client:
+                await comes(client, question, mode="hybrid")
+                await until_told(partial(counted, client, server), LONG_S)
+                [sent] = (await client.status()).sent
+                assert (sent.provider, sent.model) == ("openai", "some-model")
+                assert sent.texts < sent.tokens < 40 * sent.texts
+                theirs = await client.status(session_key="agent:main:main")
+                assert theirs.sent == []
 
 
 async def test_a_known_model_is_used_at_once_at_the_next_start(home: Path) -> None:

@@ -17,11 +17,11 @@ from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
-from memd.errors import MemdError
+from memd.errors import MemdError, TransientError
 from memd.indexing import passes, run_pass
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.passes import OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
+from memd.indexing.passes import NOTABLE, OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
@@ -654,6 +654,40 @@ async def test_how_the_last_passes_ended_is_remembered() -> None:
         await passes.attempt(await pending.take())
     remembered = [number for number in range(OUTCOMES + 3) if passes.has_succeeded(number)]
     assert remembered == [*range(2, OUTCOMES + 2)]
+
+
+async def test_passes_that_changed_something_or_failed_are_told() -> None:
+    """The newest first, and no more than twenty of them, however many others there were."""
+    outcomes: list[PassResult | TransientError] = [
+        PassResult(),
+        PassResult(removed=2),
+        TransientError("no disk"),
+        *[PassResult()] * OUTCOMES,
+    ]
+
+    async def make(*_: object, **__: object) -> PassResult:
+        outcome = outcomes.pop(0) if outcomes else PassResult(changed=1)
+        if isinstance(outcome, TransientError):
+            raise outcome
+        return outcome
+
+    clock = Clock()
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock)
+
+    async def attempt(times: int) -> None:
+        for _ in range(times):
+            pending.mark_all()
+            await passes.attempt(await pending.take())
+
+    await attempt(len(outcomes))
+    assert [(one.changed, one.removed, one.failed) for one in passes.notable] == [
+        (0, 0, "no disk"),
+        (0, 2, None),
+    ]
+    await attempt(NOTABLE + 1)
+    assert [(one.changed, one.failed) for one in passes.notable] == [(1, None)] * 20
+    passes.stop()
 
 
 @pytest.mark.parametrize(("changed", "removed"), [(0, 0), (2, 0), (0, 3), (2, 3)])

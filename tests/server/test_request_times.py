@@ -151,6 +151,7 @@ def test_the_middle_and_the_slowest_are_told() -> None:
     report = times.report()
     assert report is not None
     assert (report.count, report.median_ms) == (5, 6)
+    assert report.last_ms == [4, 6, 1900, 5, 7]
     assert (report.slowest.at, report.slowest.took_ms) == (102, 1900)
     assert report.slowest.parts == {"ranking": 1900}
 
@@ -173,6 +174,7 @@ def test_what_was_slow_long_ago_is_forgotten() -> None:
     report = times.report()
     assert report is not None
     assert (report.count, report.slowest.took_ms) == (LAST, 10)
+    assert report.last_ms == [10] * LAST
 
 
 @pytest.mark.parametrize(("took_s", "is_worth"), [(WORTH_S, True), (WORTH_S - 0.001, False)])

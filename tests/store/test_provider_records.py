@@ -11,7 +11,7 @@ from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.errors import StoreFull
 from memd.store.migrations import newest
-from memd.store.provider_records import DOUBTED_S, KEPT_S, ProviderStore, files_left
+from memd.store.provider_records import DOUBTED_S, KEPT_S, ProviderStore, SentTexts, files_left, sent_so_far
 from tests.store.conftest import vector_of
 
 SPACE = ("openai", "small", "k")
@@ -50,6 +50,20 @@ async def test_a_job_is_remembered_with_its_texts(cache: EmbeddingStore) -> None
     assert await store.jobs() == [BatchJob("b", 1, 20.0)]
     assert (await store.missing("a")).keys() == set()
     assert await store.document("batch") == b"{}"
+
+
+async def test_what_was_sent_is_added_up_by_model(cache: EmbeddingStore) -> None:
+    """Over keys and restarts; what is no count is nothing."""
+    await ProviderStore(cache, SPACE).add_sent(2, 30)
+    await ProviderStore(cache, SPACE).add_sent(1, 5)
+    await ProviderStore(cache, ("openai", "small", "another key")).add_sent(10, 100)
+    await ProviderStore(cache, OTHER).put_document("sent", b"[broken")
+    assert await sent_so_far(cache) == {
+        ("openai", "large"): SentTexts(),
+        ("openai", "small"): SentTexts(13, 135),
+    }
+    await ProviderStore(cache, OTHER).add_sent(1, 1)
+    assert (await sent_so_far(cache))["openai", "large"] == SentTexts(1, 1)
 
 
 async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStore) -> None:

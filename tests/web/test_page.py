@@ -90,6 +90,17 @@ def test_a_person_looks_around(remembering: Daemon) -> None:
 
         browser.click("nav button", "State")
         browser.find("#list th", "chunks")
+        browser.find("#list th", "sent so far")
+        browser.find("#list .latencies")
+        with remembering.client() as client:
+            asked = client.status().agents["main"].searches
+        assert asked is not None
+        columns = "return document.querySelectorAll('#list .latencies span').length"
+        browser.until(lambda: browser.run(columns) == asked.count)
+        assert f"; half within {asked.median_ms:g} ms" in browser.texts("#list figcaption")[0]
+        # What an editor saves is seen as it happens.
+        (remembering.workspace / "memory" / "2026-02-11.md").write_text("# Wednesday\n\nIt rained.\n")
+        browser.find("#list .passes li", "changed 1")
         browser.click("#doctor")
         browser.find("#pane .finding", "daemon.version")
         pictured(browser, "state")

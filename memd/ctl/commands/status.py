@@ -101,6 +101,10 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
             _line("memory", _memory(memory), paint) if trouble is None else _warning("memory", trouble, paint)
         )
         lines.append(title)
+    lines += [
+        _line("sent", f"{one.provider} {one.model}: {one.texts:,} texts, about {one.tokens:,} tokens", paint)
+        for one in report.sent
+    ]
     if report.config_error is not None:
         lines.append(paint("The configuration is wrong; the one before is in force:", "red"))
         lines += [paint(f"  {visible(line)}", "red") for line in report.config_error.splitlines()]

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -22,7 +22,7 @@ from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestT
 from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.runtime.timing import Backoff
-from memd.text.tokens import cjk_share
+from memd.text.tokens import cjk_share, estimate_tokens
 
 log = structlog.get_logger()
 
@@ -318,6 +318,7 @@ class BatchRunner:
             if not await run.begin(texts, self._note):
                 return False
             if texts is not None:
+                await self._count(texts.values())
                 texts.clear()  # they are at the provider's now
             if self._settings.wait:
                 await run.finish(missing, shares, keep)
@@ -325,6 +326,12 @@ class BatchRunner:
         # Syncs do not wait for it: the next job may begin.
         await run.finish(missing, shares, keep)
         return True
+
+    async def _count(self, texts: Collection[str]) -> None:
+        try:
+            await self._ledger.add_sent(len(texts), sum(map(estimate_tokens, texts)))
+        except MemdError as failure:
+            log.warning("embed.sent_not_noted", reason=str(failure))
 
     async def _note(self, job: BatchJob) -> None:
         """Remember the name of a job. Without it, it is found by its label after a restart."""

@@ -109,6 +109,10 @@ class Ledger(Protocol):
         """Remember the provider's name for a job, and when it was created there."""
         ...
 
+    async def add_sent(self, texts: int, tokens: int) -> None:
+        """Count the texts of a job that the provider has, with their estimated tokens."""
+        ...
+
     async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
         """Keep vectors for good, and remember that the job has brought them, both or neither."""
         ...

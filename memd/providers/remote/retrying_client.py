@@ -1,5 +1,6 @@
 """Sends one request for vectors to a provider, again where that is worth it, and after how long."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 
@@ -15,6 +16,7 @@ from memd.providers.remote.dialect import Dialect, NotSupported, Refused, Reques
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.threads import beside
+from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
 
@@ -80,6 +82,27 @@ def _log_retry(details: RetryDetails) -> None:
     )
 
 
+class SentCounter:
+    """Counts what a provider has answered, and so is paid for, until somebody notes it down."""
+
+    def __init__(self) -> None:
+        self.some = asyncio.Event()  # set while there is something to note
+        self._texts = self._tokens = 0
+
+    def add(self, texts: int, tokens: int) -> None:
+        """Count texts with their estimated tokens."""
+        self._texts += texts
+        self._tokens += tokens
+        self.some.set()
+
+    def take(self) -> tuple[int, int]:
+        """The texts and tokens since this was called last."""
+        taken = self._texts, self._tokens
+        self._texts = self._tokens = 0
+        self.some.clear()
+        return taken
+
+
 QUESTIONS = 2  # connections beside those for documents: a search does not wait behind them
 
 
@@ -90,6 +113,7 @@ class RetryingClient:
         self.dialect = dialect
         self.account = account
         self.session = session
+        self.sent = SentCounter()
 
     async def ask(
         self,
@@ -122,6 +146,7 @@ class RetryingClient:
                         answer, self.dialect, key=self.account.key, texts=(*texts, *self._headers())
                     )
                     raise Refused(str(failure)) if isinstance(failure, NotSupported) else failure
+                self.sent.add(len(texts), sum(map(estimate_tokens, texts)))
                 # Long lists of numbers: the loop must not stand still for them.
                 return await beside(self._read, answer.body, len(texts), dimensions)
         raise AssertionError("the last attempt returns or raises")

@@ -13,6 +13,7 @@ from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.indexing.passes import PassReport
 from memd.memory_limit.enforce import MB
 from memd.providers.batch.state import FAILURES
 from memd.store.chunks import Counts
@@ -20,7 +21,9 @@ from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # for which an index may keep the status of all others waiting
-SWITCHES_S = 0.5  # for which embeddings.sqlite may, until it has said whether an agent was paused
+SWITCHES_S = (
+    0.5  # for which embeddings.sqlite may, until it has said whether an agent was paused, or what was sent
+)
 
 _TRANSCRIPTS_NOT_READ = {
     "unknown_format": "transcript in no known format",
@@ -80,7 +83,8 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         ),
         provider_health=provider_health(agent),
         store_bytes=agent.index.store_bytes,
-        last_pass=None if last is None else wire.Pass(at=last.at, took_s=last.took_s, failed=last.failed),
+        last_pass=None if last is None else _pass(last),
+        passes=[_pass(one) for one in agent.sync.notable_passes],
         # What was counted may be that of the index before, even if another one is in its place by now.
         rebuild=sync_health.rebuild or rebuilding,
         sources=list(agent.settings.sources),
@@ -100,6 +104,16 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         if backend.program is None
         else msgspec.convert(backend.program, wire.QmdStatus, from_attributes=True),
         searches=searches,
+    )
+
+
+def _pass(report: PassReport) -> wire.Pass:
+    return wire.Pass(
+        at=report.at,
+        took_s=report.took_s,
+        failed=report.failed,
+        changed=report.changed,
+        removed=report.removed,
     )
 
 

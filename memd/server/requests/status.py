@@ -16,10 +16,11 @@ from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus
 from memd.runtime.sd_notify import Notifier
 from memd.runtime.timing import until_next_tick_s
 from memd.server.request_times import RequestTimes
-from memd.server.requests.agent_status import agent_status, health, left_out_status
+from memd.server.requests.agent_status import SWITCHES_S, agent_status, health, left_out_status
 from memd.server.scope import Caller, DeniedSession
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreClosed
+from memd.store.provider_records import sent_so_far
 from memd_client import messages as wire
 
 log = structlog.get_logger()
@@ -71,6 +72,20 @@ class ProcessFacts:
             memory=None if self._memory is None else _memory(self._memory.standing()),
         )
 
+    async def sent(self) -> list[wire.SentToProvider]:
+        """What each provider was sent so far; nothing where that cannot be read just now: `cache` of the report says why."""
+        if self.cache is None:
+            return []
+        try:
+            async with asyncio.timeout(SWITCHES_S):
+                sent = await sent_so_far(self.cache)
+        except (MemdError, TimeoutError):
+            return []
+        return [
+            wire.SentToProvider(provider=provider, model=model, texts=one.texts, tokens=one.tokens)
+            for (provider, model), one in sent.items()
+        ]
+
 
 def _memory(standing: MemoryStatus | None) -> wire.Memory | None:
     if standing is None:
@@ -104,7 +119,9 @@ async def status(
     by_id = {agent.id: one for agent, one in zip(running, statuses, strict=True)}
     by_id |= {name: left_out_status(one.settings, one.reason) for name, one in left_out.items()}
     report = facts.report(by_id)
-    return report if caller.key is None else _for_session(report, is_private=caller.is_private)
+    if caller.key is not None:
+        return _for_session(report, is_private=caller.is_private)
+    return msgspec.structs.replace(report, sent=await facts.sent())
 
 
 async def _agent_status(agent: RunningAgent, agents: Agents, times: RequestTimes) -> wire.AgentStatus:

@@ -26,6 +26,7 @@ from memd_client.messages import (
     QmdStatus,
     Request,
     Searches,
+    SentToProvider,
     Sessions,
     Slowest,
     Status,
@@ -102,6 +103,14 @@ def test_a_page_shows_each_agent_at_a_glance() -> None:
     rest = Vectors(done=0, note="they rest while qmd answers")
     answering_ = agent(backend="qmd", provider="qmd", model="qmd", vectors=rest, qmd=qmd)
     check_page("status", _text(status(agent(), ill, answering_)))
+
+
+def test_what_was_sent_to_a_provider_is_told() -> None:
+    """It is what one pays for."""
+    sent = [SentToProvider(provider="openai", model="small", texts=1_200, tokens=345_678)]
+    lines = _text(msgspec.structs.replace(status(agent()), sent=sent)).splitlines()
+    assert "  sent      openai small: 1,200 texts, about 345,678 tokens" in lines
+    assert "sent" not in _text(status(agent()))
 
 
 def test_how_long_searches_took_is_told() -> None:

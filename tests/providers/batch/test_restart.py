@@ -64,6 +64,10 @@ class Troubled:
         self._pass("created")
         await self._ledger.created(job_id, name, at)
 
+    async def add_sent(self, texts: int, tokens: int) -> None:
+        self._pass("add_sent")
+        await self._ledger.add_sent(texts, tokens)
+
     async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
         self._pass("keep")
         await self._ledger.keep(job_id, vectors)

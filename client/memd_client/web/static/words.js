@@ -9,9 +9,12 @@ const CHINESE = {
   "The file is longer than is shown.": "文件过长,只显示一部分。", "what was taken out": "已去除", "user": "用户", "assistant": "助手",
   "Select something to read it here.": "选择一项即可在此阅读。", "of its time": "属于所问时间", "repeats the question": "重复问题",
   "in another script": "其他文字", "cut by": "被剔除:", "bytes": "字节", "The results may lack what was written a moment ago.": "结果可能缺少刚写入的内容。",
-  "missing just now": "暂时缺少", "memory": "内存", "provider": "提供方", "last pass": "上次索引", "searches, median": "搜索,中位数", "health": "健康",
+  "missing just now": "暂时缺少", "memory": "内存", "provider": "提供方", "health": "健康",
   "works": "正常", "Open this page with `memd-ctl web`; an address opens it once, for a minute.": "请用 `memd-ctl web` 打开此页;地址一分钟内有效,只能用一次。",
-  "The server of this page has ended.": "此页的服务已结束。", "Check everything": "全面检查", "Copy": "复制", "vectors": "向量", "slowest": "最慢", "redacted": "已去除的秘密",
+  "The server of this page has ended.": "此页的服务已结束。", "Check everything": "全面检查", "Copy": "复制", "vectors": "向量", "slowest": "最慢", "version": "版本",
+  "sent so far": "至今已发送", "texts": "段文本", "tokens": "个词元", "nothing: all stays on this machine": "无:全部留在本机", "embedding": "嵌入",
+  "changed, not indexed yet": "已改动、尚未索引", "left out": "未收录", "rebuild": "重建", "reads": "正在读取", "the last searches": "最近的搜索",
+  "half within": "半数不超过", "passes": "索引记录", "changed": "更新", "removed": "移除", "redacted": "已去除的秘密",
 };
 
 export const language = navigator.language.startsWith("zh") ? "zh" : "en";
@@ -25,8 +28,8 @@ export function number(value, digits = 0) {
 }
 
 /** A moment, in seconds since 1970. */
-export function moment(seconds) {
-  return new Intl.DateTimeFormat(navigator.language, { dateStyle: "medium", timeStyle: "short" }).format(seconds * 1000);
+export function moment(seconds, timeStyle = "short") {
+  return new Intl.DateTimeFormat(navigator.language, { dateStyle: "medium", timeStyle }).format(seconds * 1000);
 }
 
 /** A day as the daemon writes it, or the first and the last with a slash between. */
