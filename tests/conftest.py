@@ -65,6 +65,7 @@ _NOT_QUICK = (
     "mutants/test_recording.py",
     "search/test_relevance.py",
     "security",
+    "shared",
     "embedding/queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",

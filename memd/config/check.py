@@ -13,7 +13,15 @@ import msgspec
 from msgspec import inspect
 
 from memd.config import check_embedding, check_redaction
-from memd.config.settings import LEAST_LIMIT_MB, SECRETS, AgentSettings, Collection, DaemonSettings, Scope
+from memd.config.settings import (
+    LEAST_LIMIT_MB,
+    SECRETS,
+    AgentSettings,
+    Collection,
+    DaemonSettings,
+    Scope,
+    SharedServer,
+)
 from memd.config.toml_lines import Key
 from memd.runtime.timing import zone_of
 
@@ -27,6 +35,7 @@ _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
     "daemon": DaemonSettings,
     "defaults": AgentSettings,
     "agents": None,
+    "shared": None,
 }
 
 
@@ -58,6 +67,8 @@ def document_problems(document: Mapping[str, Any]) -> Iterator[ConfigProblem]:
                 yield from _daemon_problems(given)
         elif name == "agents":
             yield from _agents_problems(given)
+        elif name == "shared":
+            yield from _shared_problems(given)
         else:
             yield _unknown((name,), _ROOT, {"daemon": DaemonSettings, "agents.main": AgentSettings})
 
@@ -174,6 +185,22 @@ def _agents_problems(given: Any) -> Iterator[ConfigProblem]:
                 at, f"{dotted(at)} and {dotted(('agents', twin))} differ only in capitals; rename one"
             )
         yield from _table_problems(table, AgentSettings, at)
+
+
+def _shared_problems(given: Any) -> Iterator[ConfigProblem]:
+    if not isinstance(given, dict):
+        yield ConfigProblem(
+            ("shared",), f"shared must hold a table for each server, like [shared.team], not {_shown(given)}"
+        )
+        return
+    for name, table in given.items():
+        at = ("shared", name)
+        if not _AGENT_ID.fullmatch(name):
+            yield ConfigProblem(
+                at,
+                f"{dotted(at)} is not a name: 1 to 64 letters a-z, digits, - and _, a letter or digit first",
+            )
+        yield from _table_problems(table, SharedServer, at)
 
 
 def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterator[ConfigProblem]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from memd.config.check import ConfigProblem, disagreements, document_problems, dotted, missing_workspace
-from memd.config.settings import AgentSettings, Config, DaemonSettings, Hybrid
+from memd.config.settings import AgentSettings, Config, DaemonSettings, Hybrid, SharedServer
 from memd.config.toml_lines import Key, lines, repeated
 from memd.errors import FatalError
 from memd_client import paths
@@ -196,6 +196,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
     return Config(
         daemon=msgspec.convert(_known(tables.get("daemon", {}), DaemonSettings), DaemonSettings),
         agents={agent: _normalised(settings) for agent, settings in agents.items()},
+        shared={name: _server(table, file, home) for name, table in tables.get("shared", {}).items()},
         file=file,
     )
 
@@ -245,6 +246,11 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         memory_presets=tuple(dict.fromkeys(settings.memory_presets)),
         sources=tuple(dict.fromkeys(settings.sources)),
     )
+
+
+def _server(table: dict[str, Any], file: Path | None, home: Path) -> SharedServer:
+    base = home if file is None else file.parent
+    return SharedServer(dsn_file=Path(os.path.normpath(base / _expanded(table["dsn_file"], home))))
 
 
 def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:

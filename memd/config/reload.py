@@ -92,6 +92,7 @@ def followed(old: Config, new: Config) -> Config:
             name: _followed(settings, new.agents[name], ("agents", name)) if name in new.agents else settings
             for name, settings in old.agents.items()
         },
+        shared=old.shared,  # where memory is sent, and taken from
         file=new.file,
     )
 
@@ -105,12 +106,19 @@ def changed_settings(old: Config, new: Config) -> tuple[str, ...]:
             keys.append(("agents", name))
         else:
             keys += _changed(before, after, ("agents", name))
+    keys += [
+        ("shared", name)
+        for name in sorted(old.shared.keys() | new.shared.keys())
+        if old.shared.get(name) != new.shared.get(name)
+    ]
     return tuple(map(dotted, keys))
 
 
 def digest(config: Config) -> str:
     """A text that is the same for configurations that say the same, 32 hexadecimal digits."""
-    tables = msgspec.to_builtins({"daemon": config.daemon, "agents": config.agents}, enc_hook=str)
+    tables = msgspec.to_builtins(
+        {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=str
+    )
     written = msgspec.json.encode(tables, order="deterministic")
     return hashlib.blake2b(written, digest_size=16).hexdigest()
 

@@ -273,11 +273,18 @@ class AgentSettings(_Section, frozen=True):
     scope: Scope = Scope()
 
 
+class SharedServer(_Section, frozen=True):
+    """[shared.<name>]: a PostgreSQL server with memories of several machines."""
+
+    dsn_file: Path  # readable by its owner alone: one line, the DSN of a member
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings: of the daemon, and of each agent."""
+    """All settings: of the daemon, of each agent, and of each shared memory."""
 
     daemon: DaemonSettings
     agents: dict[str, AgentSettings]
+    shared: dict[str, SharedServer] = {}
     file: Path | None  # None: no file, built-in defaults
 
 

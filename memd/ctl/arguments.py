@@ -4,6 +4,7 @@ import argparse
 import functools
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, get_args
 
@@ -33,11 +34,14 @@ COMMANDS: Mapping[str, str] = {
     "mcp": "give an MCP client memd's tools",
     "hook": "bring memory into the conversations of an agent's program",
     "openclaw": "make memd the memory of OpenClaw",
+    "shared": "keep one memory for many machines on a PostgreSQL server",
     "help": "show a page of the documentation, or list the pages",
 }
 """Every command, with what it does."""
 
-_WITHOUT_AGENT = frozenset({"down", "reload", "demo", "config", "logs", "service", "openclaw", "help", "web"})
+_WITHOUT_AGENT = frozenset(
+    {"down", "reload", "demo", "config", "logs", "service", "openclaw", "help", "web", "shared"}
+)
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
 MCP_CLIENTS = (
     *("amp", "claude", "claude-desktop", "cline", "codex", "copilot", "cursor", "gemini", "goose"),
@@ -147,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     actions["install"].add_argument(
         "--write", action="store_true", help="give it memory_append, too, which adds to today's note"
     )
+    _add_shared(parsers["shared"], common)
     parsers["help"].add_argument(
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )
@@ -414,6 +419,49 @@ def _add_session_key(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--session-key", metavar="KEY", type=_named, help="the conversation that asks (else you, the owner)"
     )
+
+
+def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    summaries = {
+        "init": "make schema, roles and policies in a database, as its administrator",
+        "grant": "let a member use a memory, and write the DSN of its role",
+        "revoke": "take a memory from a member, or all of them",
+        "status": "say what the server holds for this machine's role",
+    }
+    actions = _subparsers(parser, common, "action", summaries)
+    for name in ("init", "grant", "revoke"):
+        actions[name].add_argument(
+            "--admin-dsn-file",
+            metavar="FILE",
+            type=_named,
+            required=True,
+            help="one line, readable by you alone: the connection string of an administrator of the database",
+        )
+    actions["init"].add_argument("--print", action="store_true", help="print the SQL, and change nothing")
+    actions["init"].add_argument(
+        "-y", "--yes", action="store_true", help="do it (else it only says what it would do)"
+    )
+    for name in ("grant", "revoke"):
+        actions[name].add_argument("member", metavar="MEMBER", type=_member, help="a-z, digits and _")
+    actions["grant"].add_argument("memory", metavar="MEMORY", type=_named, help="such as alice/main")
+    actions["revoke"].add_argument("memory", metavar="MEMORY", type=_named, nargs="?", help="else all")
+    actions["grant"].add_argument("rights", choices=("read", "write"), help="write: publish and search")
+    actions["grant"].add_argument(
+        "--dsn-file", metavar="OUT", type=_named, help="where the DSN goes, with a new password"
+    )
+    actions["grant"].add_argument("--force", action="store_true", help="replace OUT")
+    actions["status"].add_argument(
+        "--shared", metavar="NAME", type=_named, help="which [shared.NAME] (else the only one)"
+    )
+
+
+def _member(text: str) -> str:
+    # As of memd.shared.administration, whose import takes time.
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name for a member: a-z, digits and _, a letter first"
+        )
+    return text
 
 
 def _subparsers(

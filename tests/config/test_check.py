@@ -46,7 +46,7 @@ def test_a_key_is_written_as_in_the_file(key: Key, written: str) -> None:
         ("workspace = 'x'", "workspace is not a key memd knows; did you mean agents.main.workspace?"),
         ("log_level = 'info'", "log_level is not a key memd knows; did you mean daemon.log_level?"),
         ("agent.main.model = ''", "agent is not a key memd knows; did you mean agents?"),
-        ("zebra = 1", "zebra is not a key memd knows; known here: daemon, defaults, agents"),
+        ("zebra = 1", "zebra is not a key memd knows; known here: daemon, defaults, agents, shared"),
         ("daemon.zebra = 1", "daemon.zebra is not a key memd knows; known here: log_level, memory_limit_mb"),
         ("defaults.limits.zebra = 1", "defaults.limits.zebra is not a key memd knows; known here: max_snippet_chars, max_injected_chars"),
         ("agents.main.redact.mod = 'all'", "agents.main.redact.mod is not a key memd knows; did you mean mode?"),

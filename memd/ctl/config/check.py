@@ -218,7 +218,9 @@ class ValuePlace(msgspec.Struct, frozen=True):
 def effective(config: Config) -> dict[str, Any]:
     """The configuration in force as plain tables, secrets masked."""
     tables: dict[str, Any] = masked(
-        msgspec.to_builtins({"daemon": config.daemon, "agents": config.agents}, enc_hook=str)
+        msgspec.to_builtins(
+            {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=str
+        )
     )
     return tables
 

@@ -1,0 +1,351 @@
+"""What an administrator of a shared memory does: makes its tables, and says who may use which memory."""
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from memd.shared.connection import (
+    LEAST_PGVECTOR,
+    LEAST_SERVER,
+    VERSION,
+    SharedState,
+    SharedUnavailable,
+    driver,
+    errors_told,
+    find_state,
+    version_of,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+
+OWNER, MEMBERS = "memd_owner", "memd_member"  # roles without login: whose the tables are, what members may do
+_PREFIX = "memd_user_"  # of the login role of a member
+_LOCK = 0x6D656D64  # of those who change the tables
+_CONNECTIONS = 20  # of one member
+MEMBER = re.compile(r"[a-z][a-z0-9_]{0,39}")
+MEMORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9_.-]{0,63}){0,3}")
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Something that is done to a server."""
+
+    what: str  # for a person
+    sql: str
+
+
+class MemoryGrant(msgspec.Struct, frozen=True):
+    """What a grant has made."""
+
+    role: str
+    dsn: str | None  # with a new password; None: the role has one already
+    is_new_memory: bool
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """That a member may use a memory."""
+
+    memory: str
+    member: str
+    may_write: bool
+
+
+def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
+    """What is missing on a server, in the order in which it is made; nothing where all is there.
+
+    Raises:
+        SharedUnavailable: it cannot be made there.
+    """
+    state = find_state(connection)
+    _check_server(state)
+    steps: list[Step] = []
+    with errors_told():
+        for role, meaning in ((OWNER, "owns the tables"), (MEMBERS, "has the rights of members")):
+            steps += _role(connection, role, meaning)
+        if steps or not _has_role(connection, OWNER):
+            steps.append(Step(f"act as {OWNER}", f"GRANT {OWNER} TO CURRENT_USER"))
+        if not _exists(connection, "SELECT 1 FROM pg_namespace WHERE nspname = 'memd'"):
+            steps.append(Step("make the schema memd", f"CREATE SCHEMA memd AUTHORIZATION {OWNER}"))
+        if state.vector is None:
+            steps.append(
+                Step(
+                    "install pgvector",
+                    f"CREATE EXTENSION vector SCHEMA memd VERSION '{_pgvector(connection)}'",
+                )
+            )
+        elif version_of(state.vector) < LEAST_PGVECTOR:
+            steps.append(
+                Step("update pgvector", f"ALTER EXTENSION vector UPDATE TO '{_pgvector(connection)}'")
+            )
+    return [*steps, *_tables(state)]
+
+
+def _check_server(state: SharedState) -> None:
+    """See that the tables can be made.
+
+    Raises:
+        SharedUnavailable: they cannot.
+    """
+    if state.is_replica:
+        raise SharedUnavailable("the server is a replica, which only reads: name the primary")
+    if state.server < LEAST_SERVER:
+        raise SharedUnavailable(f"the server is PostgreSQL {state.server // 10_000}; memd needs 15 or newer")
+    if state.version is not None and state.version > VERSION:
+        raise SharedUnavailable(
+            f"its tables have version {state.version}, and this memd knows {VERSION}: upgrade memd"
+        )
+
+
+def _tables(state: SharedState) -> Iterator[Step]:
+    """The migrations that have not been made."""
+    at = state.version or 0
+    for number, sql in _migrations():
+        if number > at:
+            yield Step(
+                f"make the tables of version {number}, with row-level security",
+                f"SET LOCAL search_path = pg_catalog, memd, {_quoted(state.vector_schema or 'memd')};\n"
+                f"SET LOCAL ROLE {OWNER};\n{sql}\nRESET ROLE",
+            )
+    if at < VERSION:
+        yield Step(
+            f"say that they have version {VERSION}",
+            f"SET LOCAL ROLE {OWNER};\nINSERT INTO memd.version (version, least) VALUES ({VERSION}, {VERSION})"
+            " ON CONFLICT (is_only) DO UPDATE SET version = excluded.version, least = excluded.least;\nRESET ROLE",
+        )
+
+
+def carry_out(connection: "psycopg.Connection[Any]") -> list[Step]:
+    """Make what is missing, in one transaction and one after the other; what was done.
+
+    Raises:
+        SharedUnavailable: nothing was.
+    """
+    with errors_told(), connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = '10s'")
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        steps = plan(connection)
+        for step in steps:
+            connection.execute(step.sql)
+    return steps
+
+
+def _role(connection: "psycopg.Connection[Any]", role: str, meaning: str) -> Iterator[Step]:
+    row = connection.execute(
+        "SELECT rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole FROM pg_roles WHERE rolname = %s",
+        (role,),
+    ).fetchone()
+    if row is None:
+        yield Step(f"make the role {role}, which {meaning}", f"CREATE ROLE {role} NOLOGIN")
+    elif row[0]:
+        raise SharedUnavailable(
+            f"there is a role {role} that can log in, or has rights over others: it is not memd's"
+        )
+
+
+def _has_role(connection: "psycopg.Connection[Any]", role: str) -> bool:
+    return _exists(
+        connection,
+        "SELECT 1 FROM pg_roles WHERE rolname = current_user AND pg_has_role(oid, %s, 'MEMBER')",
+        role,
+    )
+
+
+def _pgvector(connection: "psycopg.Connection[Any]") -> str:
+    """The newest version of pgvector that the server has.
+
+    Raises:
+        SharedUnavailable: it has none that is new enough.
+    """
+    found = [
+        name
+        for (name,) in connection.execute(
+            "SELECT version FROM pg_available_extension_versions WHERE name = 'vector'"
+        )
+    ]
+    newest = max(found, key=version_of, default=None)
+    if newest is None or version_of(newest) < LEAST_PGVECTOR:
+        has = "lacks the extension vector (pgvector)" if newest is None else f"has pgvector {newest}"
+        raise SharedUnavailable(
+            f"the server {has}; memd needs pgvector 0.8.4 or newer: install its package there"
+        )
+    return str(newest)
+
+
+def _migrations() -> list[tuple[int, str]]:
+    found = [one for one in files("memd.shared").joinpath("sql").iterdir() if one.name.endswith(".sql")]
+    return sorted((int(one.name[:3]), one.read_text("utf-8")) for one in found)
+
+
+def _exists(connection: "psycopg.Connection[Any]", sql: str, *values: object) -> bool:
+    return connection.execute(sql, values).fetchone() is not None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def _as_owner(connection: "psycopg.Connection[Any]") -> Iterator[None]:
+    """A transaction in which the tables of members may be changed."""
+    with errors_told(), connection.transaction():
+        if find_state(connection).version != VERSION:
+            raise SharedUnavailable("run `memd-ctl shared init` first: the tables are not those of this memd")
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        connection.execute(f"SET LOCAL ROLE {OWNER}")
+        yield
+
+
+def grant(
+    connection: "psycopg.Connection[Any]",
+    member: str,
+    memory: str,
+    *,
+    may_write: bool,
+    new_password: bool,
+) -> MemoryGrant:
+    """Let a member use a memory; both are made where they are not there.
+
+    Who is granted writing takes the memory over: the next installation that publishes is its publisher.
+
+    Args:
+        connection: Of the administrator.
+        member: Its name.
+        memory: Its name.
+        may_write: Also publish it.
+        new_password: Give a role that is there another one, too.
+
+    Raises:
+        SharedUnavailable: nothing was changed.
+    """
+    role = role_of(member)
+    password = secrets.token_urlsafe(24)
+    with errors_told(), connection.transaction():
+        with _as_owner(connection):
+            is_new = not _exists(connection, "SELECT 1 FROM memd.memories WHERE name = %s", memory)
+            if is_new:
+                connection.execute("INSERT INTO memd.memories (name) VALUES (%s)", (memory,))
+            connection.execute(
+                "INSERT INTO memd.members (tenant, member, may_write) SELECT tenant, %s, %s FROM memd.memories"
+                " WHERE name = %s ON CONFLICT (tenant, member) DO UPDATE SET may_write = excluded.may_write",
+                (role, may_write, memory),
+            )
+            if may_write:
+                connection.execute("UPDATE memd.memories SET publisher = NULL WHERE name = %s", (memory,))
+        connection.execute("RESET ROLE")
+        is_there = _is_members(connection, role)
+        if new_password or not is_there:
+            # A verifier: the password itself is in no statement, and so in no log of the server.
+            verifier = connection.pgconn.encrypt_password(
+                password.encode(), role.encode(), b"scram-sha-256"
+            ).decode()
+            action = "ALTER" if is_there else "CREATE"
+            connection.execute(
+                f"{action} ROLE {role} LOGIN PASSWORD '{verifier}' CONNECTION LIMIT {_CONNECTIONS}"
+            )
+        connection.execute(f"GRANT {MEMBERS} TO {role}")
+    dsn = dsn_of(connection, role, password) if new_password or not is_there else None
+    return MemoryGrant(role, dsn, is_new)
+
+
+def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:
+    """Whether there is a role that is a member's.
+
+    Raises:
+        SharedUnavailable: it has rights that no member has.
+    """
+    row = connection.execute(
+        "SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication FROM pg_roles WHERE rolname = %s",
+        (role,),
+    ).fetchone()
+    if row is not None and row[0]:
+        raise SharedUnavailable(f"the role {role} has rights that no member may have")
+    return row is not None
+
+
+def can_log_in(connection: "psycopg.Connection[Any]", member: str) -> bool:
+    """Whether a member has a password.
+
+    Raises:
+        SharedUnavailable.
+    """
+    with errors_told():
+        return _exists(
+            connection, "SELECT 1 FROM pg_roles WHERE rolname = %s AND rolcanlogin", role_of(member)
+        )
+
+
+def role_of(member: str) -> str:
+    """The role that a member logs in as.
+
+    Raises:
+        ValueError: no member can have that name.
+    """
+    if not MEMBER.fullmatch(member):
+        raise ValueError(f"{member!r} is no name for a member: a-z, digits and _, at most 40, a letter first")
+    return _PREFIX + member
+
+
+def dsn_of(connection: "psycopg.Connection[Any]", role: str, password: str) -> str:
+    """The DSN of a role at the server of a connection."""
+    psycopg = driver()
+    kept = ("host", "hostaddr", "port", "dbname", "sslmode", "sslrootcert", "channel_binding")
+    known = connection.info.get_parameters()
+    same = {name: known[name] for name in kept if known.get(name)}
+    same |= {"port": str(connection.info.port), "dbname": connection.info.dbname}
+    made: str = psycopg.conninfo.make_conninfo("", **same, user=role, password=password)
+    return made
+
+
+def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | None) -> int:
+    """Take a memory from a member, or all that it has; how many were taken.
+
+    The next statement of the member finds nothing any more. Its sessions are ended, since a transaction that is open may
+    see what it saw at its beginning; one that has no memory left cannot log in.
+
+    Raises:
+        SharedUnavailable: nothing was taken, or sessions could not be ended, which the message says.
+    """
+    role = role_of(member)
+    with errors_told(), connection.transaction():
+        with _as_owner(connection):
+            taken = connection.execute(
+                "DELETE FROM memd.members USING memd.memories WHERE memories.tenant = members.tenant"
+                " AND members.member = %s AND (%s::text IS NULL OR memories.name = %s)",
+                (role, memory, memory),
+            ).rowcount
+            has_more = _exists(connection, "SELECT 1 FROM memd.members WHERE member = %s", role)
+        connection.execute("RESET ROLE")
+        is_there = _is_members(connection, role)
+        if is_there and not has_more:
+            connection.execute(f"ALTER ROLE {role} NOLOGIN PASSWORD NULL")
+    connection.commit()
+    if is_there:
+        try:
+            with errors_told(), connection.transaction():
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,)
+                )
+        except SharedUnavailable as failure:
+            raise SharedUnavailable(
+                f"the rights of {member} are gone, but its open sessions could not be ended: {failure}"
+            ) from failure
+    return taken
+
+
+def memberships(connection: "psycopg.Connection[Any]") -> list[Membership]:
+    """Who may use what, as far as the role of a connection may know: an administrator all, a member its own.
+
+    Raises:
+        SharedUnavailable.
+    """
+    with errors_told():
+        rows = connection.execute(
+            "SELECT memories.name, members.member::text, members.may_write FROM memd.members"
+            " JOIN memd.memories USING (tenant) ORDER BY memories.name, members.member"
+        ).fetchall()
+    return [Membership(memory, role.removeprefix(_PREFIX), may_write) for memory, role, may_write in rows]

@@ -1,0 +1,234 @@
+"""Connections to the PostgreSQL server of a shared memory: where its DSN stands, what is refused, errors in one line."""
+
+import ipaddress
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from memd.errors import TransientError
+
+if TYPE_CHECKING:
+    import psycopg
+
+VERSION = 1  # of the tables in memd/shared/sql
+CONNECT_S = 5  # for which a connection is tried
+_MAX_DSN_BYTES = 10_000
+_SECURE = frozenset({"require", "verify-ca", "verify-full"})
+# pgvector 0.8.3 and 0.8.4 mend indexes that vacuum damaged; with those before, an index made later would lose rows.
+LEAST_PGVECTOR = (0, 8, 4)
+LEAST_SERVER = 150_000  # before 15 everybody may create objects in the schema public
+
+
+class SharedUnavailable(TransientError):
+    """A shared memory cannot be used now; the message is one line for a person, without a password."""
+
+
+class SharedState(msgspec.Struct, frozen=True):
+    """What a server says of itself and of the role of the connection."""
+
+    server: int  # 180004: 18.4
+    vector: str | None  # the version of pgvector; None: it is not installed in the database
+    vector_schema: str  # where its types and operators are; empty without it
+    role: str
+    bypasses: bool  # the role is a superuser, or exempt from policies
+    is_replica: bool
+    version: int | None  # of the tables; None: there are none
+    least: int  # the version that a memd must know to use them
+
+
+def read_dsn(file: Path) -> str:
+    """The DSN in a file, which must be readable by nobody else.
+
+    Raises:
+        SharedUnavailable: there is none.
+    """
+    try:
+        with file.open("rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            data = stream.read(_MAX_DSN_BYTES)
+    except OSError as error:
+        raise SharedUnavailable(f"{file} cannot be read: {error.strerror}") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise SharedUnavailable(f"{file} holds a password and can be read by others: run `chmod 600 {file}`")
+    try:
+        dsn = data.decode().strip()
+    except UnicodeDecodeError:
+        dsn = ""
+    if not dsn or "\n" in dsn:
+        raise SharedUnavailable(f"{file} must hold one line: a connection string of PostgreSQL")
+    return dsn
+
+
+def parameters(dsn: str) -> dict[str, Any]:
+    """The parameters of a DSN, with those that memd adds.
+
+    Raises:
+        SharedUnavailable: it is none, psycopg is not installed, or it would send memory over a network in the clear.
+    """
+    psycopg = driver()
+    try:
+        found: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        # Without the error's own text, which may quote a password.
+        raise SharedUnavailable(
+            "the DSN is no connection string of PostgreSQL, such as postgresql://user:password@host/database"
+        ) from None
+    mode = found.get("sslmode")
+    if not is_local(found):
+        if mode is not None and mode not in _SECURE:
+            raise SharedUnavailable(
+                f"the DSN has sslmode={mode}, and its server is not on this machine: write sslmode=verify-full, or require"
+            )
+        found.setdefault("sslmode", "require")
+    return {"connect_timeout": CONNECT_S, "application_name": "memd"} | found
+
+
+def is_local(found: Mapping[str, Any]) -> bool:
+    """Whether all hosts of a connection are this machine."""
+    hosts = str(found.get("hostaddr") or found.get("host") or "").split(",")
+    return all(map(_is_loopback, hosts))
+
+
+def _is_loopback(host: str) -> bool:
+    if not host or host == "localhost" or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def driver() -> Any:
+    """The module psycopg, imported when it is first needed.
+
+    Raises:
+        SharedUnavailable: it is not installed.
+    """
+    try:
+        import psycopg  # noqa: PLC0415  nobody else needs it
+        import psycopg.conninfo  # noqa: PLC0415  likewise
+    except ImportError as error:
+        raise SharedUnavailable(
+            'psycopg is not there, or finds no libpq: pip install "memd-daemon[postgres]"'
+        ) from error
+    return psycopg
+
+
+def connect(dsn: str) -> "psycopg.Connection[Any]":
+    """A connection.
+
+    Raises:
+        SharedUnavailable: there is none now.
+    """
+    wanted = parameters(dsn)
+    with errors_told():
+        made: psycopg.Connection[Any] = driver().connect(**wanted)
+    return made
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Tell errors of the server and of the way to it in one line.
+
+    Raises:
+        SharedUnavailable: in their place.
+    """
+    psycopg = driver()
+    try:
+        yield
+    except psycopg.Error as error:
+        raise SharedUnavailable(_told(error)) from error
+
+
+def _told(error: Any) -> str:
+    """What a server says, without what it quotes of rows."""
+    code = error.sqlstate
+    if code == "42501":
+        return "PostgreSQL: this role may not do that (was it revoked, or granted only reading?)"
+    if code is not None:
+        primary = error.diag.message_primary or "it gives no reason"
+        # A primary message may quote a value that was sent; those of a memory have no business in a log.
+        return f"PostgreSQL: {_without_quotes(primary)} ({code})"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no reason is given"]
+    said = next((line for line in reversed(lines) if "FATAL:" in line), lines[0])
+    return f"PostgreSQL: {re.sub(r'^.*FATAL: *', '', said)}"[:300]
+
+
+def _without_quotes(text: str) -> str:
+    return re.sub(r'"[^"]{60,}"', '"..."', text)[:200]
+
+
+def find_state(connection: "psycopg.Connection[Any]") -> SharedState:
+    """Look at what a connection leads to.
+
+    Raises:
+        SharedUnavailable: it cannot be asked.
+    """
+    with errors_told():
+        row = connection.execute(
+            "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_user::text,"
+            " (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),"
+            " to_regclass('memd.version') IS NOT NULL AND has_table_privilege('memd.version', 'SELECT'),"
+            " EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'memd')"
+        ).fetchone()
+        assert row is not None
+        server, is_replica, role, bypasses, is_readable, is_made = row
+        vector, vector_schema = connection.execute(
+            "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
+            " WHERE extname = 'vector'"
+        ).fetchone() or (None, "")
+        if is_made and not is_readable and not bypasses:
+            raise SharedUnavailable("PostgreSQL: this role is no member of the shared memory")
+        tables = (
+            connection.execute("SELECT version, least FROM memd.version").fetchone() if is_readable else None
+        )
+    version, least = tables or (None, 0)
+    return SharedState(
+        server,
+        vector,
+        vector_schema,
+        role,
+        bypasses=bool(bypasses),
+        is_replica=is_replica,
+        version=version,
+        least=least,
+    )
+
+
+def check(state: SharedState) -> None:
+    """See that a member may rely on what is there.
+
+    Raises:
+        SharedUnavailable: not now; the message says what to do.
+    """
+    for trouble in troubles(state):
+        raise SharedUnavailable(trouble)
+
+
+def troubles(state: SharedState) -> Iterator[str]:
+    """Why a member must not use a server, the most important reason first."""
+    if state.bypasses:
+        yield f"the role {state.role} is not bound by row-level security: use the DSN that `memd-ctl shared grant` wrote"
+    if state.server < LEAST_SERVER:
+        yield f"the server is PostgreSQL {state.server // 10_000}; memd needs 15 or newer"
+    if state.vector is None:
+        yield "the database lacks the extension vector (pgvector): an administrator runs `memd-ctl shared init`"
+    elif version_of(state.vector) < LEAST_PGVECTOR:
+        yield f"the database has pgvector {state.vector}; memd needs 0.8.4 or newer: ALTER EXTENSION vector UPDATE"
+    if state.version is None:
+        yield "the database holds no shared memory yet: an administrator runs `memd-ctl shared init`"
+    elif state.least > VERSION:
+        yield f"the shared memory is of a newer memd (its tables have version {state.version}, this one knows {VERSION}): upgrade memd"
+    elif state.version < VERSION:
+        yield f"the shared memory is of an older memd (version {state.version} of its tables): an administrator runs `memd-ctl shared init`"
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The numbers of a version."""
+    return tuple(map(int, re.findall(r"\d+", text)[:3]))

