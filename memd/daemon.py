@@ -32,7 +32,7 @@ from memd.runtime import logs, process, safe_traceback, sd_notify
 from memd.runtime.installed_code import run_anew
 from memd.runtime.log_file import LogFile
 from memd.runtime.process import SignalAction, Signals, learn_types
-from memd.runtime.threads import ResourceShortage, Threads
+from memd.runtime.threads import ResourceShortage
 from memd.server import listening_socket
 from memd.server.acceptor import answering, most_agents
 from memd.server.handlers import Handlers
@@ -122,8 +122,6 @@ async def serve(
             registry = ProviderRegistry(
                 ProviderParts(embeddings, tasks, Random(), patience, background=background), choose
             )
-            # Whose work waits for nothing: more at a time than processors would only keep the event loop from its turn.
-            computing = Threads(os.cpu_count() or 1, "memd-compute")
             environment = BackendEnvironment(environ, Path.home())
             limit = MemoryLimit(agents, ProcessMemory(registry))
             limit.follow(config.daemon.memory_limit_mb)
@@ -132,9 +130,7 @@ async def serve(
                 registry,
                 tasks,
                 # Below a limit, whether there is room for vectors is known only when all else is there.
-                lambda *parts: build_agent(
-                    places.state, computing, environment, *parts, resident=not limit.is_set
-                ),
+                lambda *parts: build_agent(places.state, environment, *parts, resident=not limit.is_set),
                 keep,
                 most_agents(process.open_files()),
             )

@@ -39,7 +39,6 @@ ROOTS_S = 1.0  # for which the start of an agent waits for its disk
 
 async def build_agent(
     state: Path,
-    computing: Threads,
     environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
@@ -51,7 +50,6 @@ async def build_agent(
 
     Args:
         state: Directory of what memd keeps.
-        computing: Threads that all agents share.
         environment: In which a backend that is a program of its own is started.
         agent_id: Its name.
         settings: Of the agent.
@@ -63,7 +61,7 @@ async def build_agent(
     """
     index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
     try:
-        return await _built_on(index, state, computing, environment, agent_id, settings, providers)
+        return await _built_on(index, state, environment, agent_id, settings, providers)
     except BaseException:  # another attempt opens it again
         await index.close()
         raise
@@ -72,7 +70,6 @@ async def build_agent(
 async def _built_on(
     index: Index,
     state: Path,
-    computing: Threads,
     environment: BackendEnvironment,
     agent_id: str,
     settings: AgentSettings,
@@ -104,7 +101,7 @@ async def _built_on(
         from memd.providers.remote import rerank  # noqa: PLC0415
 
         reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
-    searcher = Searcher(index, settings, providers, computing, reranker)
+    searcher = Searcher(index, settings, providers, reranker)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
     return RunningAgent(
         agent_id,

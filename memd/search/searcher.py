@@ -1,6 +1,5 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -23,7 +22,6 @@ from memd.domain_types import (
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
-from memd.runtime.threads import Threads
 from memd.runtime.timing import wall_s, zone_of
 from memd.search import query, rank
 from memd.search.fuse import (
@@ -50,13 +48,13 @@ from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
-from memd.store.disk_vectors import ListedVector, NearVectors
+from memd.store.disk_vectors import ListedVector
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.search_vectors import REST_S
-from memd.store.vector_matrix import DEAD, Ids, Rows
+from memd.store.vector_matrix import DEAD, Rows
 from memd.text.writing_systems import foreign, scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -224,29 +222,35 @@ class _Ranked(msgspec.Struct, frozen=True):
     is_whole: bool  # False: the index has changed before it was put together
 
 
+class _Compared(msgspec.Struct, frozen=True):
+    """A question, and the vectors of the same space that it is compared with."""
+
+    space: Space
+    question: _EmbeddedQuestion
+    held: Rows | ListedVector
+
+
+class _OtherVectors(Exception):
+    """The vectors on disk are those of another index by now."""
+
+
 class _QuestionEmbeddings:
     """The vectors of one question: each model embeds it once, when vectors of its space are searched."""
 
     def __init__(self, embedder: QueryEmbedder, text: str) -> None:
         self._embedder = embedder
         self._text = text
-        self._asked: dict[Space, asyncio.Task[_EmbeddedQuestion | DegradedPart]] = {}
+        self._known: dict[Space, _EmbeddedQuestion | DegradedPart] = {}
 
     async def embedded(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
         """The question as the model of a space has it, if that is there in time."""
-        if space not in self._asked:
-            self._asked[space] = asyncio.create_task(self._ask(space))
-        return await self._asked[space]
-
-    def close(self) -> None:
-        """Cancel the embeddings that are still awaited."""
-        for asked in self._asked.values():
-            asked.cancel()
-
-    async def _ask(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
-        with spent("question's vector"):
-            embedded = await self._embedder.embed_query(self._text, space)
-        return embedded if isinstance(embedded, DegradedPart) else _EmbeddedQuestion(*embedded)
+        if space not in self._known:
+            with spent("question's vector"):
+                embedded = await self._embedder.embed_query(self._text, space)
+            self._known[space] = (
+                embedded if isinstance(embedded, DegradedPart) else _EmbeddedQuestion(*embedded)
+            )
+        return self._known[space]
 
 
 class Searcher:
@@ -257,7 +261,6 @@ class Searcher:
         index: Index,
         settings: AgentSettings,
         embedder: QueryEmbedder,
-        computing: Threads,
         reranker: Reranker | None = None,
     ) -> None:
         """Search one index by the settings of its agent.
@@ -266,7 +269,6 @@ class Searcher:
             index: What to search.
             settings: Of the agent.
             embedder: Embeds questions.
-            computing: Threads for computations without I/O, shared by all agents.
             reranker: Orders the first candidates anew; None: nobody does.
         """
         self._reranker = reranker
@@ -277,7 +279,6 @@ class Searcher:
         self._weights = FusionWeights(hybrid.vector_weight, hybrid.text_weight)
         # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
-        self._computing = computing
 
     async def search(
         self,
@@ -332,7 +333,8 @@ class Searcher:
         Raises:
             TransientError: it cannot be read just now.
         """
-        keywords = await self._keyword_results(_Asked(query.parse("memory"), frozenset(Kind)))
+        asked = _Asked(query.parse("memory"), frozenset(Kind))
+        keywords = await self._index.read(lambda reader: self._keyword_results(reader, asked))
         if keywords.failure is not None:
             raise keywords.failure
         return keywords.damage
@@ -372,18 +374,15 @@ class Searcher:
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
         embeddings = _QuestionEmbeddings(self._embedder, asked.query.embed_text)
-        try:
-            is_at_rest = True
-            for _ in range(ATTEMPTS):
-                keywords, vectors, used, is_whole = await self._ask_once(
-                    asked, embeddings, use, with_cut=with_cut
-                )
-                if is_whole or not is_at_rest:
-                    break
-                with spent("waiting for a change of the index"):
-                    is_at_rest = await self._index.at_rest(REST_S)
-        finally:
-            embeddings.close()
+        is_at_rest = True
+        for _ in range(ATTEMPTS):
+            keywords, vectors, used, is_whole = await self._ask_once(
+                asked, embeddings, use, with_cut=with_cut
+            )
+            if is_whole or not is_at_rest:
+                break
+            with spent("waiting for a change of the index"):
+                is_at_rest = await self._index.at_rest(REST_S)
         return msgspec.structs.replace(keywords, is_whole=is_whole), vectors, used
 
     async def _ask_once(
@@ -398,21 +397,87 @@ class Searcher:
 
         Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
         """
+        for _ in range(SPACES):
+            compared = await self._compared(embeddings, asked)
+            try:
+                return await self._ask_of(compared, asked, use, with_cut=with_cut)
+            except _OtherVectors:
+                if not await self._index.at_rest(REST_S):
+                    break
+        replaced = _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
+        return await self._ask_of(replaced, asked, use, with_cut=with_cut)
+
+    async def _ask_of(
+        self,
+        compared: _Compared | _NoVectorResults,
+        asked: _Asked,
+        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
+        *,
+        with_cut: bool,
+    ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
+        """As _ask_once, with the vectors of this moment.
+
+        All on one thread, one side after the other: each change of threads costs as much as a side of a small index.
+
+        Raises:
+            _OtherVectors.
+        """
         state = self._index.state
-        asking = asyncio.create_task(self._keyword_results(asked))
-        keywords, vectors = await asyncio.gather(asking, self._vector_results(embeddings, asked, asking))
-        if keywords.failure is not None and isinstance(vectors, _NoVectorResults):
+        reranker = self._reranker if asked.reranks else None
+
+        def look(reader: Reader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
+            sides = self._sides(reader, asked, compared, is_cut=not with_cut and not asked.by_time)
+            if reranker is not None:
+                return sides, self._first_texts(reader, asked, sides, reranker.candidates), None
+            return sides, [], self._put_together(reader, asked, sides, {}, use)
+
+        with spent("searching"):
+            sides, first, found = await self._index.read(look, state)
+        keywords, places = sides.keywords, dict[ChunkId, int]()
+        if keywords.failure is not None and isinstance(sides.vectors, _NoVectorResults):
             raise keywords.failure
+        if reranker is not None and len(first) > 1:
+            with spent("reranker"):
+                order = await reranker.order(asked.query.embed_text, [one.text for one in first])
+            if isinstance(order, DegradedPart):
+                keywords = msgspec.structs.replace(keywords, not_reranked=order)
+            else:
+                places = {first[n].id: place for place, n in enumerate(order)}
+        if found is None:
+            with spent("searching"):
+                found = await self._index.read(
+                    lambda reader: self._put_together(reader, asked, sides, places, use), state
+                )
+        return keywords, sides.vectors, *found
+
+    def _sides(
+        self, reader: Reader, asked: _Asked, compared: _Compared | _NoVectorResults, *, is_cut: bool
+    ) -> _Sides:
+        """What both sides find.
+
+        Raises:
+            _OtherVectors.
+        """
+        keywords = self._keyword_results(reader, asked)
+        vectors = (
+            compared
+            if isinstance(compared, _NoVectorResults)
+            else self._vector_results(reader, asked, compared, keywords)
+        )
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
-        sides = _Sides(keywords, vectors, is_cut=not with_cut and not asked.by_time)
-        places: Mapping[ChunkId, int] | DegradedPart = {}
-        if self._reranker is not None and asked.reranks:
-            places = await self._places(self._reranker, asked, sides, state)
-        if isinstance(places, DegradedPart):
-            keywords, places = msgspec.structs.replace(keywords, not_reranked=places), {}
+        return _Sides(keywords, vectors, is_cut)
 
-        def put_together(reader: Reader) -> tuple[T, bool]:
+    def _put_together(
+        self,
+        reader: Reader,
+        asked: _Asked,
+        sides: _Sides,
+        places: Mapping[ChunkId, int],
+        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
+    ) -> tuple[T, bool]:
+        """What use makes of the candidates of both sides, and whether all that keywords found was still there."""
+        with spent("ranking"):
             ranked = self._ranked(reader, asked, sides, places)
             verdicts = rank.verdicts(
                 [_with_text(reader, lane) for lane in ranked.lanes],
@@ -425,29 +490,13 @@ class Searcher:
             )
             return use(verdicts, ranked.results, sides.known), ranked.is_whole
 
+    def _first_texts(self, reader: Reader, asked: _Asked, sides: _Sides, most: int) -> list[StoredChunk]:
+        """The candidates that a reranker orders."""
         with spent("ranking"):
-            return keywords, vectors, *await self._index.read(put_together, state)
-
-    async def _places(
-        self, reranker: Reranker, asked: _Asked, sides: _Sides, state: int | None
-    ) -> Mapping[ChunkId, int] | DegradedPart:
-        """The place that a reranker gives to each of the first candidates; or why it gives none."""
-
-        def first_texts(reader: Reader) -> list[StoredChunk]:
             lanes = self._ranked(reader, asked, sides, {}).lanes
-            each = max(1, reranker.candidates // max(1, len(lanes)))
+            each = max(1, most // max(1, len(lanes)))
             first = [one for lane in lanes for one in islice(lane, each) if one.score >= WORTH_READING]
             return [chunk for _, chunk in _with_text(reader, first)]
-
-        with spent("ranking"):
-            first = await self._index.read(first_texts, state)
-        if len(first) < 2:
-            return {}
-        with spent("reranker"):
-            order = await reranker.order(asked.query.embed_text, [one.text for one in first])
-        if isinstance(order, DegradedPart):
-            return order
-        return {first[n].id: place for place, n in enumerate(order)}
 
     def _ranked(self, reader: Reader, asked: _Asked, sides: _Sides, places: Mapping[ChunkId, int]) -> _Ranked:
         """Candidates in their order, those first that a reranker has given a place."""
@@ -562,14 +611,15 @@ class Searcher:
         closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
 
-    async def _keyword_results(self, asked: _Asked) -> _KeywordResults:
+    def _keyword_results(self, reader: Reader, asked: _Asked) -> _KeywordResults:
         match = asked.query.match
         if match is None:
             return _KeywordResults({})
         try:
-            with spent("keywords"):
-                found = await self._index.keywords(match, self._candidates, asked.kinds, asked.among)
-                return _KeywordResults(dict(found))
+            with spent("keywords"), reader.side():
+                return _KeywordResults(
+                    dict(reader.keywords.search(match, self._candidates, asked.kinds, asked.among))
+                )
         except StoreDamaged as damage:
             return _KeywordResults({}, str(damage))
         except StoreClosed:
@@ -577,30 +627,11 @@ class Searcher:
         except TransientError as failure:
             return _KeywordResults({}, failure=failure)
 
-    async def _vector_results(
-        self,
-        embeddings: _QuestionEmbeddings,
-        asked: _Asked,
-        keywords: asyncio.Task[_KeywordResults],
-    ) -> _VectorResults | _NoVectorResults:
-        """As _search_vectors; where a disk or a thread cannot be had just now, keywords answer alone."""
-        try:
-            return await self._search_vectors(embeddings, asked, keywords)
-        except StoreClosed:
-            raise
-        except TransientError as failure:
-            return _NoVectorResults(DegradedPart("vector", str(failure)))
+    async def _compared(self, embeddings: _QuestionEmbeddings, asked: _Asked) -> _Compared | _NoVectorResults:
+        """The question with the vectors that it is compared with.
 
-    async def _search_vectors(
-        self,
-        embeddings: _QuestionEmbeddings,
-        asked: _Asked,
-        keywords: asyncio.Task[_KeywordResults],
-    ) -> _VectorResults | _NoVectorResults:
-        """The chunks nearest to the question; on a thread, so that keywords are looked for meanwhile.
-
-        Vectors are compared with a question of their own space only. Where another index has taken its place while the
-        question was embedded, it is embedded for that one.
+        Those are of its own space only. Where another index has taken the place of theirs while the question was embedded,
+        it is embedded for that one.
         """
         for _ in range(SPACES):
             held = self._index.vectors.current()
@@ -613,51 +644,48 @@ class Searcher:
                 continue
             if isinstance(question, DegradedPart):
                 return _NoVectorResults(question)
-            among = await self._among(asked)
-            if isinstance(held[1], ListedVector):
-                try:
-                    found = await self._search_vectors_on_disk(
-                        held[1], question, asked.kinds, keywords, among
-                    )
-                except StoreDamaged as damage:
-                    return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
-                if found is None:
-                    if await self._index.at_rest(REST_S):
-                        continue
-                    break
-                subtracted = background(*found.mean_cosine, question.calibration)
-                return _VectorResults(space, question, found.rows, tuple(found.chunk_ids), subtracted)
-            with spent("vectors"):
-                scanned = await self._computing.run(
-                    vector_matrix.scan, held[1], question.vector, self._candidates, asked.kinds, among
-                )
-            subtracted = background(*scanned.mean_cosine(), question.calibration)
-            return _VectorResults(space, question, held[1], tuple(scanned.nearest()), subtracted)
+            return _Compared(space, question, held[1])
         return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
-    async def _search_vectors_on_disk(
-        self,
-        known: ListedVector,
-        question: _EmbeddedQuestion,
-        kinds: frozenset[Kind],
-        keywords: asyncio.Task[_KeywordResults],
-        among: Sequence[Ids | None],
-    ) -> NearVectors | None:
-        """The same where vectors stay on disk; None: another index has taken the place of theirs.
+    def _vector_results(
+        self, reader: Reader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+    ) -> _VectorResults | _NoVectorResults:
+        """The chunks nearest to the question; where a disk or memory cannot be had just now, keywords answer alone.
 
-        After the keywords: the vectors of what these found are taken along, so that all are read once.
+        Raises:
+            _OtherVectors.
         """
-        also = (await keywords).matches.keys()
-        with spent("vectors"):
-            return await self._index.vectors.nearest(
-                known, question.vector, self._candidates, kinds, also, among
-            )
+        try:
+            with spent("vectors"), reader.side():
+                return self._nearest(reader, asked, compared, keywords)
+        except StoreDamaged as damage:
+            return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
+        except StoreClosed:
+            raise
+        except TransientError as failure:
+            return _NoVectorResults(DegradedPart("vector", str(failure)))
 
-    async def _among(self, asked: _Asked) -> list[Ids | None]:
-        """The ids, ascending, of the chunks that may be found, and of those of any time that the question names; None: all."""
-        among, *of_times = await self._index.allowed(asked.among, asked.kinds)
+    def _nearest(
+        self, reader: Reader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+    ) -> _VectorResults:
+        question, held = compared.question, compared.held
+        # The chunks that may be found, and those of any time that the question names.
+        among, *of_times = reader.keywords.allowed(asked.among, asked.kinds)
         times = [ids for ids in of_times if ids is not None]
-        return [among, vector_matrix.distinct(np.concatenate(times))] if times else [among]
+        sought = [among, vector_matrix.distinct(np.concatenate(times))] if times else [among]
+        if isinstance(held, Rows):
+            scanned = vector_matrix.scan(held, question.vector, self._candidates, asked.kinds, sought)
+            rows, near, mean = held, scanned.nearest(), scanned.mean_cosine()
+        else:
+            # The vectors of what keywords found are taken along, so that all are read once.
+            found = reader.nearest(
+                held, question.vector, self._candidates, asked.kinds, keywords.matches.keys(), sought
+            )
+            if found is None:
+                raise _OtherVectors
+            rows, near, mean = found.rows, found.chunk_ids, found.mean_cosine
+        subtracted = background(*mean, question.calibration)
+        return _VectorResults(compared.space, question, rows, tuple(near), subtracted)
 
     async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""

@@ -469,7 +469,7 @@ class Database:
                 raise StoreClosed("the store is closed")
             reader = self._readers.get()
             try:
-                with self._judging(), mapped_errors(self.file):
+                with self.judged():
                     if reader.connection is None or reader.generation != self._generation:
                         before, reader = reader, _Reader(None, 0)
                         self._close(before.connection)
@@ -562,6 +562,16 @@ class Database:
                 self._close(fresh)
         if found:
             raise StoreDamaged(f"{self.file}: {found[0]}")
+
+    @contextlib.contextmanager
+    def judged(self) -> Iterator[None]:
+        """Have errors of SQLite as memd's, and see at a statement that fails whether the file is damaged.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: in the place of SQLite's errors, and of a lack of memory.
+        """
+        with self._judging(), mapped_errors(self.file):
+            yield
 
     @contextlib.contextmanager
     def _judging(self) -> Iterator[None]:

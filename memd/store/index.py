@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from memd.domain_types import (
-    NO_FILTER,
     Chunk,
     ChunkId,
     FoundFile,
@@ -19,14 +18,16 @@ from memd.domain_types import (
     TextHash,
     Turn,
 )
+from memd.errors import MemdError
 from memd.runtime.asyncio_utils import ChangeNotifier
 from memd.store import browse, chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
 from memd.store.database import Database
+from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.integrity import IndexDamage
-from memd.store.postings import ChunkFacts, Postings
-from memd.store.search_keywords import IndexMemory, SearchKeywords
+from memd.store.postings import ChunkFacts
+from memd.store.search_keywords import IndexMemory, KeywordReader, SearchKeywords
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 from memd.store.vector_matrix import Ids
 
@@ -56,16 +57,53 @@ class ChangeLock(asyncio.Lock):
 class Reader:
     """Reads chunks of one state of an index."""
 
-    def __init__(self, connection: apsw.Connection, held: Postings | None = None) -> None:
+    def __init__(self, connection: apsw.Connection, index: "Index", state: int | None) -> None:
         """Read by a connection that sees one state.
 
         Args:
             connection: In a transaction.
-            held: The postings of that very state; None: there are none.
+            index: What is read.
+            state: As of Index.read.
         """
         self._connection = connection
-        self._held = held
+        self._index = index
+        self._postings = index.postings.asked()
+        self._by_keywords = KeywordReader(connection, self._postings)
+        # From here on the connection sees one state.
+        self._held = self._postings if state is not None and state == index.state else None
         self._places: dict[ChunkId, chunks.ChunkPlace] = {}
+
+    @contextlib.contextmanager
+    def side(self) -> Iterator[None]:
+        """Read what a search can do without: what comes after it can be read whatever happens.
+
+        Raises:
+            StoreUnavailable, StoreDamaged, StoreClosed: for whatever goes wrong in the block, a lack of memory, too.
+        """
+        try:
+            with self._index.database.judged():
+                yield
+        except MemdError:
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN")
+            raise
+
+    @property
+    def keywords(self) -> KeywordReader:
+        """Ranks chunks by keywords, by postings of this state or of the one before."""
+        return self._by_keywords
+
+    def nearest(
+        self,
+        known: ListedVector,
+        query: Floats,
+        limit: int,
+        kinds: Collection[Kind],
+        also: Collection[ChunkId],
+        among: Sequence[Ids | None],
+    ) -> NearVectors | None:
+        """See SearchVectors.nearest."""
+        return self._index.vectors.nearest(self._connection, known, query, limit, kinds, also, among)
 
     def facts(self, chunk_ids: Ids) -> ChunkFacts:
         """The kinds and times of chunks."""
@@ -545,24 +583,6 @@ class Index:
 
     # --- what a search reads
 
-    async def keywords(
-        self,
-        match: str,
-        limit: int,
-        kinds: Collection[Kind],
-        wanted: Sequence[SearchFilter] = (NO_FILTER,),
-    ) -> list[tuple[ChunkId, keywords.Match]]:
-        """The best keyword matches by chunk among what each filter lets through, best first.
-
-        Raises:
-            StoreDamaged: the keyword index is broken.
-        """
-        return await self.postings.search(match, limit, kinds, wanted)
-
-    async def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
-        """See SearchKeywords.allowed."""
-        return await self.postings.allowed(wanted, kinds)
-
     async def allowed_lines(
         self, wanted: SearchFilter, kinds: Collection[Kind]
     ) -> dict[str, list[tuple[int, int]]]:
@@ -608,18 +628,17 @@ class Index:
         """Run use(reader) on a thread, over one state of the index.
 
         Args:
-            use: What reads.
+            use: What a search reads.
             state: Of the index when what it looks for was found: where it is the same still, less is read.
         """
-        held = None if state is None else self.postings.held
 
-        def look(connection: apsw.Connection) -> T:
-            if held is None:
-                return use(Reader(connection))
-            meta.total(connection, "chunks")  # from here on the connection sees one state
-            return use(Reader(connection, held if self.state == state else None))
+        def look(connection: apsw.Connection) -> tuple[T, int]:
+            reader = Reader(connection, self, state)
+            return use(reader), reader.keywords.chunks
 
-        return await self.database.read(look)
+        used, chunks = await self.database.read(look)
+        self.postings.was_searched(chunks)
+        return used
 
     # --- a rebuild
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 import apsw
-import msgspec
 import structlog
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
@@ -27,11 +26,61 @@ REFUSED_S = 60.0  # for which postings that could not be made are not tried agai
 _FAILURES = (TransientError, StoreDamaged, MemoryError)  # after which FTS5 answers
 
 
-class _Ranked(msgspec.Struct, frozen=True):
-    """What a search found, and how many chunks there are."""
+class KeywordReader:
+    """Ranks chunks by keywords within one transaction."""
 
-    matches: list[tuple[ChunkId, keywords.Match]]
-    chunks: int
+    def __init__(self, connection: apsw.Connection, held: Postings | None) -> None:
+        """Rank by postings, or without them by FTS5.
+
+        Args:
+            connection: Of a reader.
+            held: Postings of this moment, or of the one before; None: there are none.
+        """
+        self._connection = connection
+        self._held = held
+        self._rows: dict[SearchFilter, postings.Rows] = {}
+        self.chunks = meta.total(connection, "chunks")
+
+    def search(
+        self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
+    ) -> list[tuple[ChunkId, keywords.Match]]:
+        """See keywords.search: the best of what each filter lets through, best first."""
+        connection, held = self._connection, self._held
+        phrases = keywords.phrases_of(match)
+        if held is None or phrases is None:
+            some = {
+                chunk_id: one
+                for each in wanted
+                for chunk_id, one in keywords.search(connection, match, limit, kinds, each)
+            }
+            return sorted(some.items(), key=lambda one: (-one[1].r, one[0]))
+        found = postings.occurrences(
+            held, phrases, TermReader(connection), lambda one: keywords.occurrences(connection, one)
+        )
+        among = [None if one.is_empty else self._let_through(held, one, kinds) for one in wanted]
+        best = held.best(found, limit, kinds, postings.average_length(connection), among)
+        matches = [
+            (chunk_id, keywords.Match(score, which))
+            for chunk_id, score, which in zip(best.ids, best.scores, best.held, strict=True)
+        ]
+        return keywords.with_shares(matches, best.frequencies, self.chunks)
+
+    def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
+        """Of each filter the ids of the chunks that it lets through, ascending; None: all.
+
+        Args:
+            wanted: The filters.
+            kinds: Of files that may be seen at all; ids of others may be among those that are given.
+        """
+        held = self._held
+        if held is None:
+            return [None if one.is_empty else labels.allowed(self._connection, one, kinds) for one in wanted]
+        return [None if one.is_empty else held.ids[self._let_through(held, one, kinds)] for one in wanted]
+
+    def _let_through(self, held: Postings, one: SearchFilter, kinds: Collection[Kind]) -> postings.Rows:
+        if one not in self._rows:
+            self._rows[one] = held.let_through(one, *labels.files(self._connection, one, kinds))
+        return self._rows[one]
 
 
 class SearchKeywords:
@@ -65,11 +114,6 @@ class SearchKeywords:
         return 0 if self._postings is None else self._postings.resident_bytes
 
     @property
-    def held(self) -> Postings | None:
-        """The postings of this moment; None: there are none."""
-        return self._postings
-
-    @property
     def is_ready(self) -> bool:
         """Whether postings answer."""
         return self._postings is not None
@@ -79,69 +123,15 @@ class SearchKeywords:
         """Whether postings are made in the background."""
         return self._making is not None
 
-    async def search(
-        self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
-    ) -> list[tuple[ChunkId, keywords.Match]]:
-        """See keywords.search: the best of what each filter lets through, best first.
-
-        Raises:
-            StoreDamaged: the keyword index is broken.
-            StoreUnavailable, StoreClosed.
-        """
+    def asked(self) -> Postings | None:
+        """The postings for a search that comes; None: there are none."""
         self.asked_at = time.monotonic()
-        held = self._postings
+        return self._postings
 
-        def look(connection: apsw.Connection) -> _Ranked:
-            chunks = meta.total(connection, "chunks")
-            phrases = keywords.phrases_of(match)
-            if held is None or phrases is None:
-                some = {
-                    chunk_id: one
-                    for each in wanted
-                    for chunk_id, one in keywords.search(connection, match, limit, kinds, each)
-                }
-                return _Ranked(sorted(some.items(), key=lambda one: (-one[1].r, one[0])), chunks)
-            found = postings.occurrences(
-                held, phrases, TermReader(connection), lambda one: keywords.occurrences(connection, one)
-            )
-            among = [
-                None if one.is_empty else held.let_through(one, *labels.files(connection, one, kinds))
-                for one in wanted
-            ]
-            best = held.best(found, limit, kinds, postings.average_length(connection), among)
-            matches = [
-                (chunk_id, keywords.Match(score, which))
-                for chunk_id, score, which in zip(best.ids, best.scores, best.held, strict=True)
-            ]
-            return _Ranked(keywords.with_shares(matches, best.frequencies, chunks), chunks)
-
-        ranked = await self._database.read(look)
-        if self._postings is None and ranked.chunks >= FEWEST:
+    def was_searched(self, chunks: int) -> None:
+        """Have postings made in the background, if a search has found that there are many chunks."""
+        if self._postings is None and chunks >= FEWEST:
             self._begin()
-        return ranked.matches
-
-    async def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
-        """Of each filter the ids of the chunks that it lets through, ascending; None: all.
-
-        Args:
-            wanted: The filters.
-            kinds: Of files that may be seen at all; ids of others may be among those that are given.
-
-        Raises:
-            StoreDamaged, StoreUnavailable, StoreClosed.
-        """
-        held = self._postings
-
-        def look(connection: apsw.Connection, one: SearchFilter) -> Ids | None:
-            if one.is_empty:
-                return None
-            if held is None:
-                return labels.allowed(connection, one, kinds)
-            return held.ids[held.let_through(one, *labels.files(connection, one, kinds))]
-
-        if all(one.is_empty for one in wanted):
-            return [None] * len(wanted)
-        return await self._database.read(lambda connection: [look(connection, one) for one in wanted])
 
     # --- changes, made while the lock is held
 

@@ -78,8 +78,9 @@ class SearchVectors:
         """The vectors of this moment that are in memory, for vector_matrix.nearest and vector_matrix.cosines."""
         return self.held.snapshot() if isinstance(self.held, vector_matrix.Matrix) else None
 
-    async def nearest(
+    def nearest(
         self,
+        connection: apsw.Connection,
         known: disk_vectors.ListedVector,
         query: Floats,
         limit: int,
@@ -90,18 +91,13 @@ class SearchVectors:
         """Like disk_vectors.nearest, over the vectors in the file; None: they are those of another model by now.
 
         Raises:
-            StoreUnavailable, StoreDamaged.
+            StoreDamaged: a vector does not have the dimensions of the others.
         """
-
-        def look(connection: apsw.Connection) -> disk_vectors.NearVectors | None:
+        try:
             stored = vectors.blocks(connection, len(query))
             return disk_vectors.nearest(known, stored, query, limit, kinds, also, among)
-
-        try:
-            return await self._database.read(look)
         except ValueError as error:
-            is_at_rest = await at_rest(self._changing, REST_S)
-            if not is_at_rest or self.held is None or self.held.dimensions != len(query):
+            if self._changing.locked() or self.held is None or self.held.dimensions != len(query):
                 return None
             raise StoreDamaged(
                 f"{self._database.file}: vectors in it are not of {len(query)} dimensions"

@@ -8,7 +8,6 @@ import pytest
 from memd.agent.build import build_agent, keep
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings
-from memd.runtime.threads import Threads
 from tests.embedding.supplies import silent
 from tests.wait import until_async
 
@@ -20,9 +19,8 @@ async def test_a_backend_that_cannot_be_prepared_ends_nothing(
     (tmp_path / "state" / "agents").mkdir(parents=True)
     (tmp_path / "workspace").mkdir()
     settings = AgentSettings(workspace=tmp_path / "workspace")
-    computing = Threads(1, "computing")
     around = BackendEnvironment({}, tmp_path)
-    agent = await build_agent(tmp_path / "state", computing, around, "main", settings, silent(settings))
+    agent = await build_agent(tmp_path / "state", around, "main", settings, silent(settings))
 
     async def fails() -> None:
         raise ValueError("nobody foresaw this")

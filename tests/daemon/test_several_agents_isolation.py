@@ -22,7 +22,6 @@ from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.providers.choose import ProviderChoice
-from memd.runtime.threads import Threads
 from memd.server.handlers import Handlers
 from memd.server.requests.control import DaemonControl
 from memd.server.requests.status import ProcessFacts
@@ -222,9 +221,7 @@ async def living(home: Path, model: Model, provider: HashingProvider) -> AsyncIt
             agents,
             engines,
             tasks,
-            lambda *parts: build_agent(
-                home / "state", Threads(2, "computing"), BackendEnvironment({}, home), *parts
-            ),
+            lambda *parts: build_agent(home / "state", BackendEnvironment({}, home), *parts),
             lambda agent: agent.sync.run(),
         )
         await fleet.follow(config)

@@ -12,7 +12,7 @@ from memd.agent.agents import RunningAgent
 from memd.agent.build import build_agent
 from memd.backends.backend import BackendEnvironment
 from memd.config.settings import AgentSettings
-from memd.runtime.threads import NoThread, Threads
+from memd.runtime.threads import NoThread
 from memd.store import database
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import reloaded, running, write
@@ -164,7 +164,7 @@ async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
 
     async def build() -> RunningAgent:
         around = BackendEnvironment({}, home)
-        return await build_agent(home, Threads(1, "computing"), around, "main", wanted, silent(wanted))
+        return await build_agent(home, around, "main", wanted, silent(wanted))
 
     def refused(*_: object, **__: object) -> None:
         raise NoThread("no thread can be started")

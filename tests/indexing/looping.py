@@ -20,6 +20,7 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.memory_paths import Root
 from tests.embedding.supplies import silent
+from tests.store.conftest import ranked
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",))
 EVERYTHING = frozenset(Kind)
@@ -90,7 +91,7 @@ class Bench:
 
     async def paths(self, word: str) -> set[str]:
         """The files that hold a word, as the index has it."""
-        found = await self.index.keywords(f'"{word}"', 100, EVERYTHING)
+        found = await ranked(self.index, f'"{word}"', 100, EVERYTHING)
         places = await self.index.read(lambda reader: reader.places([chunk_id for chunk_id, _ in found]))
         return {place.path for place in places.values()}
 

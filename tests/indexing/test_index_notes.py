@@ -22,6 +22,7 @@ from memd.store.files import FileChange, KnownFile
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.text.memory_paths import Root, Workspace
+from tests.store.conftest import ranked
 
 MAX_BYTES = 1000
 SOME = [ChunkId(number) for number in range(1, 10)]
@@ -96,7 +97,7 @@ async def test_the_same_bytes_of_another_kind_are_indexed_anew(
     applied = await apply(index, roots, [msgspec.structs.replace(before, kind=other)], await index.known())
     assert applied.changed == 1
     assert (await index.known())["memory/a.md"].kind is other
-    assert [len(await index.keywords("one", 5, {kind})) for kind in (before.kind, other)] == [0, 1]
+    assert [len(await ranked(index, "one", 5, {kind})) for kind in (before.kind, other)] == [0, 1]
 
 
 async def test_what_another_pass_indexed_meanwhile_counts(
@@ -134,7 +135,7 @@ async def test_what_the_index_holds_is_read_once_while_it_does_not_change(
         patched.setattr(index, "known", read_again)
         applied = await apply(index, roots, found(roots), known, version)
     assert applied.changed == 1
-    assert [hit for hit, _ in await index.keywords("two", 5, {Kind.NOTE})]
+    assert [hit for hit, _ in await ranked(index, "two", 5, {Kind.NOTE})]
 
 
 async def test_what_changes_between_listing_and_reading(

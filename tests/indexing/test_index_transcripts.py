@@ -20,6 +20,7 @@ from memd.store.index import Index
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession, Gemini, GeminiSession
 from tests.indexing.transcribed import REDACTOR, apply, held, opened, rules, shelf
 from tests.sources.transcripts.transcripts import append, replace, said
+from tests.store.conftest import ranked
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -150,7 +151,7 @@ async def test_one_more_turn_has_little_cut_again(tmp_path: Path, monkeypatch: p
 
 
 async def ids(index: Index) -> set[int]:
-    return set(dict(await index.keywords("walrus OR more", 10_000, frozenset(Kind))))
+    return set(dict(await ranked(index, "walrus OR more", 10_000, frozenset(Kind))))
 
 
 async def test_what_is_the_same_changes_nothing_but_the_stamp(tmp_path: Path) -> None:

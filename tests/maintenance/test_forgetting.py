@@ -13,7 +13,7 @@ from memd.maintenance.tasks import MaintenanceTriggers, optimize_keywords, trunc
 from memd.store.index import Index
 from memd.store.sessions import SessionChange
 from tests.maintenance.keeping import keep
-from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked, vector_of
 from tests.wait import until_async
 
 NOTE, SESSION = "memory/quux.md", "sessions/here/zed.jsonl"
@@ -93,7 +93,7 @@ async def test_what_was_taken_out_is_in_no_file(tmp_path: Path) -> None:
         await index.remove([NOTE, SESSION])
         tidy.note()
         await until_async(lambda: not left(tmp_path), 20)
-        assert len(await index.keywords('"weather"', 400, frozenset(Kind))) == 240
+        assert len(await ranked(index, '"weather"', 400, frozenset(Kind))) == 240
     assert left(tmp_path) == set()
 
 

@@ -37,7 +37,7 @@ from tests.clock import for_s, hastily, now_s
 from tests.faults.vfs import Act, Operation, Sync, between
 from tests.indexing.transcribed import opened
 from tests.maintenance.keeping import keep
-from tests.store.conftest import FINGERPRINT, chunk_of, found_file, index
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, index, ranked
 from tests.store.golden.read import DIRECTORY, unpack
 from tests.store.older import made, run
 from tests.wait import until_async
@@ -301,12 +301,12 @@ async def test_many_changes_put_the_keywords_in_order(tmp_path: Path) -> None:
     async with tidied(tmp_path / "main.sqlite") as (index, tidy):
         assert parts(index) > 1
         tidy.note(MANY - 1)
-        await index.keywords('"word1x1"', 1, frozenset(Kind))
+        await ranked(index, '"word1x1"', 1, frozenset(Kind))
         assert parts(index) > 1
         tidy.note(1)
         await until_async(lambda: parts(index) == 1)
         assert index.damage.reason is None
-        assert len(await index.keywords('"word1x1"', 5, frozenset(Kind))) == 1
+        assert len(await ranked(index, '"word1x1"', 5, frozenset(Kind))) == 1
 
 
 async def test_keywords_are_put_in_order_step_by_step() -> None:

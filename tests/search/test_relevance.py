@@ -12,7 +12,6 @@ from memd.domain_types import Document, FoundHit, Kind
 from memd.providers.local import bundled_model
 from memd.providers.local.provider import CALIBRATION, LIMITS
 from memd.providers.provider import Calibration, Identity, Provider, ProviderLimits, Vector, Vectors, space_of
-from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -78,7 +77,7 @@ async def searched(file: Path, provider: Provider, notes: Mapping[str, str]) -> 
     )
     assert (await index.counts()).waiting == 0
     settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(provider), Threads(2, "computing"))
+    return index, Searcher(index, settings, OneSpeaker(provider))
 
 
 @pytest.fixture(params=["bundled", "hashing"])

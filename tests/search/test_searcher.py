@@ -1,18 +1,18 @@
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
-from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, Kind, Label, LabelKind, SearchFilter
+from memd.domain_types import ChunkId, DegradedPart, Kind, Label, LabelKind
 from memd.providers.provider import Vector, space_of
 from memd.runtime.profiling import TimeTrace
-from memd.runtime.threads import NoMemory, NoThread, Threads
+from memd.runtime.threads import NoMemory, NoThread
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
@@ -20,12 +20,13 @@ from memd.store.files import FileChange
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
+from memd.store.search_keywords import KeywordReader
 from memd.store.search_vectors import REST_S, SearchVectors
 from memd.text.time_phrases import TimeSpan
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning
-from tests.store.conftest import chunk_of, found_file
+from tests.store.conftest import chunk_of, found_file, ranked
 from tests.wait import until_async
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ async def filled(
             found_file(f"memory/{number:03}.md"), b"1", [one], {one.hash: vector}, frozenset()
         )
     settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(provider), Threads(2, "computing"))
+    return index, Searcher(index, settings, OneSpeaker(provider))
 
 
 async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ async def reranking(tmp_path: Path, reranker: Reversing) -> tuple[Index, Searche
     texts = ["kettle 400", "kettle on 420", "kettle on the 440", "kettle on the shelf 460", "umbrella 5000"]
     index, _ = await filled(tmp_path / "main.sqlite", texts)
     settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(Leaning()), Threads(2, "computing"), reranker)
+    return index, Searcher(index, settings, OneSpeaker(Leaning()), reranker)
 
 
 async def test_a_reranker_orders_the_first_candidates(tmp_path: Path) -> None:
@@ -254,8 +255,8 @@ FAILURES = {
 }
 
 
-def failing(failure: Exception) -> Callable[..., Coroutine[Any, Any, Any]]:
-    async def fails(*_: object, **__: object) -> None:
+def failing(failure: Exception) -> Callable[..., NoReturn]:
+    def fails(*_: object, **__: object) -> NoReturn:
         raise failure
 
     return fails
@@ -267,10 +268,7 @@ async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, *, is_on_disk: bool
 ) -> None:
     """The other side answers, and what is missing is told, which is no damage; without both there is no answer."""
-    index, _ = await filled(tmp_path / "main.sqlite", ["kettle ledger 400", "kettle other 401"])
-    computing = Threads(2, "computing")
-    settings = AgentSettings(workspace=Path("/nowhere"))
-    searcher = Searcher(index, settings, OneSpeaker(Leaning()), computing)
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle ledger 400", "kettle other 401"])
     if is_on_disk:
         await index.vectors.shelve()
 
@@ -280,15 +278,15 @@ async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
         return one.mode, len(one.hits), [(missing.part, missing.reason) for missing in one.degraded]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Index, "keywords", failing(failure))
+        patched.setattr(KeywordReader, "search", failing(failure))
         assert await found() == ("vector", 2, [("keyword", str(failure))])
         with pytest.raises(type(failure)):
             await searcher.warm()
     with monkeypatch.context() as patched:
-        patched.setattr(computing, "run", failing(failure))
+        patched.setattr("memd.store.vector_matrix.scan", failing(failure))
         patched.setattr(SearchVectors, "nearest", failing(failure))
         assert await found() == ("keyword", 2, [("vector", str(failure))])
-        patched.setattr(Index, "keywords", failing(failure))
+        patched.setattr(KeywordReader, "search", failing(failure))
         with pytest.raises(type(failure)):
             await found()
     assert await found() == ("hybrid", 2, [])
@@ -300,16 +298,13 @@ async def test_a_search_of_an_index_that_is_closed_is_put_to_the_next_one(
 ) -> None:
     """It is not answered by one side of what is going."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["kettle ledger 400"])
-    for owner, name in ((index, "keywords"), (index.vectors, "nearest")):
+    for owner, name in ((KeywordReader, "search"), (SearchVectors, "nearest")):
         await index.vectors.shelve()
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, failing(StoreClosed("the store is closing")))
             with pytest.raises(StoreClosed):
                 await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     await index.close()
-
-
-P = ParamSpec("P")
 
 
 class Slowly(Leaning):
@@ -329,7 +324,7 @@ async def test_the_time_of_a_question_without_vector_is_its_own(tmp_path: Path) 
     index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
     clock = Clock()
     settings = AgentSettings(workspace=Path("/nowhere"))
-    searcher = Searcher(index, settings, OneSpeaker(Slowly(clock)), Threads(2, "computing"))
+    searcher = Searcher(index, settings, OneSpeaker(Slowly(clock)))
     with TimeTrace(clock) as account:
         await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     [name] = account.parts()
@@ -339,21 +334,9 @@ async def test_the_time_of_a_question_without_vector_is_its_own(tmp_path: Path) 
 
 
 async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
-    """With all its readers blocked, keywords wait for a thread, and vectors are found meanwhile."""
-
-    class Computing(Threads):
-        """Tells that it has compared vectors, which a search does once it has asked for keywords."""
-
-        is_done_once = False
-
-        async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-            done = await super().run(fn, *args, **kwargs)
-            self.is_done_once = True
-            return done
-
-    index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"])
-    computing = Computing(2, "computing")
-    searcher = Searcher(index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(Leaning()), computing)
+    """With all its readers blocked, a search waits for a thread."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "kettle 2"], made=Followed)
+    assert isinstance(index, Followed)
     clock, opened, began = Clock(), threading.Event(), threading.Semaphore(0)
 
     def block(_: Reader) -> None:
@@ -363,14 +346,20 @@ async def test_the_time_that_an_index_is_busy_is_told(tmp_path: Path) -> None:
     blocked = [asyncio.create_task(index.read(block)) for _ in range(READERS)]
     for _ in blocked:
         await asyncio.to_thread(began.acquire)
+    is_asked = asyncio.Event()
+
+    async def is_now() -> None:
+        is_asked.set()
+
+    index.before_reading = is_now
     with TimeTrace(clock) as account:
         search = asyncio.create_task(searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0))
-        await until_async(lambda: computing.is_done_once)
+        await is_asked.wait()
         clock.run(3)
         opened.set()
         await search
     await asyncio.gather(*blocked)
-    assert account.parts() == {"keywords, queued": 3}
+    assert account.parts() == {"searching, queued": 3}
     await index.close()
 
 
@@ -388,17 +377,18 @@ class Followed(Index):
     async def read(self, use: Callable[[Reader], T], state: int | None = None) -> T:
         if self.before_reading is not None:
             await self.before_reading()
-        return await super().read(use, state)
 
-    async def keywords(
-        self,
-        match: str,
-        limit: int,
-        kinds: Collection[Kind],
-        wanted: Sequence[SearchFilter] = (NO_FILTER,),
-    ) -> list[tuple[ChunkId, Match]]:
-        self.wanted.append(limit)
-        return await super().keywords(match, limit, kinds, wanted)
+        def look(reader: Reader) -> T:
+            search = reader.keywords.search
+
+            def counted(match: str, limit: int, *others: Any) -> list[tuple[ChunkId, Match]]:
+                self.wanted.append(limit)
+                return search(match, limit, *others)
+
+            vars(reader.keywords)["search"] = counted
+            return use(reader)
+
+        return await super().read(look, state)
 
     async def at_rest(self, most_s: float) -> bool:
         self.rests.append(most_s)
@@ -413,7 +403,7 @@ async def test_a_setting_has_more_candidates_looked_at(tmp_path: Path, multiplie
     await index.open()
     hybrid = Hybrid(candidate_multiplier=multiplier)
     settings = AgentSettings(workspace=Path("/nowhere"), query=QuerySettings(hybrid=hybrid))
-    searcher = Searcher(index, settings, OneSpeaker(Leaning()), Threads(2, "computing"))
+    searcher = Searcher(index, settings, OneSpeaker(Leaning()))
     await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     assert index.wanted == [wanted]
     await index.close()
@@ -453,38 +443,41 @@ async def test_a_search_waits_while_an_index_takes_the_place_of_another(
 async def test_a_search_that_an_index_always_changes_under_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_postings: bool
 ) -> None:
-    """After so many attempts it takes what it has; what postings in memory say of chunks that are gone counts for nothing."""
+    """After so many attempts it takes what it has: vectors have not followed the text, as while a rebuild takes its place."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1"], made=Followed)
     assert isinstance(index, Followed)
     if has_postings:
         monkeypatch.setattr("memd.store.search_keywords.FEWEST", 1)
-        await index.keywords('"kettle"', 1, KINDS)
+        await ranked(index, '"kettle"', 1, KINDS)
         await until_async(lambda: index.postings.is_ready)
         index.wanted.clear()
 
     async def changes() -> None:
-        await index.replace(
-            found_file("memory/000.md"),
-            b"1",
-            [chunk_of(f"kettle again {len(index.wanted)}")],
-            {},
-            frozenset(),
-        )
+        one = chunk_of(f"kettle again {len(index.wanted)}")
+        await index.replace(found_file("memory/000.md"), b"1", [one], {}, frozenset())
+
+    async def stay(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(index.vectors, "follow", stay)
 
     index.before_reading = changes
     found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     assert len(index.wanted) == ATTEMPTS
-    assert found.hits == ()
-    assert [one.part for one in found.degraded] == ["vector", "store"]
+    assert [hit.snippet for hit in found.hits] == [f"kettle again {ATTEMPTS - 1}"]
+    assert [one.part for one in found.degraded] == ["store"]
     index.is_slow = True
     index.wanted.clear()
     index.rests.clear()
     found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
     assert (len(index.wanted), index.rests) == (2, [REST_S]), "it is not waited for once more"
-    assert [one.part for one in found.degraded] == ["vector", "store"]
+    assert [one.part for one in found.degraded] == ["store"]
+    monkeypatch.undo()
     index.before_reading = None
+    index.vectors.take(None, None, has_parts=False)
     found = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
-    assert (len(found.hits), [one.part for one in found.degraded]) == (1, ["vector"])
+    assert len(found.hits) == 1
+    assert "store" not in [one.part for one in found.degraded]
     await index.close()
 
 
@@ -497,7 +490,7 @@ async def test_a_search_does_not_wait_for_vectors_on_disk_that_are_being_replace
     await index.vectors.shelve()
     index.is_slow = True
 
-    async def of_another_model(*_: object, **__: object) -> None:
+    def of_another_model(*_: object, **__: object) -> None:
         return None
 
     monkeypatch.setattr(SearchVectors, "nearest", of_another_model)
@@ -542,7 +535,6 @@ async def test_a_name_that_no_text_holds_makes_weak_what_is_not_very_close(tmp_p
         index,
         AgentSettings(workspace=Path("/nowhere"), query=QuerySettings(hybrid=Hybrid(enabled=False))),
         OneSpeaker(Leaning()),
-        Threads(1, "computing"),
     )
     asked = "when did the kettle of Ottilie break 100"
     assert not any(await weak(vectors_alone, asked))

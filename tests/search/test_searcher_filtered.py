@@ -10,7 +10,6 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.domain_types import NO_FILTER, Kind, Label, LabelKind, SearchFilter
 from memd.providers.provider import space_of
-from memd.runtime.threads import Threads
 from memd.search.searcher import CANDIDATES, Searcher
 from memd.store.files import FileChange
 from memd.store.index import Index
@@ -18,7 +17,7 @@ from memd.store.meta import Fingerprint
 from memd.text.time_phrases import read_time
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning
-from tests.store.conftest import chunk_of, found_file
+from tests.store.conftest import chunk_of, found_file, ranked
 from tests.wait import until_async
 
 NOW = datetime(2026, 2, 11)  # noqa: DTZ001 - as clocks on the wall show it
@@ -48,7 +47,7 @@ async def opened(file: Path, *, resident: bool = True) -> tuple[Index, Searcher]
     await index.open()
     await index.adopt(Fingerprint("c1", "t1", ("memory",), *space_of(Leaning().identity), 2))
     settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(Leaning()), Threads(2, "computing"))
+    return index, Searcher(index, settings, OneSpeaker(Leaning()))
 
 
 @pytest.mark.parametrize("resident", [True, False])
@@ -221,7 +220,7 @@ async def test_a_search_answers_the_same_with_postings_in_memory(
     by_file = await answers()
     assert not index.postings.is_ready
     await index.vectors.unshelve()
-    await index.keywords('"kettle"', 1, KINDS)
+    await ranked(index, '"kettle"', 1, KINDS)
     await until_async(lambda: index.postings.is_ready)
     assert await answers() == by_file
     await note(index, "memory/000.md", "the same 1", day="2026-02-05")

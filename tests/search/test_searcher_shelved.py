@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memd.config.settings import AgentSettings
 from memd.domain_types import Chunk, Kind
 from memd.providers.provider import Calibration, space_of
-from memd.runtime.threads import Threads
 from memd.search.searcher import Searcher
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -72,9 +71,7 @@ async def both(directory: Path, steps: list[tuple[int, Kind, list[str]] | int], 
     index = Index(directory / "main.sqlite")
     await index.open()
     await index.adopt(Fingerprint("c1", "t1", ("memory",), *space_of(provider.identity), DIMENSIONS))
-    searcher = Searcher(
-        index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(provider), Threads(2, "computing")
-    )
+    searcher = Searcher(index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(provider))
     for number, step in enumerate(steps):
         await (index.vectors.shelve() if number % 2 else index.vectors.unshelve())
         await do(index, provider, step)

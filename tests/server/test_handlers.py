@@ -27,7 +27,6 @@ from memd.config.settings import AgentSettings, QuerySettings, Redact, Scope, Se
 from memd.domain_types import DegradedPart, FoundHit, Kind, Label, LabelKind, SearchFilter, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
-from memd.runtime.threads import Threads
 from memd.runtime.timing import LocalZone
 from memd.server.handlers import CHANGES, RELOADS, Handlers
 from memd.server.request_times import RequestTimes
@@ -135,8 +134,7 @@ class Bench:
         """Let an agent have these settings."""
         wanted = AgentSettings(workspace=self.home / "workspace", **settings)
         around = BackendEnvironment({}, self.home)
-        computing = Threads(2, "computing")
-        agent = await build_agent(self.home, computing, around, agent_id, wanted, silent(wanted))
+        agent = await build_agent(self.home, around, agent_id, wanted, silent(wanted))
         agent.backend = self.backend
         self.agents.swap({**self.agents.all(), agent_id: agent})
 

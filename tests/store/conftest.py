@@ -1,14 +1,25 @@
 """An index of its own for each test."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memd.domain_types import Chunk, FoundFile, Kind, Stamp, TextHash, embedded_text
+from memd.domain_types import (
+    NO_FILTER,
+    Chunk,
+    ChunkId,
+    FoundFile,
+    Kind,
+    SearchFilter,
+    Stamp,
+    TextHash,
+    embedded_text,
+)
 from memd.store.index import Index
+from memd.store.keywords import Match
 from memd.store.meta import Fingerprint
 
 DIMENSIONS = 8
@@ -31,6 +42,17 @@ def vector_of(seed: int) -> bytes:
     vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype("<f4")
     raw: bytes = (vector / np.linalg.norm(vector)).tobytes()
     return raw
+
+
+async def ranked(
+    index: Index,
+    match: str,
+    limit: int,
+    kinds: Collection[Kind],
+    wanted: Sequence[SearchFilter] = (NO_FILTER,),
+) -> list[tuple[ChunkId, Match]]:
+    """The best keyword matches, as a search finds them."""
+    return await index.read(lambda reader: reader.keywords.search(match, limit, kinds, wanted))
 
 
 Put = Callable[..., object]

@@ -11,7 +11,7 @@ from memd.domain_types import Chunk, ChunkId, Kind, TextHash
 from memd.store.chunk_parts import hash_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
-from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, ranked, vector_of
 
 LINES = [
     f"- a line about matter number {n}, which is wide enough to be told by itself and no other"
@@ -46,7 +46,7 @@ def vector(text: str) -> bytes:
 async def closest(index: Index, text: str) -> dict[int, tuple[float, str]]:
     """The closest part of each chunk to a text, with what it says."""
     query = np.frombuffer(vector(text), "<f4")
-    found = await index.keywords('"line"', 100, frozenset(Kind))
+    found = await ranked(index, '"line"', 100, frozenset(Kind))
     ids = [chunk_id for chunk_id, _ in found]
     near = await index.read(lambda reader: reader.closest_parts(ids, query))
     texts = await index.read(lambda reader: reader.texts(ids))

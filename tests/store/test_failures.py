@@ -23,7 +23,7 @@ from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.daemon.disk import FaultyDisk, fails
-from tests.store.conftest import chunk_of, found_file, vector_of
+from tests.store.conftest import chunk_of, found_file, ranked, vector_of
 
 SPACE = ("hashing", "words", "1")
 EVERYTHING = frozenset(Kind)
@@ -226,7 +226,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
     failed = 0
     for room in range(ROOM_STEP, MOST_ROOM, ROOM_STEP):
         for work in (
-            lambda: index.keywords('"kettle" OR "word7"', 20, EVERYTHING),
+            lambda: ranked(index, '"kettle" OR "word7"', 20, EVERYTHING),
             index.known,
             lambda room=room: index.replace(
                 found_file("memory/b.md"), b"%d" % room, [chunk_of(f"walrus {room} " * 40)], {}, frozenset()
@@ -242,7 +242,7 @@ async def test_a_moment_without_memory_damages_nothing(index: Index, memory: Cal
                 memory(0)
     assert failed > 10
     await index.database.check()
-    assert len(await index.keywords('"kettle"', 100, EVERYTHING)) == 50
+    assert len(await ranked(index, '"kettle"', 100, EVERYTHING)) == 50
     assert recovery.kept_damaged(index.file) == []
 
 
@@ -374,7 +374,7 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
     assert database_files.size(index.file) < before / 2
     assert not await index.database.shrink()
     await index.database.check()
-    assert len(await index.keywords('"word39"', 100, EVERYTHING)) == 30
+    assert len(await ranked(index, '"word39"', 100, EVERYTHING)) == 30
 
 
 async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
 from memd.store.sessions import SessionChange
 from memd.text.writing_systems import scripts
-from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, ranked, vector_of
 from tests.wait import until_async
 
 EVERYTHING = frozenset(Kind)
@@ -35,8 +35,8 @@ async def test_replaced_file_is_found_by_its_new_words_only(index: Index) -> Non
     file = found_file("memory/a.md")
     await index.replace(file, b"1", [chunk_of("the quick fox")], {}, frozenset())
     await index.replace(file, b"2", [chunk_of("a slow turtle")], {}, frozenset())
-    assert await index.keywords('"fox"', 10, EVERYTHING) == []
-    [(chunk_id, match)] = await index.keywords('"turtle"', 10, EVERYTHING)
+    assert await ranked(index, '"fox"', 10, EVERYTHING) == []
+    [(chunk_id, match)] = await ranked(index, '"turtle"', 10, EVERYTHING)
     assert match.r > 0
     assert (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id].text == "a slow turtle"
 
@@ -76,9 +76,9 @@ async def test_unchanged_chunk_keeps_id_and_vector(index: Index) -> None:
     kept = chunk_of("kept text", 1)
     file = found_file("memory/a.md")
     await index.replace(file, b"1", [kept], {kept.hash: vector_of(1)}, frozenset())
-    (before,) = await index.keywords('"kept"', 10, EVERYTHING)
+    (before,) = await ranked(index, '"kept"', 10, EVERYTHING)
     await index.replace(file, b"2", [chunk_of("new first line"), chunk_of("kept text", 2)], {}, frozenset())
-    (after,) = await index.keywords('"kept"', 10, EVERYTHING)
+    (after,) = await ranked(index, '"kept"', 10, EVERYTHING)
     assert after[0] == before[0]
     assert (await index.read(lambda reader: reader.texts([after[0]])))[after[0]].start_line == 2
     counts = await index.counts()
@@ -92,7 +92,7 @@ async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
     await index.replace(
         file, b"2", [chunk_of("same", 1), chunk_of("same", 9), chunk_of("same", 12)], {}, frozenset()
     )
-    found = await index.keywords('"same"', 10, EVERYTHING)
+    found = await ranked(index, '"same"', 10, EVERYTHING)
     lines = sorted(
         chunk.start_line
         for chunk in (await index.read(lambda reader: reader.texts([one for one, _ in found]))).values()
@@ -121,16 +121,16 @@ async def test_the_keyword_index_is_put_in_order_step_by_step(index: Index) -> N
         text = f"word{number} common " + " ".join(f"filler{number}x{n}" for n in range(300))
         await index.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
     await index.remove(["memory/7.md"])
-    before = await index.keywords('"common" OR "word3"', 100, EVERYTHING)
+    before = await ranked(index, '"common" OR "word3"', 100, EVERYTHING)
     steps = 1
     more = await index.tidy_keywords(begin=True)
     while more:
         more = await index.tidy_keywords(begin=False)
         steps += 1
     assert 1 < steps < 100
-    assert await index.keywords('"common" OR "word3"', 100, EVERYTHING) == before
+    assert await ranked(index, '"common" OR "word3"', 100, EVERYTHING) == before
     assert len(before) == 59
-    assert await index.keywords('"word7"', 10, EVERYTHING) == []
+    assert await ranked(index, '"word7"', 10, EVERYTHING) == []
     connection = apsw.Connection(str(index.file))
     try:
         assert connection.execute("SELECT count(DISTINCT segid) FROM keywords_idx").get == 1
@@ -143,8 +143,8 @@ async def test_a_match_tells_which_phrases_it_holds(index: Index) -> None:
     await index.replace(
         found_file("memory/a.md"), b"1", [chunk_of("we painted the old door")], {}, frozenset()
     )
-    [(_, match)] = await index.keywords(
-        '"blue" OR "paint" OR "door old" OR "old door" OR "😀"', 10, EVERYTHING
+    [(_, match)] = await ranked(
+        index, '"blue" OR "paint" OR "door old" OR "old door" OR "😀"', 10, EVERYTHING
     )
     assert list(match.held) == [1, 3]
 
@@ -200,7 +200,7 @@ async def test_hidden_kinds_take_no_place_among_the_candidates(index: Index) -> 
         {},
         frozenset(),
     )
-    [(only, _)] = await index.keywords('"secret"', 1, frozenset({Kind.NOTE}))
+    [(only, _)] = await ranked(index, '"secret"', 1, frozenset({Kind.NOTE}))
     assert (await index.read(lambda reader: reader.texts([only])))[only].path == "memory/a.md"
 
 
@@ -403,7 +403,7 @@ async def test_a_file_that_was_only_touched_keeps_its_text_under_its_new_stamp(i
         known = await index.find("memory/a.md")
         assert known is not None
         assert (known.stamp, known.hash) == (touched.stamp, b"1")
-    assert len(await index.keywords('"words"', 9, EVERYTHING)) == 1
+    assert len(await ranked(index, '"words"', 9, EVERYTHING)) == 1
 
 
 async def test_an_index_of_text_alone_takes_vectors_of_one_model(tmp_path: Path) -> None:
@@ -524,9 +524,9 @@ async def test_what_cannot_be_put_into_the_file_itself_is_not_handed_over(
             await index.swap_in(beside)
 
     await beside_a_reader(beside.file, swapped(), 60)
-    assert await index.keywords('"walrus"', 10, EVERYTHING)
+    assert await ranked(index, '"walrus"', 10, EVERYTHING)
     await index.swap_in(beside)
-    assert await index.keywords('"kettle"', 10, EVERYTHING)
+    assert await ranked(index, '"kettle"', 10, EVERYTHING)
 
 
 async def test_after_a_swap_nobody_is_waited_for(
@@ -560,14 +560,14 @@ async def test_become_swaps_content_and_never_reuses_ids(index: Index, tmp_path:
     waiting = asyncio.create_task(index.changed.since(index.changed.version))
     await index.swap_in(beside)
     await asyncio.wait_for(waiting, 60)
-    assert await index.keywords('"old"', 10, EVERYTHING) == []
-    [(chunk_id, _)] = await index.keywords('"words"', 10, EVERYTHING)
+    assert await ranked(index, '"old"', 10, EVERYTHING) == []
+    [(chunk_id, _)] = await ranked(index, '"words"', 10, EVERYTHING)
     assert chunk_id == 5000
     rows = index.vectors.snapshot()
     assert rows is not None
     assert vector_matrix.nearest(rows, np.frombuffer(vector_of(3), "<f4"), 10, EVERYTHING) == [chunk_id]
     await index.replace(found_file("memory/c.md"), b"1", [chunk_of("later words")], {}, frozenset())
-    assert len(await index.keywords('"words"', 10, EVERYTHING)) == 2
+    assert len(await ranked(index, '"words"', 10, EVERYTHING)) == 2
 
 
 async def test_damaged_file_is_set_aside_and_made_anew(tmp_path: Path) -> None:
@@ -743,7 +743,7 @@ async def test_a_file_that_breaks_in_the_middle_can_be_begun_anew(index: Index) 
     await damaged.start_over(damage.value)
     await damaged.adopt(FINGERPRINT)
     await damaged.replace(found_file("memory/a.md"), b"1", [chunk_of("whole again")], {}, frozenset())
-    assert len(await damaged.keywords('"whole"', 10, EVERYTHING)) == 1
+    assert len(await ranked(damaged, '"whole"', 10, EVERYTHING)) == 1
     await damaged.close()
 
 
@@ -758,7 +758,7 @@ async def test_a_sound_index_is_never_called_damaged(index: Index) -> None:
     await put(range(20))
     for _ in range(READERS):
         await index.database.check()
-        assert await index.keywords('"word3"', 5, EVERYTHING)
+        assert await ranked(index, '"word3"', 5, EVERYTHING)
     await put(range(5, 60))
     more = await index.tidy_keywords(begin=True)
     while more:

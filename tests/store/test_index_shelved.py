@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.store import vector_matrix, vectors
-from memd.store.disk_vectors import DiskVectors, ListedVector
+from memd.store.disk_vectors import DiskVectors, ListedVector, NearVectors
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.search_vectors import AT_ONCE
@@ -43,6 +43,12 @@ def question(seed: int) -> NDArray[np.float32]:
     return np.frombuffer(vector_of(seed), "<f4")
 
 
+async def on_disk(
+    index: Index, known: ListedVector, query: NDArray[np.float32], limit: int = 1000
+) -> NearVectors | None:
+    return await index.read(lambda reader: reader.nearest(known, query, limit, EVERYTHING, [], (None,)))
+
+
 async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     """All that is found, nearest first, with its cosine; however the vectors are held."""
     held = index.vectors.current()
@@ -53,7 +59,7 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
     if isinstance(rows, Rows):
         found = vector_matrix.nearest(rows, query, limit, EVERYTHING)
     else:
-        looked = await index.vectors.nearest(rows, query, limit, EVERYTHING, [])
+        looked = await on_disk(index, rows, query, limit)
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
     return dict(zip(found, vector_matrix.cosines(rows, query, found).tolist(), strict=True))
@@ -132,7 +138,7 @@ async def test_a_search_keeps_what_it_was_given(tmp_path: Path) -> None:
         assert held is not None
         assert isinstance(held[1], ListedVector)
         await index.vectors.unshelve()
-        found = await index.vectors.nearest(held[1], question(5), 1000, EVERYTHING, [])
+        found = await on_disk(index, held[1], question(5))
         assert found is not None
         assert found.chunk_ids == list(before)
 
@@ -171,10 +177,9 @@ async def test_a_search_that_is_overtaken_by_a_swap_is_told(tmp_path: Path) -> N
         await beside.start_ids_at(5000)
         await write(beside, "memory/a.md", *range(10))
         await index.swap_in(beside)
-        arguments = (4, EVERYTHING, [ChunkId(1)])
-        assert await index.vectors.nearest(held[1], question(1), *arguments) is None
+        assert await on_disk(index, held[1], question(1)) is None
         # A question of another model's size.
-        assert await index.vectors.nearest(held[1], np.ones(DIMENSIONS + 1, np.float32), *arguments) is None
+        assert await on_disk(index, held[1], np.ones(DIMENSIONS + 1, np.float32)) is None
 
 
 async def test_an_index_opens_on_disk_and_comes_into_memory(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from memd.domain_types import Chunk, ChunkId, Kind
 from memd.store.index import Index
 from memd.store.keywords import Match, phrases_of, with_shares
-from tests.store.conftest import chunk_of, found_file
+from tests.store.conftest import chunk_of, found_file, ranked
 
 MEMORY = frozenset({Kind.NOTE, Kind.CURATED})
 EVERYTHING = frozenset(Kind)
@@ -34,7 +34,7 @@ async def put(index: Index, path: str, kind: Kind, chunks: Sequence[Chunk]) -> N
 
 async def kinds_found(index: Index, kinds: frozenset[Kind], limit: int = LIMIT) -> dict[Kind, int]:
     """How many of each kind are among the matches."""
-    matches = [chunk_id for chunk_id, _ in await index.keywords("cat", limit, kinds)]
+    matches = [chunk_id for chunk_id, _ in await ranked(index, "cat", limit, kinds)]
     chunks = (await index.read(lambda reader: reader.texts(matches))).values()
     assert len(set(matches)) == len(chunks)
     return {kind: n for kind in Kind if (n := sum(chunk.kind is kind for chunk in chunks))}
@@ -67,7 +67,7 @@ async def test_each_source_has_its_candidates(
 async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None:
     """In order, with the same figures, whichever way they were found."""
     await fill(index, 12, 3, 60)
-    everything = await index.keywords("cat OR window", 1000, EVERYTHING)
+    everything = await ranked(index, "cat OR window", 1000, EVERYTHING)
     assert [match.r for _, match in everything] == sorted((match.r for _, match in everything), reverse=True)
     places = {
         place.id: place.kind
@@ -75,7 +75,7 @@ async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None
     }
     for kinds in (MEMORY, frozenset({Kind.SESSION}), frozenset({Kind.NOTE})):
         best = [one for one in everything if places[one[0]] in kinds][:LIMIT]
-        found = await index.keywords("cat OR window", LIMIT, kinds)
+        found = await ranked(index, "cat OR window", LIMIT, kinds)
         assert [match.r for _, match in found] == pytest.approx([match.r for _, match in best])
         assert [match.held for _, match in found] == [match.held for _, match in best]
 
@@ -88,7 +88,7 @@ async def test_a_word_in_what_places_a_chunk_counts_as_one_in_its_text(index: In
     """A title or a day is as good an answer as a sentence; which is better is told by how much else is said."""
     chunks = [chunk_of("walrus money", 1, "gate key"), chunk_of("gate key", 2, "walrus money")]
     await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
-    matches = await index.keywords('"walrus"', 10, frozenset(Kind))
+    matches = await ranked(index, '"walrus"', 10, frozenset(Kind))
     assert len(matches) == 2
     assert matches[0][1].r == pytest.approx(matches[1][1].r)
 

@@ -13,7 +13,7 @@ from memd.errors import MemdError
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.otheruser import as_other_user, shared_directory
-from tests.store.conftest import chunk_of, found_file
+from tests.store.conftest import chunk_of, found_file, ranked
 
 FINGERPRINT = Fingerprint("c", "t", ("memory",))
 BEFORE, MEANWHILE, AFTER = "apples before", "pears meanwhile", "plums after"
@@ -37,7 +37,7 @@ async def _found(index: Index) -> list[str]:
     kinds = frozenset({Kind.NOTE})
     found = []
     for word in (BEFORE, MEANWHILE, AFTER):
-        found += [word for _ in await index.keywords(word.split()[0], 5, kinds)]
+        found += [word for _ in await ranked(index, word.split()[0], 5, kinds)]
     return found
 
 

@@ -16,7 +16,7 @@ from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkText, Postings, TermReader, average_length
 from memd.text.time_phrases import TimeSpan
 from tests.bounds import shipped
-from tests.store.conftest import FINGERPRINT, chunk_of, found_file
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked
 from tests.wait import until_async
 
 EVERYTHING = frozenset(Kind)
@@ -128,7 +128,7 @@ async def both(
         {chunk_id: one for some in of_each for chunk_id, one in some}.items(),
         key=lambda one: (-one[1].r, one[0]),
     )
-    found = await index.keywords(match, LIMIT, kinds, wanted)
+    found = await ranked(index, match, LIMIT, kinds, wanted)
     assert [(chunk_id, one.held, one.share) for chunk_id, one in found] == [
         (chunk_id, one.held, one.share) for chunk_id, one in expected
     ]
@@ -189,7 +189,7 @@ def _placed(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 async def made(index: Index) -> None:
     """The postings of an index that holds chunks are there."""
-    await index.keywords('"the"', 1, EVERYTHING)
+    await ranked(index, '"the"', 1, EVERYTHING)
     await until_async(lambda: index.postings.is_ready)
 
 
@@ -200,7 +200,7 @@ async def ask_all(index: Index, rng: Random, times: int) -> None:
         )
         wanted = [filtered(rng) for _ in range(rng.randint(1, 3))]
         await both(index, rng.sample(PHRASES, rng.randint(1, 12)), kinds, wanted)
-        found = await index.allowed(wanted, kinds)
+        found = await index.read(lambda reader: reader.keywords.allowed(wanted, kinds))  # noqa: B023 - it is awaited at once
         for one, ids in zip(wanted, found, strict=True):
             everything = await index.database.read(labels.allowed, NO_FILTER, kinds)
             expected = await index.database.read(labels.allowed, one, kinds)
@@ -247,7 +247,7 @@ async def test_chunks_that_hold_the_same_come_in_the_order_of_their_ids(ready: I
 async def test_an_expression_of_other_than_phrases_is_for_fts5(ready: Index) -> None:
     await put(ready, "memory/a.md", ["kettle pot", "pot"])
     await made(ready)
-    assert len(await ready.keywords("pot NOT kettle", LIMIT, EVERYTHING)) == 1
+    assert len(await ranked(ready, "pot NOT kettle", LIMIT, EVERYTHING)) == 1
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -255,9 +255,9 @@ async def test_few_chunks_have_no_postings(index: Index, missing: int) -> None:
     """FTS5 is fast enough with them."""
     few = shipped("memd.store.search_keywords.FEWEST")
     await put(index, "memory/a.md", ["kettle"] * (few - missing))
-    assert await index.keywords('"kettle"', LIMIT, EVERYTHING)
+    assert await ranked(index, '"kettle"', LIMIT, EVERYTHING)
     if missing:
-        await index.keywords('"kettle"', LIMIT, EVERYTHING)
+        await ranked(index, '"kettle"', LIMIT, EVERYTHING)
         assert not index.postings.is_ready
         assert index.memory.resident_bytes == 0
     else:
@@ -268,7 +268,7 @@ async def test_a_word_that_every_chunk_holds_weighs_next_to_nothing(ready: Index
     """But not nothing: what holds it is found."""
     await put(ready, "memory/a.md", ["kettle"] * 2)
     await made(ready)
-    found = await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    found = await ranked(ready, '"kettle"', LIMIT, EVERYTHING)
     least = shipped("memd.store.postings._LEAST_IDF")
     assert [one.r for _, one in found] == pytest.approx([least, least])
 
@@ -280,7 +280,7 @@ async def test_what_changes_while_postings_are_made_is_in_them(
     monkeypatch.setattr("memd.store.postings.BATCH", 3)
     await put(ready, "memory/a.md", [f"kettle {n}" for n in range(10)])
     await put(ready, "memory/b.md", [f"kettle pot {n}" for n in range(10)])
-    await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    await ranked(ready, '"kettle"', LIMIT, EVERYTHING)
     assert not ready.postings.is_ready
     await ready.remove(["memory/a.md"])
     await put(ready, "memory/c.md", ["kettle of tea", "another"])
@@ -288,7 +288,7 @@ async def test_what_changes_while_postings_are_made_is_in_them(
     await until_async(lambda: ready.postings.is_ready)
     await both(ready, ["kettle", "pot", "tea"])
     await ask_all(ready, Random(2), 20)
-    assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 11
+    assert len(await ranked(ready, '"kettle"', LIMIT, EVERYTHING)) == 11
 
 
 async def test_postings_are_made_anew_when_many_chunks_are_gone(ready: Index) -> None:
@@ -322,7 +322,7 @@ async def test_postings_that_cannot_be_made_are_done_without(
     monkeypatch.setattr(Postings, "with_chunks", short)
     await put(ready, "memory/a.md", ["kettle"])
     for _ in range(3):
-        assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 1
+        assert len(await ranked(ready, '"kettle"', LIMIT, EVERYTHING)) == 1
         await until_async(lambda: tries == 1)
     assert not ready.postings.is_ready
 
@@ -331,15 +331,15 @@ async def test_postings_give_way_where_memory_is_short(ready: Index) -> None:
     """With the vectors; FTS5 answers the same, and both come back."""
     await put(ready, "memory/a.md", [f"kettle {n}" for n in range(9)])
     await made(ready)
-    found = await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    found = await ranked(ready, '"kettle"', LIMIT, EVERYTHING)
     size = ready.memory.resident_bytes
     assert size > 0
     assert not ready.memory.is_shelved
     await ready.memory.shelve()
     assert (ready.memory.resident_bytes, ready.memory.whole_bytes, ready.memory.is_shelved) == (0, size, True)
-    assert await ready.keywords('"kettle"', LIMIT, EVERYTHING) == found
+    assert await ranked(ready, '"kettle"', LIMIT, EVERYTHING) == found
     await put(ready, "memory/b.md", ["kettle of tea"])
-    assert len(await ready.keywords('"kettle"', LIMIT, EVERYTHING)) == 10
+    assert len(await ranked(ready, '"kettle"', LIMIT, EVERYTHING)) == 10
     assert ready.memory.resident_bytes == 0
     await ready.memory.unshelve()
     await made(ready)
@@ -356,7 +356,7 @@ async def test_another_index_in_its_place_has_postings_of_its_own(ready: Index, 
     await put(other, "memory/a.md", ["kettle pot", "pot"])
     await ready.swap_in(other)
     assert not ready.postings.is_ready
-    assert [one for one, _ in await ready.keywords('"kettle"', LIMIT, EVERYTHING)] == [100]
+    assert [one for one, _ in await ranked(ready, '"kettle"', LIMIT, EVERYTHING)] == [100]
     await made(ready)
     await both(ready, ["kettle", "pot"])
 
@@ -364,7 +364,7 @@ async def test_another_index_in_its_place_has_postings_of_its_own(ready: Index, 
 async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:
     """What was under way ends without a trace."""
     await put(ready, "memory/a.md", ["kettle"])
-    await ready.keywords('"kettle"', LIMIT, EVERYTHING)
+    await ranked(ready, '"kettle"', LIMIT, EVERYTHING)
     await ready.close()
     assert not ready.postings.is_ready
 

@@ -17,7 +17,7 @@ from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 from memd.text.tokens import fts_text
 from tests.daemon.contents import contents, differences
-from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked, vector_of
 
 PATH = "sessions/here/a.jsonl"
 EVERYTHING = frozenset(Kind)
@@ -90,7 +90,7 @@ async def test_a_transcript_comes_back_as_it_was_put(index: Index) -> None:
     assert await index.turns(PATH, 2) == change.turns[2:]
     assert await index.turns(PATH, 3) == []
     assert await index.tallies() == {"redacted.token": 2}
-    [(chunk_id, _)] = await index.keywords('"fox"', 10, frozenset({Kind.SESSION}))
+    [(chunk_id, _)] = await ranked(index, '"fox"', 10, frozenset({Kind.SESSION}))
     chunk = (await index.read(lambda reader: reader.texts([chunk_id])))[chunk_id]
     assert (chunk.path, chunk.kind, chunk.numbers, chunk.start_line) == (PATH, Kind.SESSION, (1,), 1)
     known = (await index.known())[PATH]
@@ -200,7 +200,7 @@ async def test_what_was_read_from_another_state_is_not_taken(index: Index) -> No
     assert [one is None for one in done] == [False, True, True]
     assert [turn.text for turn in await index.turns(PATH)] == ["a", "b", "c"]
     assert set(await index.known()) == {PATH}
-    assert await index.keywords('"x" OR "y"', 10, EVERYTHING) == []
+    assert await ranked(index, '"x" OR "y"', 10, EVERYTHING) == []
 
 
 async def test_a_change_that_fails_leaves_the_transcript_as_it_was(index: Index) -> None:
@@ -412,7 +412,7 @@ async def test_an_index_of_the_first_schema_goes_on(tmp_path: Path) -> None:
     assert (counts.files, counts.done, counts.waiting) == (1, 1, 0)
     assert await index.tallies() == {}
     await index.replace_sessions([_change(0, "a young fox")], {}, frozenset())
-    found = {chunk_id for chunk_id, _ in await index.keywords('"fox"', 10, EVERYTHING)}
+    found = {chunk_id for chunk_id, _ in await ranked(index, '"fox"', 10, EVERYTHING)}
     assert found == {41, 42}
     await index.replace(found_file("memory/a.md"), b"2", [chunk_of("the old fox", 5)], {}, frozenset())
     assert (await _texts(index))[0][0] == 41

@@ -19,7 +19,6 @@ from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.rules import rules_of
-from memd.runtime.threads import Threads
 from memd.runtime.timing import Debouncer
 from memd.search.searcher import Searcher
 from memd.sources.roots import roots_of
@@ -69,7 +68,7 @@ class Bench:
             rng=Random(1),
         )
         self.sync = IndexService("main", self.index, pending, parts)
-        searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()), Threads(1, "computing"))
+        searcher = Searcher(self.index, self.settings, OneSpeaker(HashingProvider()))
         self.agent = IndexedAgent("main", self.settings, self.rules, self.index, self.sync)
         self.builtin = Builtin(self.agent, searcher, silent(self.settings))
         environ = {"PATH": os.environ["PATH"], "HOME": str(home)} if environ is None else environ
