@@ -5,6 +5,8 @@ import { createInterface } from "node:readline";
 
 import { markedReply } from "memd-client";
 
+import { configOf } from "./conversation.js";
+
 const NAME = "memory_append";
 const MAX_CHARS = 2000;
 const PATIENCE_MS = 30_000; // another writer may hold the note for ten seconds
@@ -26,13 +28,14 @@ const APPEND = {
 };
 
 /** The tool of one conversation; null: OpenClaw does not say which conversation it is. */
-export function appendTool(command, { sessionKey }) {
-  if (!sessionKey) return null;
+export function appendTool(command, conversations, context) {
+  if (!context.sessionKey) return null;
   return {
     ...APPEND,
     async execute(_id, { text }, signal) {
       signal?.throwIfAborted();
-      const reply = await written([...command, "--write", "OpenClaw", "--session-key", sessionKey], text, signal);
+      const { session_key: key } = conversations.asker({ ...context, config: configOf(context) });
+      const reply = await written([...command, "--write", "OpenClaw", "--session-key", key], text, signal);
       return { content: [{ type: "text", text: JSON.stringify(reply, null, 2) }], details: reply };
     },
   };

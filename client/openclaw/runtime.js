@@ -2,16 +2,24 @@
 
 import { MemdClientError } from "memd-client";
 
+import { originsOf } from "./conversation.js";
 import { excerptOf, hitOf } from "./tools.js";
 
 const PROBES = ["keyword", "vector", "watcher", "provider_health", "store"];
 
+/** What OpenClaw has recorded of a note that an agent wrote. The module is OpenClaw's own, of 2026.9 and later. */
+async function readRecord(note) {
+  const { readMemoryArtifactProvenance } = await import("openclaw/plugin-sdk/memory-core-host-runtime-core");
+  return readMemoryArtifactProvenance(note);
+}
+
 /** The runtime of the memory slot. */
-export function createRuntime(memd) {
+export function createRuntime(memd, conversations) {
   return {
-    async getMemorySearchManager({ agentId }) {
+    async getMemorySearchManager({ cfg, agentId }) {
+      const asker = (sessionKey) => conversations.asker({ sessionKey, agentId, config: cfg });
       try {
-        return { manager: await MemdManager.of(memd, agentId) };
+        return { manager: await MemdManager.of(memd, agentId, asker) };
       } catch (error) {
         if (!(error instanceof MemdClientError)) throw error;
         return { manager: null, error: error.message };
@@ -19,13 +27,18 @@ export function createRuntime(memd) {
     },
     resolveMemoryBackendConfig: () => ({ backend: "builtin" }),
     /** The hits that the conversation may see: memd's scope decides, by the session key. Without one, no transcript is seen. */
-    async authorizeSearchHits({ requesterSessionKey, hits }) {
-      if (!requesterSessionKey) return hits.filter((hit) => hit.source === "memory");
-      const paths = [...new Set(hits.map((hit) => hit.path))];
-      const seen = await Promise.all(paths.map((path) => isVisible(memd, path, requesterSessionKey)));
+    async authorizeSearchHits({ cfg, agentId, requesterSessionKey, sandboxed, hits }) {
+      const asks = { sessionKey: requesterSessionKey, agentId, sandboxed, config: cfg };
+      const maybe = requesterSessionKey && conversations.seesTranscripts(asks) ? hits : hits.filter((hit) => hit.source === "memory");
+      if (!requesterSessionKey) return maybe;
+      const { session_key: key } = conversations.asker(asks);
+      const paths = [...new Set(maybe.map((hit) => hit.path))];
+      const seen = await Promise.all(paths.map((path) => isVisible(memd, path, key)));
       const visible = new Set(paths.filter((_, at) => seen[at]));
-      return hits.filter((hit) => visible.has(hit.path));
+      return maybe.filter((hit) => visible.has(hit.path));
     },
+    supportsWorkspaceMemoryReadSources: true,
+    classifyWorkspaceMemoryPaths: (asked) => originsOf(asked, readRecord),
     async closeAllMemorySearchManagers() {},
   };
 }
@@ -44,16 +57,18 @@ async function isVisible(memd, path, sessionKey) {
 class MemdManager {
   #memd;
   #agentId;
+  #asker; // of a session key
   #version;
   #status;
 
-  constructor(memd, agentId) {
+  constructor(memd, agentId, asker) {
     this.#memd = memd;
     this.#agentId = agentId;
+    this.#asker = asker;
   }
 
-  static async of(memd, agentId) {
-    const manager = new MemdManager(memd, agentId);
+  static async of(memd, agentId, asker) {
+    const manager = new MemdManager(memd, agentId, asker);
     await manager.#look();
     return manager;
   }
@@ -66,7 +81,7 @@ class MemdManager {
 
   async search(query, { maxResults, minScore, sessionKey, sources } = {}) {
     const found = await this.#memd.search(query, {
-      ...(sessionKey ? { session_key: sessionKey } : { agent: this.#agentId }),
+      ...this.#asker(sessionKey),
       max_results: maxResults === undefined ? undefined : Math.min(50, Math.max(1, maxResults)),
       min_score: minScore === undefined ? undefined : Math.min(1, Math.max(0, minScore)),
       source: sources?.length === 1 ? sources[0] : undefined,

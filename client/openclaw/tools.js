@@ -2,8 +2,11 @@
 
 import { markedReply, MemdClientError, RequestFailed } from "memd-client";
 
+import { configOf } from "./conversation.js";
+
 const MAX_RESULTS = 50; // that memd is asked for at once
 const MAX_CHARS = 4000; // of all snippets together
+const EXCERPT = { lines: 120, chars: 12_000, leastChars: 100 }; // of memory_get: OpenClaw's own figures, and the least that memd gives
 const DOCTOR = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it.";
 const ACTIONS = {
   unknown_agent: "memd does not know this agent: add it to ~/.config/memd/config.toml, then `memd-ctl reload`.",
@@ -74,16 +77,21 @@ export function excerptOf(note) {
 }
 
 /** The tool of one conversation. What goes wrong is in its reply: a call never throws. */
-export function searchTool(memd, context) {
+export function searchTool(memd, conversations, context) {
   return tool(SEARCH, async ({ query, maxResults, minScore, corpus }) => {
     if (corpus === "wiki") {
       return { results: [], warning: "memd does not search the wiki.", action: "Leave corpus out to search memory." };
     }
+    const asks = { ...context, config: configOf(context) };
+    const seesTranscripts = conversations.seesTranscripts(asks);
+    if (corpus === "sessions" && !seesTranscripts) {
+      return { results: [], scopeDenied: true, warning: "OpenClaw keeps earlier conversations from this one (tools.sessions.visibility, sandbox)." };
+    }
     const found = await memd.search(query, {
-      ...asker(context),
+      ...conversations.asker(asks),
       max_results: maxResults === undefined ? undefined : Math.min(maxResults, MAX_RESULTS),
       min_score: minScore,
-      source: corpus === "memory" || corpus === "sessions" ? corpus : undefined,
+      source: corpus === "memory" || !seesTranscripts ? "memory" : corpus === "sessions" ? corpus : undefined,
       max_chars: MAX_CHARS,
     });
     return searchReply(found);
@@ -109,17 +117,29 @@ function searchReply(found) {
 }
 
 /** The tool of one conversation; see searchTool. */
-export function getTool(memd, context) {
+export function getTool(memd, conversations, context) {
   return tool(
     GET,
-    async ({ path, from, lines }) => excerptOf(await memd.get(path, { ...asker(context), start_line: from, lines, max_chars: MAX_CHARS })),
+    async ({ path, from, lines }) => {
+      const asks = { ...context, config: configOf(context) };
+      if (isTranscript(path) && !conversations.seesTranscripts(asks)) return { status: "not_found", path, text: "" };
+      const bounds = { lines: lines ?? EXCERPT.lines, max_chars: excerptChars(asks) };
+      return excerptOf(await memd.get(path, { ...conversations.asker(asks), start_line: from, ...bounds }));
+    },
     (error, { path }) => ({ status: "error", path, text: "", error: error.message, action: action(error) }),
   );
 }
 
-/** Who asks. Without a session key it is the owner, in the host's own name. */
-function asker({ sessionKey, agentId }) {
-  return sessionKey ? { session_key: sessionKey } : { agent: agentId };
+/** How much of a note an agent reads at once, by OpenClaw's settings. */
+function excerptChars({ agentId, config }) {
+  const { defaults, entries } = config?.agents ?? {};
+  const chars = entries?.[agentId]?.contextLimits?.memoryGetMaxChars ?? defaults?.contextLimits?.memoryGetMaxChars ?? EXCERPT.chars;
+  return Math.max(EXCERPT.leastChars, chars);
+}
+
+/** Whether a path may be one of a transcript, which memd has below `sessions/`. */
+function isTranscript(path) {
+  return /(^|[\\/])sessions([\\/]|$)/i.test(path);
 }
 
 function tool(definition, ask, fail) {
