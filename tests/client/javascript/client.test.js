@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
 import { frame, FrameReader, REQUEST_LIMIT } from "../../../client/javascript/connection.js";
-import { Client, ConnectionLost, DaemonNotRunning, PROTOCOL, ProtocolMismatch, RequestFailed, TimedOut } from "../../../client/javascript/index.js";
+import { encode } from "../../../client/javascript/msgpack.js";
+import { Client, ConnectionLost, DaemonNotRunning, MemdClientError, PROTOCOL, ProtocolMismatch, RequestFailed, TimedOut } from "../../../client/javascript/index.js";
 
 const HELLO = { type: "hello", protocol: PROTOCOL, version: "9" };
 
@@ -31,7 +32,7 @@ afterEach(async () => {
 async function serve(answer, { hello = HELLO } = {}) {
   const server = createServer((socket) => {
     const frames = new FrameReader();
-    const connection = { send: (value) => socket.write(frame(value)), raw: (bytes) => socket.write(bytes), end: () => socket.destroy() };
+    const connection = { send: (value) => socket.write(frame(value)), raw: (bytes) => socket.write(bytes), end: () => socket.destroy(), finish: () => socket.end() };
     server.sockets.push(socket);
     socket.on("error", () => {});
     socket.on("data", (piece) => {
@@ -198,6 +199,144 @@ for (const [name, bytes] of [
       await assert.rejects(client.search("x"), ConnectionLost);
       assert.equal((await client.search("y")).results[0].snippet, "y");
     });
+  });
+}
+
+const whole = (id, text) => frame([id, found(text)]);
+const header = (length) => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(length);
+  return bytes;
+};
+
+for (const [name, send, error] of [
+  ["half a header", (connection) => connection.raw(Buffer.from("0000", "hex")), /middle of an answer/],
+  ["half an answer", (connection, id) => connection.raw(whole(id, "x").subarray(0, 20)), /middle of an answer/],
+  ["an answer to somebody else and half of its own", (connection, id) => connection.raw(Buffer.concat([whole(id + 7, "x"), whole(id, "y").subarray(0, 9)])), /middle of an answer/],
+  ["a frame that is one byte too long", (connection) => connection.raw(header((8 << 20) + 1)), /a frame of 8388609 bytes/],
+  ["a failure for the whole connection", (connection) => connection.send([0, { type: "failure", code: "busy", message: "Too many." }]), /Too many/],
+  ["a message for the whole connection", (connection) => connection.raw(whole(0, "x")), /a message under id 0/],
+  ["a second greeting", (connection) => connection.send(HELLO), /no greeting/],
+  ["a list that ends too early", (connection) => connection.raw(Buffer.from("0000000191", "hex")), /broken one/],
+  ["a text of 4 GB in a frame of six bytes", (connection) => connection.raw(Buffer.from("0000000691dbffffffff", "hex").subarray(0, 10)), /broken one/],
+]) {
+  test(`${name}, and the connection's end: the question is not sent again, and the next one is answered`, async () => {
+    const asked = [];
+    await serve(([id, { query }], connection) => {
+      asked.push(query);
+      if (query !== "bad") return connection.send([id, found(query)]);
+      send(connection, id);
+      connection.finish();
+    });
+    await withClient(async (client) => {
+      await client.search("first");
+      await assert.rejects(client.search("bad"), (failure) => failure instanceof MemdClientError && error.test(failure.message));
+      assert.equal((await client.search("next")).results[0].snippet, "next");
+    });
+    assert.deepEqual(asked, ["first", "bad", "next"]);
+  });
+}
+
+test("answers under ids that nobody waits for are ignored, and each question has its own", async () => {
+  await serve(([id, { query }], connection) => {
+    for (const wrong of [id + 1000, -id, 2 ** 40, "1", null, [id], 0.5]) connection.send([wrong, found("wrong")]);
+    connection.send([id, found(query)]);
+    connection.send([id, found("twice")]);
+  });
+  await withClient(async (client) => {
+    const answers = await Promise.all(["a", "b", "c"].map((query) => client.search(query)));
+    assert.deepEqual(answers.map((answer) => answer.results[0].snippet), ["a", "b", "c"]);
+  });
+});
+
+test("an answer of another kind is a failure of its question alone", async () => {
+  await serve(([id, { query }], connection) => connection.send([id, query === "odd" ? { type: "stopping" } : found(query)]));
+  await withClient(async (client) => {
+    const odd = assert.rejects(client.search("odd"), (error) => error instanceof RequestFailed && error.code === "protocol");
+    assert.equal((await client.search("even")).results[0].snippet, "even");
+    await odd;
+  });
+});
+
+test("an answer that comes byte by byte is read, and the largest one that there may be", async () => {
+  const large = "x".repeat((8 << 20) - 200);
+  await serve(async ([id, { query }], connection) => {
+    if (query === "large") return connection.raw(largeFrame(id, large));
+    const bytes = whole(id, query);
+    for (let at = 0; at < bytes.length; at += 1) {
+      connection.raw(bytes.subarray(at, at + 1));
+      await new Promise(setImmediate);
+    }
+  });
+  await withClient(async (client) => {
+    assert.equal((await client.search("slow")).results[0].snippet, "slow");
+    assert.equal((await client.search("large")).results[0].snippet.length, large.length);
+  });
+});
+
+/** A reply beyond what `frame` allows for a request. */
+function largeFrame(id, text) {
+  const payload = encode([id, found(text)], 500);
+  return Buffer.concat([header(payload.length), payload]);
+}
+
+test("a daemon that stops in the middle of an answer is waited for no longer than the timeout", async () => {
+  await serve(([id], connection) => connection.raw(whole(id, "x").subarray(0, 30)));
+  await withClient((client) => assert.rejects(client.search("x"), TimedOut), { timeoutMs: 200 });
+});
+
+test("a hundred questions that wait when the daemon goes are each sent once more, on one connection", async () => {
+  const asked = new Map();
+  let isOld = true;
+  const server = await serve((request, connection) => {
+    const { query } = request[1];
+    asked.set(query, (asked.get(query) ?? 0) + 1);
+    if (query === "first" || !isOld) return echo(request, connection);
+    if (asked.size === 101) {
+      isOld = false;
+      connection.end();
+    }
+  });
+  await withClient(async (client) => {
+    await client.search("first");
+    const queries = Array.from({ length: 100 }, (_, n) => `${n}`);
+    const answers = await Promise.all(queries.map((query) => client.search(query)));
+    assert.deepEqual(answers.map((answer) => answer.results[0].snippet), queries);
+  });
+  assert.deepEqual(new Set([...asked].map(([query, times]) => (query === "first" ? 2 : times))), new Set([2]));
+  assert.equal(server.sockets.length, 2);
+});
+
+test("a daemon that goes again at the second try is given up", async () => {
+  let asked = 0;
+  await serve((request, connection) => {
+    asked += 1;
+    if (request[1].query === "first") echo(request, connection);
+    else connection.end();
+  });
+  await withClient(async (client) => {
+    await client.search("first");
+    await assert.rejects(client.search("x"), ConnectionLost);
+    assert.equal(asked, 3);
+  });
+});
+
+for (const [name, greeting] of [
+  ["half a greeting", Buffer.from("0000002083", "hex")],
+  ["noise", Buffer.from("a".repeat(5000))],
+  ["an answer before the greeting", frame([1, found("x")])],
+  ["a greeting without a protocol", frame({ type: "hello" })],
+]) {
+  test(`${name} is an error with a name, in no longer than the timeout`, async () => {
+    const server = createServer((socket) => {
+      server.sockets.push(socket);
+      socket.on("error", () => {});
+      socket.once("data", () => socket.write(greeting));
+    });
+    server.sockets = [];
+    await new Promise((resolve) => server.listen(path, resolve));
+    servers.push(server);
+    await withClient((client) => assert.rejects(client.search("x"), MemdClientError), { timeoutMs: 300 });
   });
 }
 
