@@ -358,6 +358,7 @@ def imported(
     source = _Source(config, places, environ, home)
     agents: dict[str, Any] = {}
     remarks: dict[str, list[str]] = {}
+    beside = tuple(_beside(config))
     for name, (workspace, table) in source.agents.items():
         left = source.settings(table)
         if left.get("enabled") is False:
@@ -369,9 +370,24 @@ def imported(
         agent = _Agent(name, Path(source.text(str(workspace))), left, source)
         agent.convert()
         agents[name] = agent.table
-        for remark in agent.remarks:
+        for remark in (*agent.remarks, *beside):
             remarks.setdefault(remark, []).append(name)
     return {"agents": agents}, [f"{', '.join(names)}: {remark}" for remark, names in remarks.items()]
+
+
+def _beside(config: Mapping[str, Any]) -> Iterator[str]:
+    """What is to be said of settings that concern memory and stand elsewhere."""
+    way = ("plugins", "entries", "memory-core", "config")
+    own = find(config, way)
+    for name, _ in _leaves(own if isinstance(own, dict) else {}, f"{'.'.join(way)}."):
+        yield f"{name} has no counterpart in memd"
+    if find(config, ("tools", "sessions", "visibility")) in {"self", "tree"}:
+        yield "tools.sessions.visibility holds in OpenClaw itself, with memd's plugin, and for no other program that asks memd"
+    bindings = config.get("bindings")
+    for one in (config, *(bindings if isinstance(bindings, list) else ())):
+        if find(one, ("session", "groupScope")) == "main":
+            yield "session.groupScope leads groups into the main session, which memd's plugin therefore takes for a group"
+            break
 
 
 def _fault(table: Mapping[str, Any]) -> str | None:

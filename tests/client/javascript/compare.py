@@ -1,28 +1,38 @@
-"""Compares OpenClaw's own memory with memd's, in OpenClaw: the same notes, questions, tool and vectors.
+"""Compares OpenClaw's own memory with memd's, in OpenClaw: the same notes, questions, tool and vectors, in one run.
 
-    python -m tests.client.javascript.compare DIRECTORY...
+    python -m tests.client.javascript.compare DIRECTORY... [--vectors FILE]
 
-Each directory has notes (MEMORY.md, memory/) and questions.json: [{"question", "evidence": [{"text", "path", "line"}]}]. A gateway is asked
-for six hits of memory_search by its HTTP interface, first with OpenClaw's own memory, which embeds by a stand-in service with the model that comes
-with memd, then with memd in its slot. Evidence is *seen* if its text stands in the first 4,000 characters of the snippets, *recalled* if its line is
-within the lines of a hit; mrr is 1 / the place of the first such hit.
+Each directory has notes (MEMORY.md, memory/) and questions.json: [{"question", "evidence": [{"text", "path", "line"}]}]. Two gateways run at
+the same time on one copy of the notes, one with OpenClaw's own memory, which embeds by a stand-in service with the model that comes with memd,
+one with memd in its slot. Each question is asked of both, one after the other, for six hits of memory_search by their HTTP interfaces. Evidence
+is *seen* if its text stands in the first 4,000 characters of the snippets, *recalled* if its line is within the lines of a hit; mrr is 1 / the
+place of the first such hit. `--vectors` names a copy of memd's `embeddings.sqlite` (or where to keep one): what it holds is not embedded again.
+
+OpenClaw halves the score of a daily note every 30 days. So each directory is asked twice: with its notes as they are dated, and with all dates
+moved by the same number of weeks, so that the newest note is of the last seven days. At the end every database of both is checked, and that no
+note has changed.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import apsw
 import msgspec
 
 from tests.clients.house import House, house_of
@@ -34,7 +44,7 @@ from tests.wait import until
 
 TOP, BUDGET_CHARS = 6, 4000
 TOKEN = "t" * 32
-_PORT = 22_555
+_DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _OPENCLAW = PROGRAMS["openclaw"]
 
 
@@ -91,11 +101,33 @@ def _squeezed(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-def asked(query: str) -> dict[str, Any]:
-    """The reply of memory_search, as the gateway gives it."""
+def near(directory: Path, target: Path, today: date) -> None:
+    """Copy notes and questions, with all their dates moved by whole weeks until the newest note is of the last seven days."""
+    days = [found for file in directory.rglob("*.md") if (found := _day(file.stem))]
+    moved = timedelta(weeks=(today - max(days)).days // 7)
+
+    def later(text: str) -> str:
+        return _DAY.sub(lambda found: str(day + moved) if (day := _day(found[0])) else found[0], text)
+
+    for file in sorted(directory.rglob("*")):
+        if file.is_file():
+            place = target / later(str(file.relative_to(directory)))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(later(file.read_text("utf-8")), encoding="utf-8")
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+
+
+def asked(port: int, query: str) -> dict[str, Any]:
+    """The reply of memory_search, as a gateway gives it."""
     body = {"tool": "memory_search", "args": {"query": query, "maxResults": TOP}, "sessionKey": "main"}
     request = urllib.request.Request(
-        f"http://127.0.0.1:{_PORT}/tools/invoke",
+        f"http://127.0.0.1:{port}/tools/invoke",
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
     )
@@ -113,30 +145,36 @@ def megabytes(pid: int) -> float:
     return own / 1000 + sum(map(megabytes, map(int, children)))
 
 
-def figures(name: str, questions: list[dict[str, Any]], more: str, *, is_memd: bool) -> None:
-    """Ask all questions and print what came of it."""
-    for one in questions[:3]:  # what is loaded at the first question is no figure
-        asked(one["question"])
-    rows, times = [], []
-    for one in questions:
+class Side:
+    """One of the two memories: a home with a gateway, and what came of the questions."""
+
+    def __init__(self, house: House, port: int, *, is_memd: bool) -> None:
+        self.house = house
+        self.port = port
+        self._is_memd = is_memd
+        self.rows: list[tuple[float, float, float]] = []
+        self.milliseconds: list[float] = []
+        self.before = 0.0  # megabytes of the gateway
+
+    def answers(self) -> bool:
+        """Whether this memory answers; while a gateway changes over it answers 500."""
+        try:
+            return (asked(self.port, "?").get("backend") == "memd") is self._is_memd
+        except urllib.error.HTTPError:
+            return False
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Ask a question, and keep what came of it."""
         began = time.perf_counter()
-        reply = asked(one["question"])
-        times.append(1000 * (time.perf_counter() - began))
-        assert (reply.get("backend") == "memd") is is_memd, reply
-        rows.append(score(reply["results"], one["evidence"]))
-    seen, recalled, mrr = (statistics.fmean(column) for column in zip(*rows, strict=True))
-    print(  # noqa: T201
-        f"{name:26} {len(rows):4} questions  seen {seen:.3f}  recall@6 {recalled:.3f}  mrr@6 {mrr:.3f}  {statistics.median(times):.0f} ms{more}",
-        flush=True,
-    )
+        reply = asked(self.port, question["question"])
+        self.milliseconds.append(1000 * (time.perf_counter() - began))
+        assert (reply.get("backend") == "memd") is self._is_memd, reply
+        self.rows.append(score(reply["results"], question["evidence"]))
 
-
-def _is_memds() -> bool:
-    """Whether memd answers; while the gateway changes over it answers 500."""
-    try:
-        return asked("?").get("backend") == "memd"
-    except urllib.error.HTTPError:
-        return False
+    def line(self, name: str, memory: str) -> str:
+        """A line of the table."""
+        seen, recalled, mrr = (statistics.fmean(column) for column in zip(*self.rows, strict=True))
+        return f"| {name} | {seen:.3f} | {recalled:.3f} | {mrr:.3f} | {statistics.median(self.milliseconds):.0f} ms | {memory} |"
 
 
 @contextmanager
@@ -164,65 +202,137 @@ def gateway(house: House, command: list[str]) -> Iterator[int]:
             process.wait()
 
 
-def compare(directory: Path, embeddings: str, model: str) -> None:
-    """Both memories on one directory."""
+def command_of_openclaw() -> tuple[list[str], Path]:
+    """The command of OpenClaw, which npm installs if it is not there, and the directory of its Node."""
     kind, version = f"node-{system()}", versions()
     node = installed(kind, version["node"], CACHE) / kind / "bin"
     program = installed(_OPENCLAW.package, version["openclaw"], CACHE) / _OPENCLAW.executable
-    command = [str(node / "node"), str(program)]
+    return [str(node / "node"), str(program)], node
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def with_gateway(house: House, port: int, **more: Any) -> None:
+    """Put into OpenClaw's configuration how its gateway listens, and more."""
+    config = house.home / ".openclaw" / "openclaw.json"
+    said = json.loads(config.read_text())
+    auth = {"mode": "token", "token": TOKEN}
+    said["gateway"] = {"mode": "local", "port": port, "bind": "loopback", "auth": auth}
+    config.write_text(json.dumps({**said, **more}))
+
+
+def on_workspace(house: House, workspace: Path, provider: str) -> None:
+    """Have OpenClaw and memd of a home work on a workspace that stands in another home."""
+    config = house.home / ".openclaw" / "openclaw.json"
+    said = json.loads(config.read_text())
+    said["agents"]["defaults"]["workspace"] = str(workspace)
+    config.write_text(json.dumps(said))
+    house.write(
+        ".config/memd/config.toml", f'[agents.main]\nworkspace = "{workspace}"\nprovider = "{provider}"\n'
+    )
+
+
+def damaged(home: Path) -> list[str]:
+    """The databases below a home that SQLite finds something wrong with."""
+    found = []
+    for file in sorted(home.rglob("*.sqlite")):
+        with closing(apsw.Connection(str(file))) as database:
+            database.set_busy_timeout(30_000)
+            # Tables of extensions that are not loaded are passed over.
+            if list(database.execute("PRAGMA integrity_check")) != [("ok",)]:
+                found.append(str(file))
+    return found
+
+
+def notes_of(workspace: Path) -> dict[str, bytes]:
+    """The notes of a workspace."""
+    return {str(file.relative_to(workspace)): file.read_bytes() for file in sorted(workspace.rglob("*.md"))}
+
+
+def is_indexed(house: House, files: int) -> bool:
+    """Whether memd has so many files, and no chunk waits for a vector."""
+    agent = json.loads(house.memd("status", "--json").out)["data"]["agents"]["main"]
+    return bool(agent["files"] == files and agent["vectors"]["waiting"] == 0 and agent["dirty"] == 0)
+
+
+def compare(directory: Path, name: str, vectors: Path, embeddings: str, model: str) -> None:
+    """Both memories on one directory, at the same time."""
+    command, node = command_of_openclaw()
     every = json.loads((directory / "questions.json").read_text("utf-8"))
     questions = [one for one in every if one["evidence"]]
-    with house_of(_OPENCLAW, command, node, model, None) as house:
-        shutil.copytree(
-            directory, house.home / ".openclaw" / "workspace", ignore=shutil.ignore_patterns("*.json")
-        )
-        config = house.home / ".openclaw" / "openclaw.json"
-        said = json.loads(config.read_text())
-        said["gateway"] = {
-            "mode": "local",
-            "port": _PORT,
-            "bind": "loopback",
-            "auth": {"mode": "token", "token": TOKEN},
-        }
-        remote = {"baseUrl": f"{embeddings}/v1", "apiKey": "x"}
-        search = {"provider": "openai-compatible", "model": "e5", "remote": remote, "sources": ["memory"]}
-        kinds = {
-            "queryInputType": "query",
-            "documentInputType": "passage",
-            "rememberAcrossConversations": False,
-        }
-        said["memory"] = {"search": {**search, **kinds}}
-        config.write_text(json.dumps(said))
-        house.write(
-            ".config/memd/config.toml",
-            '[agents.main]\nworkspace = "~/.openclaw/workspace"\nprovider = "local"\n',
-        )
-        with gateway(house, command) as pid:
-            before = megabytes(pid)
-            done = house.program("memory", "index", "--force", "--agent", "main")
+    remote = {"baseUrl": f"{embeddings}/v1", "apiKey": "x"}
+    search = {"provider": "openai-compatible", "model": "e5", "remote": remote, "sources": ["memory"]}
+    kinds = {"queryInputType": "query", "documentInputType": "passage", "rememberAcrossConversations": False}
+    with (
+        house_of(_OPENCLAW, command, node, model, None) as first,
+        house_of(_OPENCLAW, command, node, model, None) as second,
+    ):
+        workspace = first.home / ".openclaw" / "workspace"
+        shutil.copytree(directory, workspace, ignore=shutil.ignore_patterns("*.json"))
+        own, memds = Side(first, free_port(), is_memd=False), Side(second, free_port(), is_memd=True)
+        with_gateway(first, own.port, memory={"search": {**search, **kinds}})
+        with_gateway(second, memds.port)
+        on_workspace(second, workspace, "local")
+        with gateway(first, command) as its, gateway(second, command) as other:
+            own.before, memds.before = megabytes(its), megabytes(other)
+            done = first.program("memory", "index", "--force", "--agent", "main")
             assert done.status == 0, done
-            figures(
-                f"{directory.name}, OpenClaw", questions, f"  indexed in {done.seconds:.1f} s", is_memd=False
+            notes = notes_of(workspace)
+            cache = second.state / "embeddings.sqlite"
+            if vectors.exists():
+                second.state.mkdir(mode=0o700, parents=True)
+                shutil.copy(vectors, cache)
+            assert second.memd("up").status == 0
+            until(lambda: is_indexed(second, len(notes)), 900)
+            assert second.memd("openclaw", "install").status == 0
+            for side in (own, memds):
+                until(side.answers, 120)
+                for one in questions[:3]:  # what is loaded at the first question is no figure
+                    asked(side.port, one["question"])
+            for number, one in enumerate(questions):
+                for side in (own, memds) if number % 2 else (memds, own):
+                    side.ask(one)
+            daemon = json.loads(second.memd("status", "--json").out)["data"]["pid"]
+            held = f"gateway {own.before:.0f} MB, then {megabytes(its):.0f}"
+            _say(own.line(f"{name}, {len(questions)} questions: OpenClaw", held))
+            held = f"gateway {memds.before:.0f} MB, then {megabytes(other):.0f}; daemon {megabytes(daemon):.0f} MB"
+            _say(memds.line(f"{name}: memd", held))
+            pairs = zip(own.milliseconds, memds.milliseconds, strict=True)
+            _say(
+                f"  of the same question OpenClaw takes {statistics.median(a / b for a, b in pairs):.2f} times as long"
             )
-            print(f"  gateway {before:.0f} MB before, {megabytes(pid):.0f} MB after", flush=True)  # noqa: T201
-            began = time.monotonic()
-            assert house.memd("up").status == 0
-            assert house.memd("sync").status == 0
-            indexed = time.monotonic() - began
-            assert house.memd("openclaw", "install").status == 0
-            until(_is_memds, 120)
-            figures(f"{directory.name}, memd", questions, f"  indexed in {indexed:.1f} s", is_memd=True)
-            daemon = json.loads(house.memd("status", "--json").out)["data"]["pid"]
-            print(f"  gateway {megabytes(pid):.0f} MB, memd {megabytes(daemon):.0f} MB", flush=True)  # noqa: T201
+        assert notes_of(workspace) == notes, "a note has changed"
+        second.memd("down")
+        assert damaged(first.home) == damaged(second.home) == []
+        shutil.copy(cache, vectors)
+        _say("  no note has changed, and all databases are whole")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201  it is what the command is for
 
 
 def main() -> None:
     """Compare on each directory."""
     parser = argparse.ArgumentParser(prog="python -m tests.client.javascript.compare", description=__doc__)
     parser.add_argument("directories", nargs="+", type=Path)
-    with Server(Embeddings().answer) as embeddings, StandInModel() as model:
-        for directory in parser.parse_args().directories:
-            compare(directory, embeddings.url, model.url)
+    parser.add_argument("--vectors", type=Path)
+    given = parser.parse_args()
+    _say("| notes and memory | seen | recall@6 | mrr@6 | a search | memory |")
+    _say("|---|---|---|---|---|---|")
+    with Server(Embeddings().answer) as embeddings, StandInModel() as model, TemporaryDirectory() as scratch:
+        vectors = given.vectors or Path(scratch) / "embeddings.sqlite"
+        for directory in given.directories:
+            compare(directory, directory.name, vectors, embeddings.url, model.url)
+            moved = Path(scratch) / directory.name
+            near(directory, moved, date.today())  # noqa: DTZ011  as OpenClaw counts ages
+            compare(moved, f"{directory.name}, dates near today", vectors, embeddings.url, model.url)
 
 
 if __name__ == "__main__":

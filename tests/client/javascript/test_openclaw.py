@@ -1,15 +1,29 @@
 """OpenClaw itself, from nothing: two commands, and its memory is memd's; one more, and it is as before."""
 
 import json
-import socket
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.client.javascript.compare import gateway
+import memd
+from memd.ctl.config.from_openclaw import imported
+from memd.ctl.integrations.openclaw import OpenClawPlaces
+from memd_client.session_key import parse
+from tests.client.javascript.compare import (
+    command_of_openclaw,
+    damaged,
+    free_port,
+    gateway,
+    notes_of,
+    on_workspace,
+    with_gateway,
+)
 from tests.clients.conversation import Called, Exchange, ModelRequest, Reply, Step, ToolCall, ToolResult
 from tests.clients.house import House, house_of
-from tests.clients.install import CACHE, installed, system, versions
+from tests.clients.install import CACHE, installed, versions
 from tests.clients.model import StandInModel
 from tests.clients.programs import PROGRAMS
 from tests.wait import until
@@ -21,6 +35,7 @@ pytestmark = [
 
 OPENCLAW = PROGRAMS["openclaw"]
 FACT = "The staging database is PostgreSQL 17 on the host heron."
+USER = "Ada wants short answers."
 
 
 @pytest.fixture
@@ -33,11 +48,10 @@ def model() -> Iterator[StandInModel]:
 @pytest.fixture
 def house(model: StandInModel) -> Iterator[House]:
     """A home with OpenClaw and its workspace."""
-    kind, version = f"node-{system()}", versions()
-    node = installed(kind, version["node"], CACHE) / kind / "bin"
-    executable = installed(OPENCLAW.package, version["openclaw"], CACHE) / OPENCLAW.executable
-    with house_of(OPENCLAW, [str(node / "node"), str(executable)], node, model.url, None) as made:
+    command, node = command_of_openclaw()
+    with house_of(OPENCLAW, command, node, model.url, None) as made:
         made.write(".openclaw/workspace/MEMORY.md", f"# Memory\n\n{FACT}\n")
+        made.write(".openclaw/workspace/USER.md", f"# User\n\n- {USER}\n")
         made.write(
             ".config/memd/config.toml",
             '[agents.main]\nworkspace = "~/.openclaw/workspace"\nprovider = "none"\n',
@@ -94,7 +108,8 @@ def test_two_commands_make_memd_its_memory_and_one_undoes_it(house: House, model
     replies = [item.text for item in requests[-1].since(talk.prompt) if isinstance(item, ToolResult)]
     assert len(replies) == 2
     assert all('"_memd"' in reply and "heron" in reply for reply in replies)
-    assert "memory_search" in requests[0].texts("system")
+    # OpenClaw's own files are in the prompt, as without memd.
+    assert all(text in requests[0].texts("system") for text in ("memory_search", FACT, USER))
 
     house.kill_daemon()
     gone = Talk("Which version is that database?", "I cannot look it up.", (search,))
@@ -119,19 +134,9 @@ def test_a_gateway_that_runs_follows_and_an_agent_writes_where_that_is_wanted(
 ) -> None:
     """Installed while it runs, and uninstalled: each is in force without a restart. What is written has no secret."""
     config = house.home / ".openclaw" / "openclaw.json"
-    said = json.loads(config.read_text())
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    auth = {"mode": "token", "token": "t" * 32}
-    config.write_text(
-        json.dumps({**said, "gateway": {"mode": "local", "port": port, "bind": "loopback", "auth": auth}})
-    )
+    with_gateway(house, free_port())
     before = config.read_bytes()
-    kind, version = f"node-{system()}", versions()
-    node = installed(kind, version["node"], CACHE) / kind / "bin" / "node"
-    executable = installed(OPENCLAW.package, version["openclaw"], CACHE) / OPENCLAW.executable
-    with gateway(house, [str(node), str(executable)]):
+    with gateway(house, command_of_openclaw()[0]):
         log = house.home / "gateway.log"
 
         def applied() -> int:
@@ -177,3 +182,137 @@ def test_a_gateway_that_runs_follows_and_an_agent_writes_where_that_is_wanted(
             if isinstance(item, ToolResult)
         )
         assert "openclaw:memory-core:memory_search" in own
+
+
+KEYS = """
+import { readdirSync } from "node:fs";
+
+const made = {};
+for (const name of readdirSync(".").filter((one) => /^session-(key|chat-type)[\\w-]*\\.mjs$/.test(one))) {
+  for (const one of Object.values(await import(`${process.cwd()}/${name}`))) if (typeof one === "function") made[one.name] ??= one;
+}
+const channels = ["telegram", "discord", "slack", "whatsapp", "signal", "imessage", "msteams", "matrix", "irc", "webchat", "zalouser", "Odd Name", ""];
+const usual = ["4711", "-1001987654321", "C0123ABCD", "+49301234567", "ada@example.org", "120363@g.us", "!room:example.org"];
+const odd = ["direct", "main", "a:direct:b", "x:group:y", "direct:5", "dm", "subagent", "cron:1", "explicit:2", "", " ", "数据"];
+const rows = [];
+for (const channel of channels) for (const peerId of [...usual, ...odd]) for (const accountId of [undefined, "work", "direct"])
+  for (const peerKind of ["direct", "group", "channel"]) for (const dmScope of ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"]) {
+    const base = made.buildAgentPeerSessionKey({ agentId: "main", channel, accountId, peerKind, peerId, dmScope });
+    const thread = made.resolveThreadSessionKeys({ baseSessionKey: base, threadId: "1777" }).sessionKey;
+    const isUsual = usual.includes(peerId) && /^[a-z]+$/.test(channel) && accountId !== "direct";
+    for (const key of [base, thread]) rows.push([key, peerKind, isUsual, made.deriveSessionChatTypeFromKey(key)]);
+  }
+console.log(JSON.stringify(rows));
+"""
+
+
+def test_no_key_of_a_group_is_private() -> None:
+    """Of the keys that OpenClaw itself makes of channels, kinds of chats and peers; and those of usual direct messages are."""
+    (node, _), _ = command_of_openclaw()
+    dist = installed(OPENCLAW.package, versions()["openclaw"], CACHE) / "openclaw" / "dist"
+    done = subprocess.run(
+        [node, "--input-type=module"],
+        input=KEYS,
+        cwd=dist,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    rows = json.loads(done.stdout)
+    assert len(rows) > 5000
+    told = [key for key, kind, _, _ in rows if kind != "direct" and parse(key).chat_type == "direct"]
+    assert told == []
+    # OpenClaw's own reading of a key is never stricter.
+    assert [
+        key for key, *_, seen in rows if seen in {"group", "channel"} and parse(key).is_owner_private
+    ] == []
+    lost = {
+        key for key, kind, usual, _ in rows if kind == "direct" and usual and not parse(key).is_owner_private
+    }
+    assert lost == set()
+
+
+def test_both_memories_live_on_one_workspace(house: House, model: StandInModel) -> None:
+    """OpenClaw's own in one gateway, memd's in another: edits are found by both, and nothing of either is damaged."""
+    command, node = command_of_openclaw()
+    workspace = house.home / ".openclaw" / "workspace"
+    with house_of(OPENCLAW, command, node, model.url, None) as own:
+        with_gateway(own, free_port(), memory={"search": {"provider": "none"}})
+        with_gateway(house, free_port())
+        on_workspace(own, workspace, "none")
+        assert house.memd("up").status == 0
+        assert house.memd("openclaw", "install").status == 0
+        with gateway(own, command), gateway(house, command):
+            for word in ("walrus", "flamingo", "tapir"):
+                house.write(f".openclaw/workspace/memory/{word}.md", f"The {word} is called Wanda.\n")
+                before = notes_of(workspace)
+                assert own.program("memory", "index", "--agent", "main").status == 0
+                for one in (own, house):
+                    found = one.program("memory", "search", word)
+                    assert f"memory/{word}.md" in found.out, found
+                assert notes_of(workspace) == before
+        house.memd("down")
+        assert damaged(own.home) == damaged(house.home) == []
+
+
+def leaves(schema: dict[str, Any], name: str) -> Iterator[str]:
+    """The names of the values that a JSON schema describes; a key is one, however it is written."""
+    kinds = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    tables = [one for one in (schema, *kinds) if "properties" in one]
+    if not tables or name.endswith("apiKey"):
+        yield name
+        return
+    for table in tables:
+        for key, value in table["properties"].items():
+            yield from leaves(value, f"{name}.{key}" if name else key)
+
+
+VALUES: dict[str, Any] = {
+    "citations": "on",
+    "search.enabled": False,
+    "search.sources": ["memory", "sessions"],
+    "search.extraPaths": ["~/more"],
+    "search.provider": "gemini",
+    "search.remote.baseUrl": "https://embed.example/v1",
+    "search.remote.apiKey": "${KEY}",
+    "search.remote.headers": {"X-Team": "a"},
+    "search.fallback": "voyage",
+    "search.outputDimensionality": 512,
+    "search.query.maxResults": 9,
+    "search.query.minScore": 0.4,
+    "search.cache.enabled": False,
+    "search.store.vector.enabled": False,
+}
+
+
+def test_each_setting_of_its_memory_is_taken_over_or_named(house: House) -> None:
+    """Of the schema that OpenClaw itself prints; and the page on configuration has them all."""
+    printed = house.program("config", "schema").out
+    memory = json.loads(printed[printed.index("{") :])["properties"]["memory"]
+    names = sorted(set(leaves(memory, "")))
+    assert len(names) >= 20
+    page = Path(memd.__path__[0], "docs", "configuration.md").read_text("utf-8")
+    assert [name for name in names if f"`{name}`" not in page] == []
+    home = house.home
+    places = OpenClawPlaces(home / ".openclaw", home / ".openclaw" / "openclaw.json")
+
+    def told(search: dict[str, Any], **others: Any) -> tuple[dict[str, Any], list[str]]:
+        config = {"memory": {"search": {"provider": "openai", "model": "m", **search}, **others}}
+        return imported(config, places, {}, home)
+
+    usual = told({})
+    for name in names:
+        if name == "search.experimental.sessionMemory":  # counts beside sources alone
+            assert (
+                told({"sources": ["memory", "sessions"], "experimental": {"sessionMemory": False}}) == usual
+            )
+            continue
+        first, *ways = name.split(".")
+        value = VALUES.get(
+            name, "x" if name.endswith(("odel", "ype", "ath", "tokenizer", "modalities")) else True
+        )
+        for way in reversed(ways[1:] if first == "search" else []):
+            value = {way: value}
+        changed = told({ways[0]: value}) if first == "search" else told({}, **{first: value})
+        assert changed != usual, name

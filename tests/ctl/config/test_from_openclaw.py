@@ -302,6 +302,33 @@ def test_what_has_no_counterpart_is_named(search: dict[str, Any], remark: str) -
     assert set(table) <= {"query"}
 
 
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {"plugins": {"entries": {"memory-core": {"config": {"dreaming": {"enabled": False}, "x": [1]}}}}},
+            ["dreaming.enabled has no counterpart", "memory-core.config.x has no counterpart"],
+        ),
+        ({"tools": {"sessions": {"visibility": "tree"}}}, ["tools.sessions.visibility holds in OpenClaw"]),
+        ({"tools": {"sessions": {"visibility": "all"}}}, []),
+        ({"session": {"groupScope": "main"}}, ["takes for a group"]),
+        ({"bindings": [{}, {"session": {"groupScope": "main"}}]}, ["takes for a group"]),
+        ({"session": {"groupScope": "per-group"}, "bindings": [7]}, []),
+        ({"plugins": {"entries": {"memory-core": {"config": "?"}}}}, []),
+    ],
+)
+def test_what_stands_elsewhere_and_concerns_memory_is_said(
+    config: dict[str, Any], expected: list[str]
+) -> None:
+    """Of all agents at once."""
+    both = {"agents": {"entries": {"a": {}, "b": {}}}, "memory": {"search": {"provider": "none"}}}
+    remarks = told({**both, **config})[1]
+    assert len(remarks) == len(expected)
+    for remark, words in zip(remarks, expected, strict=True):
+        assert remark.startswith("a, b: ")
+        assert words in remark
+
+
 def test_agents_without_memory_search_are_left_out() -> None:
     """And those whose names memd does not take."""
     entries = {"a": {"memory": {"search": {"enabled": False}}}, "b c": {}, "d": {}}
