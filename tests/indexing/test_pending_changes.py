@@ -62,6 +62,24 @@ async def test_mark_during_a_pass_is_in_the_next_one() -> None:
     assert second.paths == {A, B}
 
 
+async def test_force_during_a_pass_is_in_the_next_one() -> None:
+    """Who asks for every file to be read does not get the pass that reads what changed."""
+    pending, _ = made()
+    pending.mark_all()
+    pending.hurry()
+    first = await pending.take()
+    assert (first.everything, first.force) == (True, False)
+    pending.mark_all(force=True)
+    pending.hurry()
+    await pending.finish(first)
+    second = await pending.take()
+    assert (second.everything, second.force) == (True, True)
+    await pending.finish(second)
+    pending.mark_all()
+    pending.hurry()
+    assert not (await pending.take()).force
+
+
 async def test_marks_of_a_failed_pass_come_back() -> None:
     """A pass that fails puts its marks back, with force and all."""
     pending, _ = made()
