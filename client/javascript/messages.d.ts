@@ -137,6 +137,12 @@ export interface TurnsRequest {
   session_key?: string | null;
 }
 
+export interface DuplicatesRequest {
+  agent?: string | null;
+  /** denied with any key */
+  session_key?: string | null;
+}
+
 export interface WarmRequest {
   /** of the conversation that begins */
   session_key: string;
@@ -402,6 +408,32 @@ export interface ListedTurn {
   text: string;
   /** characters at the end of the turn that had no room */
   cut: number;
+}
+
+export interface DuplicateList {
+  agent: string;
+  /** at most 200: what is superseded first, then copies, each in the order of paths */
+  pairs: NotePair[];
+  /** there are others */
+  more: boolean;
+}
+
+export interface NotePair {
+  /** copy: the other says all that this one does */
+  why: "superseded" | "copy";
+  /** the earlier, or the one that is superseded */
+  one: NoteLines;
+  /** the later; nil: the note does not say what replaced it, or no such note is indexed */
+  other: NoteLines | null;
+  /** what replaced it, as it says */
+  by: string | null;
+}
+
+export interface NoteLines {
+  path: string;
+  /** nil: the whole note */
+  start_line: number | null;
+  end_line: number | null;
 }
 
 export interface EmbedReport {

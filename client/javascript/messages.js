@@ -81,6 +81,10 @@ export const REQUESTS = {
     "max_turns",
     "session_key"
   ],
+  "duplicates": [
+    "agent",
+    "session_key"
+  ],
   "warm": [
     "session_key",
     "agent"
@@ -272,6 +276,42 @@ const PARTS = {
     "defaults": {
       "at": null,
       "cut": 0
+    },
+    "holds": {}
+  },
+  "duplicatelist": {
+    "defaults": {
+      "agent": "",
+      "pairs": [],
+      "more": false
+    },
+    "holds": {
+      "pairs": [
+        "list",
+        "NotePair"
+      ]
+    }
+  },
+  "NotePair": {
+    "defaults": {
+      "other": null,
+      "by": null
+    },
+    "holds": {
+      "one": [
+        "one",
+        "NoteLines"
+      ],
+      "other": [
+        "one",
+        "NoteLines"
+      ]
+    }
+  },
+  "NoteLines": {
+    "defaults": {
+      "start_line": null,
+      "end_line": null
     },
     "holds": {}
   },

@@ -27,6 +27,8 @@ from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
     ChunkList,
     Chunks,
+    DuplicateList,
+    Duplicates,
     Embed,
     EmbedAction,
     EmbedReport,
@@ -278,6 +280,14 @@ class AsyncClient:
             max_turns: Of the page, 1 to 200.
         """
         return await self._ask(Turns(path=path, agent=agent, skip=skip, max_turns=max_turns), TurnList)
+
+    async def duplicates(self, *, agent: str | None = None) -> DuplicateList:
+        """List notes that say the same, and notes that are superseded, each beside the other. For the owner.
+
+        Args:
+            agent: As in search.
+        """
+        return await self._ask(Duplicates(agent=agent), DuplicateList)
 
     async def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None

@@ -26,6 +26,8 @@ from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
     ChunkList,
     Chunks,
+    DuplicateList,
+    Duplicates,
     Embed,
     EmbedAction,
     EmbedReport,
@@ -329,6 +331,14 @@ class Client:
             max_turns: Of the page, 1 to 200.
         """
         return self._ask(Turns(path=path, agent=agent, skip=skip, max_turns=max_turns), TurnList)
+
+    def duplicates(self, *, agent: str | None = None) -> DuplicateList:
+        """List notes that say the same, and notes that are superseded, each beside the other. For the owner.
+
+        Args:
+            agent: As in search.
+        """
+        return self._ask(Duplicates(agent=agent), DuplicateList)
 
     def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None

@@ -14,6 +14,7 @@ Source = Literal["memory", "sessions"]
 Mode = Literal["hybrid", "keyword", "vector"]
 Sort = Literal["relevance", "time"]
 FileSort = Literal["path", "time"]
+PairReason = Literal["superseded", "copy"]
 EmbedAction = Literal["pause", "resume", "confirm", "batch_on"]
 
 
@@ -135,6 +136,13 @@ class Turns(WireMessage, frozen=True):
     session_key: str | None = None  # a session is denied
 
 
+class Duplicates(WireMessage, frozen=True):
+    """Which notes say the same, or are replaced by others? Told to the owner alone."""
+
+    agent: str | None = None
+    session_key: str | None = None  # a session is denied
+
+
 class Warm(WireMessage, frozen=True):
     """A session begins: bring the index up to date, once for each session key."""
 
@@ -193,6 +201,7 @@ Request = (
     | Files
     | Chunks
     | Turns
+    | Duplicates
     | Warm
     | Embed
     | Status
@@ -436,6 +445,31 @@ class TurnList(WireMessage, frozen=True):
     turns: list[ListedTurn] = []  # in order
     total: int = 0
     next: int | None = None  # the skip of the next page; None: this was the last
+
+
+class NoteLines(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Lines of a note."""
+
+    path: str
+    start_line: int | None = None  # None: all of it is meant
+    end_line: int | None = None
+
+
+class NotePair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Two notes of which one is needless, or replaced."""
+
+    why: PairReason
+    one: NoteLines  # the earlier, or the one that holds no more
+    other: NoteLines | None = None  # None: no such note is indexed, or it does not say what replaced it
+    by: str | None = None  # what replaced it, as it says
+
+
+class DuplicateList(WireMessage, frozen=True):
+    """The answer to Duplicates: what is superseded first, in the order of paths."""
+
+    agent: str = ""
+    pairs: list[NotePair] = []
+    more: bool = False  # there are others
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
@@ -723,6 +757,7 @@ Reply = (
     | FileList
     | ChunkList
     | TurnList
+    | DuplicateList
     | EmbedReport
     | StatusReport
     | RedactedText

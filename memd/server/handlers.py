@@ -11,7 +11,7 @@ import structlog
 from memd.agent.agents import Agents, AgentUnavailable, UnknownAgent
 from memd.errors import TransientError
 from memd.server.request_times import RequestTimes
-from memd.server.requests.browse import list_chunks, list_files, list_turns
+from memd.server.requests.browse import DuplicateFinder, list_chunks, list_files, list_turns
 from memd.server.requests.control import DaemonControl, answer_private, control_daemon
 from memd.server.requests.get import get, tags
 from memd.server.requests.search import ConnectedClient, explain, search
@@ -38,6 +38,7 @@ class Handlers:
         self._control = control
         self._times = RequestTimes() if times is None else times
         self._warmed = WarmedSessions()
+        self._duplicates = DuplicateFinder()
         self._changes: set[asyncio.Task[wire.Reply]] = set()  # that are under way, whoever asked for them
         self._is_closed = False
 
@@ -123,6 +124,7 @@ class Handlers:
                 | wire.Files()
                 | wire.Chunks()
                 | wire.Turns()
+                | wire.Duplicates()
             ):
                 return await self._look_up(request, caller, client)
             case wire.Sync():
@@ -140,7 +142,14 @@ class Handlers:
 
     async def _look_up(
         self,
-        request: wire.Search | wire.Explain | wire.Get | wire.Tags | wire.Files | wire.Chunks | wire.Turns,
+        request: wire.Search
+        | wire.Explain
+        | wire.Get
+        | wire.Tags
+        | wire.Files
+        | wire.Chunks
+        | wire.Turns
+        | wire.Duplicates,
         caller: Caller,
         client: ConnectedClient,
     ) -> wire.Reply:
@@ -160,3 +169,5 @@ class Handlers:
                 return await list_chunks(request, caller)
             case wire.Turns():
                 return await list_turns(request, caller)
+            case wire.Duplicates():
+                return await self._duplicates.list(request, caller)

@@ -7,11 +7,11 @@ from heapq import nsmallest
 import apsw
 import msgspec
 
-from memd.domain_types import AFTER_ALL_NS, Kind, LabelKind, Role, SearchFilter
+from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, Role, SearchFilter
 from memd.runtime.timing import wall_s
 from memd.store import files, labels, sessions
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, numbers_read, typed
-from memd.text.tokens import safe_end
+from memd.text.tokens import folded, safe_end
 
 REDACTED = "redacted."  # begins the name of a tally of what was taken out of a file
 
@@ -277,3 +277,50 @@ def list_turns(
         room -= len(turn.text)
     end = skip + len(shown)
     return TurnPage(tuple(shown), total, end if shown and end < total else None)
+
+
+def note_texts(
+    connection: apsw.Connection, kinds: Collection[Kind], after: int, most: int
+) -> list[tuple[ChunkId, str]]:
+    """The texts of the chunks with larger ids than one, in their order, of files of some kinds."""
+    listed = ", ".join(str(int(kind)) for kind in kinds)
+    rows = connection.execute(
+        "SELECT chunks.id, chunks.text FROM chunks CROSS JOIN files ON files.id = chunks.file_id"
+        f" WHERE chunks.id > ? AND files.kind IN ({listed}) ORDER BY chunks.id LIMIT ?",
+        (after, most),
+    )
+    return typed(rows.fetchall(), list[tuple[ChunkId, str]])
+
+
+def superseded_notes(
+    connection: apsw.Connection, kinds: Collection[Kind], most: int
+) -> list[tuple[str, str, str | None]]:
+    """Of notes that hold no more the path, what they say replaced them, and the path of that; None: there is no such note."""
+    listed = ", ".join(str(int(kind)) for kind in kinds)
+    found = connection.execute(
+        f"SELECT path, by FROM (SELECT path, {SUPERSEDED} AS by FROM files WHERE kind IN ({listed}))"
+        " WHERE by IS NOT NULL ORDER BY path LIMIT ?",
+        (most,),
+    ).fetchall()
+    rows = typed(found, list[tuple[str, str]])
+    wanted = {by: _note_name(by) for _, by in rows if by}
+    places: dict[str, str] = {}
+    if wanted:
+        names = set(wanted.values())
+        for (path,) in connection.execute(
+            f"SELECT path FROM files WHERE kind IN ({listed}) ORDER BY path DESC"
+        ):
+            # As a link, it names a note by the end of its path.
+            parts = folded(str(path)).removesuffix(".md").split("/")
+            for at in range(len(parts)):
+                if (name := "/".join(parts[at:])) in names:
+                    places[name] = str(path)
+    return [(path, by, places.get(wanted[by]) if by else None) for path, by in rows]
+
+
+def _note_name(link: str) -> str:
+    return (
+        folded(link.strip().removeprefix("[[").removesuffix("]]").partition("|")[0])
+        .strip("/ ")
+        .removesuffix(".md")
+    )

@@ -479,6 +479,18 @@ class Index:
             browse.list_turns, path, kinds, skip=skip, most=most, most_chars=most_chars
         )
 
+    async def note_texts(self, kinds: Collection[Kind], after: int, most: int) -> list[tuple[ChunkId, str]]:
+        """See browse.note_texts."""
+        return await self.database.read(browse.note_texts, kinds, after, most)
+
+    async def superseded_notes(self, kinds: Collection[Kind], most: int) -> list[tuple[str, str, str | None]]:
+        """See browse.superseded_notes."""
+        return await self.database.read(browse.superseded_notes, kinds, most)
+
+    async def stored_chunks(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
+        """See chunks.texts."""
+        return await self.database.read(chunks.texts, chunk_ids)
+
     async def remove(self, paths: Sequence[str]) -> None:
         """Take files out, in one transaction."""
 

@@ -33,6 +33,8 @@ from memd_client.messages import (
     ChunkList,
     Chunks,
     Degraded,
+    DuplicateList,
+    Duplicates,
     Embed,
     Embedding,
     EmbedReport,
@@ -52,6 +54,8 @@ from memd_client.messages import (
     ListedTurn,
     NameCount,
     Note,
+    NoteLines,
+    NotePair,
     Pass,
     QmdStatus,
     RedactedText,
@@ -274,6 +278,11 @@ GOLDEN: list[tuple[Request, str]] = [
             "920186a474797065a57475726e73a470617468aa73657373696f6e732f73a56167656e74a4776f726ba4736b697003a96d61785f7475726e7304ab73657373696f6e5f6b6579a46d61696e"
         ),
     ),
+    (Duplicates(), "920181a474797065aa6475706c696361746573"),
+    (
+        Duplicates(agent="work", session_key="main"),
+        "920183a474797065aa6475706c696361746573a56167656e74a4776f726bab73657373696f6e5f6b6579a46d61696e",
+    ),
     (Tags(), "920181a474797065a474616773"),
     (
         Tags(agent="work", session_key="agent:work:main"),
@@ -351,6 +360,18 @@ REPLIES: list[Reply] = [
         turns=[ListedTurn(role="user", at=1.5, start_line=1, end_line=1, text="t", cut=3)],
         total=2,
         next=1,
+    ),
+    DuplicateList(
+        agent="main",
+        pairs=[
+            NotePair(
+                why="copy",
+                one=NoteLines(path="a.md", start_line=1, end_line=2),
+                other=NoteLines(path="家.md"),
+                by="家",
+            )
+        ],
+        more=True,
     ),
     TagsReport(agents={"main": AgentTags(tags=[NameCount(name="家", notes=2)], omitted=1)}),
     EmbedReport(

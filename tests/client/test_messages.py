@@ -54,6 +54,8 @@ REQUIRED = {
     "ListedChunk": {"start_line", "end_line", "text"},
     "TurnList": {"path"},
     "ListedTurn": {"role", "start_line", "end_line", "text"},
+    "NotePair": {"why", "one"},
+    "NoteLines": {"path"},
     "Warm": {"session_key"},
     "Embed": {"action"},
     "Note": {"path"},

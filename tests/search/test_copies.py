@@ -1,9 +1,11 @@
 import pytest
 
 from memd.domain_types import ChunkId, Kind
-from memd.search.copies import LEAST_WORDS, Said, later
+from memd.search.copies import LEAST_WORDS, CopyCandidates, Said, later
 from memd.store.chunks import StoredChunk
+from tests.bounds import shipped
 
+ALIKE = shipped("memd.search.copies._MOST_ALIKE")
 LONG = "Ann lent Bob fifty euros for the train to Lyon on Friday, and Bob lent Carl twenty."
 
 
@@ -60,3 +62,24 @@ def test_what_is_of_a_later_time_is_later() -> None:
         _chunk(6 * day, 1),
     ]
     assert sorted([in_order[n] for n in (2, 4, 0, 3, 1)], key=later) == in_order
+
+
+def test_each_text_is_compared_with_few() -> None:
+    """Those that share what few have; a form that is filled in every day makes no pair of each two days."""
+    candidates = CopyCandidates()
+    unlike = [f"w{number} x{number} y{number} z{number} of it" for number in range(300)]
+    candidates.add((ChunkId(number), text) for number, text in enumerate(unlike))
+    assert candidates.pairs == []
+    candidates.add([(ChunkId(1000), unlike[7] + " all"), (ChunkId(1001), unlike[8].replace(" y8", ""))])
+    assert candidates.pairs == [(7, 1000), (8, 1001)]
+    form = CopyCandidates()
+    form.add((ChunkId(number), "Slept well. Ate well. Walked for an hour.") for number in range(300))
+    assert 299 <= len(form.pairs) <= 300 * ALIKE
+
+
+@pytest.mark.parametrize("text", ["", "a", "a b", "我", "我们", "\ud800", "---\na: b\n---\n"])
+def test_short_texts_have_their_copies(text: str) -> None:
+    """However little there is to compare; nothing is the copy of nothing."""
+    candidates = CopyCandidates()
+    candidates.add([(ChunkId(1), text), (ChunkId(2), "something else"), (ChunkId(3), text)])
+    assert candidates.pairs == ([(1, 3)] if text else [])

@@ -132,6 +132,7 @@ def requests(paths: tuple[str, ...]) -> dict[str, Ask]:
         "files": lambda agent, key: wire.Files(agent=agent, session_key=key),
         "chunks": lambda agent, key: wire.Chunks(path=paths[0], agent=agent, session_key=key),
         "turns": lambda agent, key: wire.Turns(path=paths[0], agent=agent, session_key=key),
+        "duplicates": lambda agent, key: wire.Duplicates(agent=agent, session_key=key),
         # These two are the owner's alone, and an owner's would end the daemon.
         "reload": lambda agent, key: wire.Reload(session_key=key or GROUP),
         "stop": lambda agent, key: wire.Stop(session_key=key or GROUP),

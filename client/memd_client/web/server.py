@@ -21,7 +21,18 @@ from starlette.routing import Route
 
 from memd_client.asynchronous import AsyncClient
 from memd_client.errors import MemdClientError, RequestFailed
-from memd_client.messages import PLACES_FROM, Chunks, Explain, Files, Get, Search, Status, Tags, Turns
+from memd_client.messages import (
+    PLACES_FROM,
+    Chunks,
+    Duplicates,
+    Explain,
+    Files,
+    Get,
+    Search,
+    Status,
+    Tags,
+    Turns,
+)
 from memd_client.web.gate import OPEN_PATH, Gate, OneTimeToken
 from memd_client.web.rendering import tree
 
@@ -41,9 +52,9 @@ _STATIC = {
 }
 
 # All that the page may ask: nothing of this changes anything.
-_REQUESTS: msgspec.json.Decoder[Search | Explain | Get | Files | Chunks | Turns | Tags | Status] = (
-    msgspec.json.Decoder(Search | Explain | Get | Files | Chunks | Turns | Tags | Status)
-)
+_REQUESTS: msgspec.json.Decoder[
+    Search | Explain | Get | Files | Chunks | Turns | Duplicates | Tags | Status
+] = msgspec.json.Decoder(Search | Explain | Get | Files | Chunks | Turns | Duplicates | Tags | Status)
 
 
 class _Opening(msgspec.Struct, frozen=True):

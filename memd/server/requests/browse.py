@@ -1,19 +1,27 @@
 """Answers `files`, `chunks` and `turns`: what an index holds, a page at a time, for its owner alone."""
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 
+from memd.domain_types import ChunkId, Kind
+from memd.runtime.threads import beside
 from memd.runtime.timing import zone_of
+from memd.search.copies import CopyCandidates, copies_among
 from memd.server.requests.search import dated, search_filter
 from memd.server.scope import AllowedAgent, BadRequest, Caller, DeniedSession
 from memd.store.browse import FileOrder, cursor_place
+from memd.store.chunks import StoredChunk
 from memd.store.errors import StoreDamaged
+from memd.store.index import Index
 from memd_client import messages as wire
 
 MAX_FILES = 500  # of a page
 MAX_ENTRIES = 200  # chunks or turns of a page
 MAX_PAGE_CHARS = 200_000  # of their texts
+MAX_PAIRS = 200  # of notes that say the same
+_STEP = 200  # texts that are looked at at once: some milliseconds, for which a search may wait
 _VECTORS = {0: "waiting", 1: "done", 2: "refused"}
 
 
@@ -137,6 +145,58 @@ async def list_turns(request: wire.Turns, caller: Caller) -> wire.TurnList:
         total=page.total,
         next=page.next,
     )
+
+
+class DuplicateFinder:
+    """Answers `duplicates`: one at a time, and in steps, so that searches wait for none."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def list(self, request: wire.Duplicates, caller: Caller) -> wire.DuplicateList:
+        """The notes of an agent that say the same, or that are superseded; the errors are those of list_files."""
+        allowed = await _owned(caller, request.agent, "memory")
+        await allowed.agent.sync.catch_up()
+        index, kinds = allowed.agent.index, allowed.granted.kinds
+        with _damage_reported(allowed):
+            replaced = await index.superseded_notes(kinds, MAX_PAIRS + 1)
+            pairs = [
+                wire.NotePair(
+                    why="superseded",
+                    one=wire.NoteLines(path=path),
+                    other=None if place is None else wire.NoteLines(path=place),
+                    by=by or None,
+                )
+                for path, by, place in replaced
+            ]
+            async with self._turn:
+                pairs += await _copies(index, kinds, MAX_PAIRS + 1 - len(pairs))
+        return wire.DuplicateList(
+            agent=allowed.agent.id, pairs=pairs[:MAX_PAIRS], more=len(pairs) > MAX_PAIRS
+        )
+
+
+async def _copies(index: Index, kinds: Collection[Kind], most: int) -> list[wire.NotePair]:
+    candidates, after = CopyCandidates(), 0
+    while texts := await index.note_texts(kinds, after, _STEP):
+        after = texts[-1][0]
+        await beside(candidates.add, texts)
+    told: list[wire.NotePair] = []
+    gone: set[ChunkId] = set()  # a copy is told once, however many others there are
+    for begin in range(0, len(candidates.pairs), _STEP):
+        if len(told) >= most:
+            break
+        some = candidates.pairs[begin : begin + _STEP]
+        chunks = await index.stored_chunks(sorted({each for pair in some for each in pair}))
+        for earlier, latest in await beside(lambda: list(copies_among(some, chunks))):  # noqa: B023 - called at once
+            if earlier.id not in gone:
+                gone.add(earlier.id)
+                told.append(wire.NotePair(why="copy", one=_lines(earlier), other=_lines(latest)))
+    return sorted(told, key=lambda pair: (pair.one.path, pair.one.start_line))[: max(0, most)]
+
+
+def _lines(chunk: StoredChunk) -> wire.NoteLines:
+    return wire.NoteLines(path=chunk.path, start_line=chunk.start_line, end_line=chunk.end_line)
 
 
 async def _owned(caller: Caller, name: str | None, source: wire.Source | None = None) -> AllowedAgent:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd_client import AsyncClient, RequestFailed
-from memd_client.messages import Chunks, Failure, Files, Reply, Request, Turns
+from memd_client.messages import Chunks, Duplicates, Failure, Files, NoteLines, Reply, Request, Turns
 from tests.bounds import shipped
 from tests.daemon import chats
 from tests.daemon.inprocess import running, write
@@ -18,6 +18,7 @@ from tests.server.stranger import Stranger
 
 FILES = shipped("memd.server.requests.browse.MAX_FILES")
 ENTRIES = shipped("memd.server.requests.browse.MAX_ENTRIES")
+PAIRS = shipped("memd.server.requests.browse.MAX_PAIRS")
 PAGE_CHARS = shipped("memd.server.requests.browse.MAX_PAGE_CHARS")
 # Made up; the rules know its form.
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -159,6 +160,58 @@ async def test_a_page_of_text_is_bounded(client: AsyncClient, home: Path) -> Non
     assert ([len(turn.text) for turn in second.turns], second.next) == ([PAGE_CHARS - 10], 2)
 
 
+async def test_what_is_superseded_and_what_is_a_copy(client: AsyncClient, home: Path) -> None:
+    """Each beside the other: what is superseded first, then copies, the earlier first; a note that is there once has none."""
+    said = "The harbour crane was repaired on the second pier after the storm of that week, by Ann and Bob."
+    write(home, "memory/2026-02-12.md", f"# Thursday\n\n{said}\n")
+    write(home, "memory/ops/2026-02-14.md", f"# Thursday\n\n{said}\n")
+    write(
+        home,
+        "memory/ops/2026-02-13.md",
+        f"# Thursday\n\n{said.replace('Ann', 'Zoe').replace('second', 'third')}\n",
+    )
+    write(home, "memory/2026-03-01.md", "---\nstatus: archived\n---\nOld.\n")
+    write(home, "memory/2026-03-02.md", "---\nreplaced-by: '[[nowhere]]'\n---\nOlder.\n")
+    write(home, "memory/深.md", "港口的起重机在那一周的风暴之后由安和鲍勃修好了,在第二个码头。\n")
+    write(home, "memory/ops/深2.md", "港口的起重机在那一周的风暴之后由安和鲍勃修好了,在第二个码头!\n")
+    found = await client.duplicates()
+    assert (found.agent, found.more) == ("main", False)
+    told = [
+        (pair.why, pair.one.path, None if pair.other is None else pair.other.path, pair.by)
+        for pair in found.pairs
+    ]
+    assert told[:3] == [
+        ("superseded", "memory/2026-02-11.md", "memory/2026-02-12.md", "2026-02-12"),
+        ("superseded", "memory/2026-03-01.md", None, None),
+        ("superseded", "memory/2026-03-02.md", None, "[[nowhere]]"),
+    ]
+    assert told[3] == ("copy", "memory/2026-02-12.md", "memory/ops/2026-02-14.md", None)
+    assert [{one, other} for why, one, other, _ in told[4:]] == [{"memory/深.md", "memory/ops/深2.md"}]
+    assert found.pairs[3].one == NoteLines(path="memory/2026-02-12.md", start_line=1, end_line=3)
+
+
+async def test_copies_are_told_once_and_up_to_a_number(client: AsyncClient, home: Path) -> None:
+    """Of a note that is there often each with one other, and no more than a page shows."""
+    for number in range(PAIRS + 3):
+        write(
+            home,
+            f"memory/many/{number:03}.md",
+            f"# Plan {number // 3}\n\nStep {number // 3} of it was done by Ann today.\n",
+        )
+    found = await client.duplicates()
+    copies = [pair for pair in found.pairs if pair.why == "copy"]
+    assert not found.more
+    assert len(copies) == len({pair.one.path for pair in copies}) == 2 * (PAIRS + 3) // 3
+    for number in range(PAIRS + 3):
+        write(
+            home,
+            f"memory/again/{number:03}.md",
+            f"# Plan {number // 3}\n\nStep {number // 3} of it was done by Ann today.\n",
+        )
+    found = await client.duplicates()
+    assert (len(found.pairs), found.more) == (PAIRS, True)
+
+
 @pytest.mark.parametrize(
     "path", ["memory/private.txt", "../config.toml", "/etc/passwd", "memory", "", "MEMORY.md\0"]
 )
@@ -174,7 +227,12 @@ async def test_what_is_not_indexed_is_missing(client: AsyncClient, path: str) ->
 async def test_a_session_is_denied(client: AsyncClient, home: Path, key: str) -> None:
     """Any: a list of all files is for the owner, in a request without a key."""
     path = "MEMORY.md"
-    asked = (Files(session_key=key), Chunks(path=path, session_key=key), Turns(path=path, session_key=key))
+    asked = (
+        Files(session_key=key),
+        Chunks(path=path, session_key=key),
+        Turns(path=path, session_key=key),
+        Duplicates(session_key=key),
+    )
     for reply in await asyncio.to_thread(_answers, home, asked):
         assert isinstance(reply, Failure)
         assert (reply.code, reply.message) == ("denied", "only the owner may do this")
