@@ -167,13 +167,11 @@ class InotifyFeed:
             number = _libc.inotify_add_watch(
                 descriptor, os.fsencode(directory), _WANTED | _ONLYDIR | _DONT_FOLLOW
             )
-            if number >= 0:
+            if number != -1:
                 self._paths.setdefault(number, []).append(directory)
-                continue
-            why = ctypes.get_errno()
-            if why not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
+            # Else it went away since it was found. The watch of the one above tells that, or the look after this one.
+            elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
                 raise FeedBroken(_refused(why, len(directories)))
-            # It went away since it was found. The watch of the one above tells that, or the look after this one.
 
     def _set_on_files(self, descriptor: int, files: Iterable[Path]) -> frozenset[Path]:
         watched: set[Path] = set()
@@ -182,7 +180,7 @@ class InotifyFeed:
                 break
             number = _libc.inotify_add_watch(descriptor, os.fsencode(file), _WRITTEN | _DONT_FOLLOW)
             # Where there is no watch left, or the file went, directories are watched all the same.
-            if number >= 0 and file not in (paths := self._paths.setdefault(number, [])):
+            if number != -1 and file not in (paths := self._paths.setdefault(number, [])):
                 paths.append(file)
                 watched.add(file)
         return frozenset(watched)
@@ -258,7 +256,7 @@ def _instance() -> int:
         FeedBroken: there is none to be had.
     """
     descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    if descriptor >= 0:
+    if descriptor != -1:
         return descriptor
     why = ctypes.get_errno()
     if why != errno.EMFILE:

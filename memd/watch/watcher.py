@@ -267,7 +267,9 @@ async def _armed(roots: Sequence[Root], methods: WatchMethods, threads: Threads)
     Raises:
         FeedBroken: there are none.
     """
-    for attempts_left in reversed(range(_ATTEMPTS)):
+    attempts_left = _ATTEMPTS
+    while True:
+        attempts_left -= 1
         plan = await threads.run(_plan_watches, roots, methods)
         feed = methods.feed()
         try:
@@ -281,7 +283,6 @@ async def _armed(roots: Sequence[Root], methods: WatchMethods, threads: Threads)
             raise
         else:
             return feed, plan
-    raise AssertionError("the last attempt returns or raises")
 
 
 class _Check:

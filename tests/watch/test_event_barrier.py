@@ -107,6 +107,22 @@ async def test_too_late() -> None:
     assert await asked == NOTHING
 
 
+async def test_who_has_as_much_patience_as_was_waited_in_vain_waits_himself() -> None:
+    """Only a longer wait of another tells that this one would be in vain."""
+    now = [0.0]
+    backlog, position = EventBarrier(lambda: now[0]), Counter()
+    backlog.begins(position)
+    position.known = 10
+    with pytest.raises(TimeoutError):
+        await backlog.drained(0.01)
+    now[0] = LONG_S
+    asked = asyncio.create_task(backlog.drained(LONG_S))
+    await until_async(lambda: position.hurries == 2 or asked.done())
+    position.given = 10
+    backlog.rests(NOTHING)
+    assert await asked == NOTHING
+
+
 async def test_watches_that_are_set_anew_are_waited_for() -> None:
     """Whoever asks before or meanwhile waits until they are set: what came in between was announced along with everything."""
     backlog, position = watching()
@@ -198,8 +214,27 @@ async def test_a_tree_of_hard_links_uses_up_no_watches() -> None:
 class Followed:
     """A feed that watches whatever it is to."""
 
+    def __init__(self) -> None:
+        self.watched: list[frozenset[Path]] = []
+
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
-        return frozenset(files)
+        self.watched.append(frozenset(files))
+        return self.watched[-1]
+
+
+async def test_files_that_may_be_written_under_another_name_are_watched_once() -> None:
+    """New ones that concern memory, and those that a scan found; only these may have changed since they were read."""
+    backlog, _ = watching()
+    feed = Followed()
+    names, came, linked = UnwatchedNames(backlog), Path("/w/came.md"), Path("/w/linked.md")
+    batch = EventBatch(begun=frozenset({str(came), "/w/came.txt"}))
+    assert await names.follow(cast("Feed", feed), batch, {came}) == NOTHING
+    assert feed.watched == [{came}]
+    backlog.has_linked(frozenset({(linked, 1)}))
+    assert await names.follow(cast("Feed", feed), EventBatch(), {came}) == {linked}
+    assert await names.follow(cast("Feed", feed), EventBatch(), {came}) == NOTHING
+    assert feed.watched == [{came}, {linked}]
+    assert backlog.roots == {}
 
 
 @pytest.mark.parametrize("beyond", [0, 1])

@@ -3,13 +3,15 @@
 import asyncio
 import ctypes
 import errno
+import gc
 import os
 import resource
 import struct
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +22,7 @@ from watchfiles import Change
 from memd.watch.events import EventBatch, FeedBroken
 from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
 from memd.watch.watch_plan import RootState, WatchPlan
+from tests.wait import until_async
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
 ISDIR = 0x40000000
@@ -92,6 +95,12 @@ def test_files_that_came_and_were_not_closed() -> None:
     raw = event(1, 0x100, b"linked.md") + event(1, 0x100, b"made.md") + event(1, 0x2, b"made.md")
     raw += event(1, 0x8, b"made.md") + event(1, 0x40000100, b"directory") + event(1, 0x80, b"moved.md")
     assert batch_of(raw, PATHS).begun == {"/ws/linked.md"}
+
+
+def test_who_is_watched_by_itself_has_closed_under_its_name_what_came_there() -> None:
+    """Only a close that names a file tells that it was written under that name."""
+    raw = event(1, 0x100, b"a.md") + event(3, 0x8)
+    assert batch_of(raw, {**PATHS, 3: [Path("/ws/a.md")]}).begun == {"/ws/a.md"}
 
 
 def test_an_overflow_among_events() -> None:
@@ -178,6 +187,176 @@ async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> Non
     finally:
         await feed.stop()
     assert feed.queued() == feed.given
+
+
+async def test_events_of_one_moment_are_one_batch(tmp_path: Path) -> None:
+    """What comes after the first is gathered, again after each batch, and meanwhile the event loop is not asked."""
+    feed, loop = InotifyFeed(gather_s=1000.0), asyncio.get_running_loop()
+    before = set(_inotify_descriptors())
+    await feed.start(WatchPlan(frozenset({tmp_path}), frozenset(), RootState({}, {})))
+    (descriptor,) = set(_inotify_descriptors()) - before
+    try:
+        for number in range(2):
+            giving = asyncio.create_task(feed.next(soon()))
+            (tmp_path / f"{number}a.md").touch()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not giving.done()
+            assert not loop.remove_reader(descriptor)
+            (tmp_path / f"{number}b.md").touch()
+            feed.hurry()
+            came = {str(tmp_path / f"{number}{name}.md") for name in "ab"}
+            assert {path for _, path in (await giving).events} == came
+    finally:
+        await feed.stop()
+
+
+def _inotify_descriptors() -> Iterator[int]:
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            if "inotify" in str(link.readlink()):
+                yield int(link.name)
+
+
+async def test_after_a_hurry_the_wait_is_for_events(tmp_path: Path) -> None:
+    """What was given in haste is no reason to give nothing a moment later."""
+    async with fed(tmp_path) as feed:
+        feed.hurry()
+        assert await feed.next(soon()) == EventBatch()
+        until = asyncio.get_running_loop().time() + 0.03
+        assert await feed.next(until) == EventBatch()
+        assert asyncio.get_running_loop().time() >= until
+
+
+class Remounted:
+    """Mounts that a test changes."""
+
+    changed = False
+    closed = 0
+
+    def have_changed(self) -> bool:
+        return self.changed
+
+    def take(self) -> bool:
+        changed, self.changed = self.changed, False
+        return changed
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+async def test_a_mount_is_told_without_an_event_and_counts_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of a wait at the latest; the count of what is queued tells of it before."""
+    mounts = Remounted()
+    monkeypatch.setattr("memd.watch.inotify.MountEvents", lambda: mounts)
+    async with fed(tmp_path) as feed:
+        assert (feed.given, feed.queued()) == (0, 0)
+        mounts.changed = True
+        assert (feed.given, feed.queued()) == (0, 1)
+        assert await feed.next(asyncio.get_running_loop().time() + 0.01) == EventBatch(remounted=True)
+        assert (feed.given, feed.queued()) == (1, 1)
+        assert not mounts.closed
+    assert mounts.closed == 1
+
+
+async def test_a_file_at_two_names_is_told_by_both_and_watched_once(tmp_path: Path) -> None:
+    """One that is gone keeps no other from being watched."""
+    note, other = tmp_path / "a.md", tmp_path / "b.md"
+    note.write_text("a")
+    other.hardlink_to(note)
+    async with fed() as feed:
+        assert await feed.watch_files([tmp_path / "gone.md", note, other]) == {note, other}
+        assert await feed.watch_files([note, other]) == set()
+        note.write_text("b")
+        told = {path for _, path in (await feed.next(soon())).events}
+        assert told == {str(note), str(other)}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_who_stops_while_watches_are_set_closes_nothing_under_the_hands_of_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    """A directory may lie on a disk that does not answer: the thread ends with it, sets no more watches, and then all is closed."""
+    entered, goes_on, asked = threading.Event(), threading.Event(), []
+
+    def hangs(*call: object) -> int:
+        asked.append(call)
+        entered.set()
+        goes_on.wait(20)
+        ctypes.set_errno(errno.EIO)
+        return -1 if fails else 1
+
+    descriptor = os.eventfd(0, os.EFD_NONBLOCK)
+    system = SimpleNamespace(inotify_init1=lambda _: descriptor, inotify_add_watch=hangs)
+    monkeypatch.setattr("memd.watch.inotify._libc", system)
+    feed = InotifyFeed()
+    plan = WatchPlan(frozenset({tmp_path, tmp_path / "b"}), frozenset(), RootState({}, {}))
+    starting = asyncio.create_task(feed.start(plan))
+    await until_async(entered.is_set)
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    await feed.stop()
+    os.fstat(descriptor)
+    goes_on.set()
+    await until_async(lambda: not Path(f"/proc/self/fd/{descriptor}").exists())
+    assert len(asked) == 1
+    gc.collect()  # of an error that nobody asked for, the event loop would complain now
+
+
+async def test_files_are_not_watched_on_by_who_has_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others cost a look each, on a disk that may not answer."""
+    asked = []
+    async with fed(tmp_path) as feed:
+
+        def last(*call: object) -> int:
+            asked.append(call)
+            stopping = asyncio.run_coroutine_threadsafe(feed.stop(), loop)
+            stopping.result(20)
+            return 1
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr("memd.watch.inotify._libc", SimpleNamespace(inotify_add_watch=last))
+        assert await feed.watch_files([tmp_path / "a.md", tmp_path / "b.md"]) == {tmp_path / "a.md"}
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("300000\n", 600_000), ("3\n", 1024), ("none", 1024), (None, 1024)]
+)
+async def test_what_a_limit_is_to_be_raised_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, told: int
+) -> None:
+    """Twice what it is, and a usual number where that is less or cannot be read."""
+    if text is not None:
+        (tmp_path / "max_user_instances").write_text(text)
+
+    def init(_: int) -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    monkeypatch.setattr("memd.watch.inotify._LIMITS", tmp_path)
+    monkeypatch.setattr("memd.watch.inotify._libc", SimpleNamespace(inotify_init1=init))
+    assert f"max_user_instances={told}`" in await _refused(tmp_path)
+
+
+async def test_a_process_without_descriptors_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel has one error for both limits; the other is told by what else cannot be opened."""
+
+    def init(_: int) -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    def opened(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("memd.watch.inotify._libc", SimpleNamespace(inotify_init1=init))
+    monkeypatch.setattr("memd.watch.inotify.os.open", opened)
+    assert "ulimit -n" in await _refused(Path("/"))
 
 
 async def test_what_is_read_is_no_event(tmp_path: Path) -> None:

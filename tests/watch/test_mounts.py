@@ -1,12 +1,15 @@
 """Which file systems memory lies on."""
 
+import errno
+import os
+import select
 import sys
 from pathlib import Path
 
 import pytest
 
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
-from memd.watch.mounts import MountEvents, concerning, parsed, read_mounts, unseen
+from memd.watch.mounts import MountEvents, concerning, mounted, parsed, read_mounts, unseen
 
 DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 ROOTS: tuple[Root, ...] = (
@@ -147,3 +150,53 @@ def test_this_machine() -> None:
     """The mounts of this very process are found, and a system that tells of none is none's trouble."""
     assert "/" in {str(mount.point) for mount in parsed(read_mounts())}
     assert read_mounts(Path("/nonexistent/mountinfo")) == ""
+
+
+def test_on_which_places_something_is_mounted() -> None:
+    """Not what lies below a mount, nor a mount point that another mount hides."""
+    mounts = parsed("\n".join([DISK, line(21, 20, "/a/b"), line(22, 20, "/c/d"), line(23, 20, "/c")]))
+    places = map(Path, ("/a", "/a/b", "/a/b/c", "/c", "/c/d", "/"))
+    assert mounted(places, mounts) == {Path("/a/b"), Path("/c"), Path("/")}
+    assert mounted([Path("/a")], ()) == frozenset()
+
+
+@pytest.mark.parametrize("why", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOENT, errno.EIO])
+def test_mounts_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, why: int) -> None:
+    """A process that can read nothing just now does not say that there are none."""
+
+    def refused(*_: object) -> str:
+        raise OSError(why, os.strerror(why))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    if why in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
+        with pytest.raises(OSError, match=os.strerror(why)):
+            read_mounts()
+    else:
+        assert read_mounts() == ""
+
+
+def test_a_mount_is_told_until_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells each change once; whoever only asks does not take it away."""
+    told = [[(0, 0)], [], [], [(0, 0)]]
+    asked: list[tuple[int, ...]] = []
+
+    class Poll:
+        def register(self, *what: int) -> None:
+            asked.append(what)
+
+        def poll(self, timeout: int) -> list[tuple[int, int]]:
+            asked.append((timeout,))
+            return told.pop(0)
+
+    monkeypatch.setattr("memd.watch.mounts.select.poll", Poll)
+    (tmp_path / "mountinfo").touch()
+    events = MountEvents(tmp_path / "mountinfo")
+    assert events.have_changed()
+    assert events.have_changed()
+    assert events.take()
+    assert not events.have_changed()
+    assert not events.take()
+    assert events.take()
+    assert asked[0][1:] == (select.POLLPRI,)
+    assert asked[1:] == [(0,)] * 4
+    events.close()

@@ -1,12 +1,15 @@
 """Which directories are watched."""
 
+import errno
 import os
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace, exclude_of
-from memd.watch.watch_plan import WatchPlan, plan_watches, root_state_of
+from memd.watch.watch_plan import WatchPlan, identity_of, plan_watches, replaced, root_state_of
 from tests.otheruser import as_other_user, shared_directory
 
 
@@ -182,3 +185,60 @@ def test_a_way_to_notes_is_watched(base: Path) -> None:
     assert names(plan.flat, base) == {
         "c", "c/projects", "c/projects/-a", "c/projects/-a/memory", "c/projects/-a/memory/topics", "c/projects/-b",
     }  # fmt: skip
+
+
+def test_directories_that_are_not_those_that_were_watched(base: Path) -> None:
+    """Another one in the place, or none."""
+    make(base, "same", "other", "gone", "aside")
+    before = {base / name: identity_of(base / name) for name in ("same", "other", "gone", "later")}
+    (base / "gone").rmdir()
+    (base / "other").rename(base / "kept")
+    (base / "aside").rename(base / "other")
+    assert replaced(before) == [base / "other", base / "gone"]
+
+
+@pytest.mark.parametrize(
+    "why", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOENT, errno.EACCES, errno.EIO]
+)
+def test_a_directory_that_cannot_be_listed(base: Path, monkeypatch: pytest.MonkeyPatch, why: int) -> None:
+    """What went is left out; a process that can look at nothing must not take all for gone."""
+    make(base, "v/a/deep", "v/b")
+    listed = os.scandir
+
+    def refused(directory: Path) -> Any:
+        if Path(directory).name == "a":
+            raise OSError(why, os.strerror(why))
+        return listed(directory)
+
+    monkeypatch.setattr("memd.watch.watch_plan.os.scandir", refused)
+    if why in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
+        with pytest.raises(OSError, match=os.strerror(why)):
+            plan_watches([ExtraDirectory(base / "v")], recursive=False)
+    else:
+        plan = plan_watches([ExtraDirectory(base / "v")], recursive=False)
+        assert names(plan.flat, base) == {"v", "v/b"}
+
+
+def test_an_entry_that_cannot_be_looked_at_is_no_directory(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system that does not say the kind of its entries is asked for each, which may fail."""
+    make(base, "v/a", "v/b")
+
+    class Entry:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def is_dir(self, *, follow_symlinks: bool) -> bool:
+            assert not follow_symlinks
+            if self.name == "a":
+                raise OSError(errno.EIO, "Input/output error")
+            return True
+
+    def scandir(directory: Path) -> Any:
+        found = [Entry("a"), Entry("b")] if Path(directory).name == "v" else []
+        return nullcontext(found)
+
+    monkeypatch.setattr("memd.watch.watch_plan.os.scandir", scandir)
+    plan = plan_watches([ExtraDirectory(base / "v")], recursive=False)
+    assert names(plan.flat, base) == {"v", "v/b"}

@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager, redirect_stdout, suppress
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 import pytest
 from anyio.to_thread import current_default_thread_limiter
@@ -21,6 +22,7 @@ from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFil
 from memd.watch.event_barrier import EventBarrier
 from memd.watch.events import EventBatch, Feed, FeedBroken, FeedPosition
 from memd.watch.inotify import InotifyFeed
+from memd.watch.mounts import read_mounts
 from memd.watch.watch_plan import WatchPlan
 from memd.watch.watcher import (
     Event,
@@ -29,6 +31,7 @@ from memd.watch.watcher import (
     WatcherHealth,
     WatcherPace,
     WatchMethods,
+    methods_of,
     watch,
 )
 from memd.watch.watchfiles_feed import LibraryFeed
@@ -595,6 +598,155 @@ async def _recovered(base: Path, scripted: Scripted, pace: WatcherPace) -> Seen:
     return seen
 
 
+class Waits:
+    """Says how long to wait after a failure, and what it is told."""
+
+    told: ClassVar[list[str]] = []
+
+    def __init__(self, _: Random, *, first_s: float, cap_s: float) -> None:
+        self.told[:] = [f"from {first_s} to {cap_s} s"]
+
+    def failed(self) -> float:
+        self.told.append("failed")
+        return 0.0
+
+    def reset(self) -> None:
+        self.told.append("reset")
+
+
+@pytest.mark.parametrize("trusted_s", [0.0, 1000.0])
+async def test_after_watches_that_worked_the_first_wait_is_short_again(
+    base: Path, monkeypatch: pytest.MonkeyPatch, *, trusted_s: float
+) -> None:
+    """Watches that are set anew because others are needed have worked; those that broke have, if that was not at once."""
+    monkeypatch.setattr("memd.watch.watcher.Backoff", Waits)
+    scripted = Scripted(LIMIT, EventBatch(incomplete=True), Later("a bug"), LIMIT)
+    pace = WatcherPace(
+        check_s=1e9,
+        rewatch_quiet_s=0.01,
+        rewatch_cap_s=0.01,
+        trusted_s=trusted_s,
+        retry_s=3.0,
+        retry_cap_s=7.0,
+    )
+    async with watching(
+        ExtraDirectory(base / "vault"), methods=scripted.methods, pace=pace, first=WatcherHealth
+    ):
+        await until_async(lambda: scripted.armed == 5)
+    after_the_break = "failed" if trusted_s else "reset"
+    assert Waits.told == ["from 3.0 to 7.0 s", "failed", "reset", after_the_break, "failed"]
+
+
+class Recording(InotifyFeed):
+    """Tells until when events are waited for."""
+
+    until: ClassVar[list[float]] = []
+
+    async def next(self, until: float) -> EventBatch:
+        self.until.append(until)
+        return await super().next(until)
+
+
+async def test_looks_at_roots_are_near_one_another_but_not_at_once(base: Path) -> None:
+    """So one timer of the system serves all, while no two threads begin together."""
+    methods = WatchMethods(recursive=False, feed=Recording)
+    apart_s = set()
+    for number in range(12):
+        (base / str(number)).mkdir()
+        Recording.until.clear()
+        async with watching(ExtraDirectory(base / str(number)), methods=methods, pace=WatcherPace()):
+            await until_async(lambda: Recording.until)
+            apart_s.add(round(Recording.until[0] % 2.0, 3))
+            assert Recording.until[0] - asyncio.get_running_loop().time() <= 2.0
+    assert len(apart_s) > 4
+    assert all(one <= 0.2 or one > 1.999 for one in apart_s)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_mount_that_came_or_went_since_a_scan_is_to_be_looked_at(base: Path, *, fails: bool) -> None:
+    """As soon as the system tells of mounts, and if it cannot be looked at just then, by the next look."""
+    backlog, asked, disk = EventBarrier(), [0], base / "vault" / "sub"
+    backlog.has_mounts(frozenset({disk}), frozenset())
+
+    def mounts() -> str:
+        asked[0] += 1
+        if fails and asked[0] == 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return mountinfo()
+
+    feed = Scripted(EventBatch(remounted=True)).methods.feed
+    methods = WatchMethods(recursive=False, feed=feed, mountinfo=mounts)
+    pace = WatcherPace(check_s=0.05 if fails else 1e9)
+    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, backlog=backlog) as seen:
+        await seen.changed(disk)
+        assert asked[0] == 4 if fails else 3
+        assert (seen.rescans(), seen.paths()) == (1, {disk})
+
+
+class Late(ScriptedFeed):
+    """A directory comes while the watches are set."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(None)
+        self._directory = directory
+
+    async def start(self, plan: WatchPlan) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)  # nobody watches yet
+        await super().start(plan)
+
+
+async def test_a_directory_that_came_while_watches_were_set_is_to_be_looked_at(base: Path) -> None:
+    """No event tells of it, nor of what is in it: until it is watched, each search looks at all."""
+    backlog = EventBarrier()
+    methods = WatchMethods(recursive=False, feed=lambda: Late(base / "vault" / "new" / "er"))
+    pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
+    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, backlog=backlog):
+        assert await backlog.drained(20.0) == {base / "vault"}
+
+
+async def test_a_file_that_came_is_watched_by_the_next_watches_too(base: Path) -> None:
+    """It may have been written under its other name while there were none."""
+    note, outside = base / "vault" / "b.md", base / "outside.md"
+    outside.write_text("b")
+    async with watching(ExtraDirectory(base / "vault")) as seen:
+        note.hardlink_to(outside)
+        await seen.changed(note)
+        seen.events.clear()
+        await seen.stirred((base / "vault" / "new").mkdir)
+        await seen.changed(note)
+        seen.events.clear()
+        outside.write_text("more")
+        await seen.changed(note)
+
+
+async def test_what_is_wrong_with_each_root_is_told_once(base: Path) -> None:
+    """A place without a source is told by its kind; a root that is missing twice once."""
+    info = mountinfo((str(base / "vault"), "fuse.sshfs", ""))
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
+    roots = [
+        ExtraDirectory(base / "vault"),
+        SingleFile(base / "none", "a.md"),
+        SingleFile(base / "none", "b.md"),
+    ]
+    async with watching(*roots, methods=methods) as seen:
+        pass
+    missing, distant = seen.reasons()[0].split("; it is watched as soon as it does; ")
+    assert missing == f"{base / 'none'} does not exist"
+    assert distant.startswith(
+        f"{base / 'vault'} (fuse.sshfs): what others change there is looked for every few seconds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("platform", "recursive", "feed"),
+    [("linux", False, InotifyFeed), ("darwin", True, LibraryFeed), ("freebsd14", False, LibraryFeed)],
+)
+def test_how_each_platform_watches(platform: str, feed: type[object], *, recursive: bool) -> None:
+    """Only macOS watches a tree by its top."""
+    methods = methods_of(platform)
+    assert (methods.recursive, methods.feed, methods.mountinfo) == (recursive, feed, read_mounts)
+
+
 def test_the_shipped_pace() -> None:
     """In seconds: the other tests bring a faster one."""
     assert WatcherPace() == WatcherPace(
@@ -654,6 +806,7 @@ async def test_directories_that_keep_going_away(base: Path) -> None:
         ExtraDirectory(base / "vault"), pace=pace, methods=scripted.methods, first=WatcherHealth
     ) as seen:
         assert seen.health() == [False]
+        assert seen.reasons()[0].endswith(": gone")
     assert scripted.armed == shipped("memd.watch.watcher._ATTEMPTS")
 
 
@@ -746,13 +899,19 @@ async def test_where_not_every_change_is_seen(
         assert backlog.unseen == {base / name for name in unseen}
 
 
-async def test_very_many_changes(base: Path) -> None:
-    """A batch of very many events asks for a rescan instead of naming them."""
-    batch = EventBatch(frozenset((Change.modified, str(base / "vault" / f"{n}.md")) for n in range(2000)))
-    async with watching(ExtraDirectory(base / "vault"), methods=Scripted(batch).methods) as seen:
-        await seen.rescanned(3)
-    assert RescanNeeded("very many files changed at once") in seen.events
-    assert not seen.paths()
+@pytest.mark.parametrize("number", [1000, 1001])
+async def test_very_many_changes(base: Path, number: int) -> None:
+    """A batch of very many events asks for a rescan instead of naming them, and for other watches; one of fewer does not."""
+    notes = {base / "vault" / f"{n}.md" for n in range(number)}
+    scripted = Scripted(EventBatch(frozenset((Change.modified, str(note)) for note in notes)))
+    async with watching(ExtraDirectory(base / "vault"), methods=scripted.methods) as seen:
+        if number > 1000:
+            await seen.rescanned(3)
+            assert RescanNeeded("very many files changed at once") in seen.events
+            assert not seen.paths()
+        else:
+            await until_async(lambda: seen.paths() == notes)
+            assert seen.rescans() == 1
 
 
 async def test_lost_events(base: Path) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import anyio.to_thread
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 from watchfiles import Change
 
-from memd.watch.events import EventBatch
+from memd.watch.events import EventBatch, FeedBroken
 from memd.watch.watch_plan import RootState, WatchPlan
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.wait import until_async
@@ -59,3 +60,98 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         async with fed(tmp_path / "gone"):
             pass
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the library is asked for, once for each watch, behind what it does: batches that it gives, or an error."""
+    script: list[Any] = []
+
+    async def watch(*directories: Path, **how: Any) -> AsyncIterator[set[tuple[Change, str]]]:
+        steps = list(script)
+        script.append((directories, how))
+        for step in steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, set):
+                yield step
+        if not steps:
+            await how["stop_event"].wait()
+
+    monkeypatch.setattr("memd.watch.watchfiles_feed.awatch", watch)
+    return script
+
+
+async def test_what_the_library_is_asked_for(told: list[Any]) -> None:
+    """All events, and each error; single directories and trees are watched apart, and what is empty not at all."""
+    feed = LibraryFeed()
+    plan = WatchPlan(frozenset({Path("/b"), Path("/a")}), frozenset(), RootState({}, {}))
+    await feed.start(plan)
+    ((directories, how),) = told
+    assert directories == (Path("/a"), Path("/b"))
+    assert not how.pop("stop_event").is_set()
+    assert how == {
+        "watch_filter": None,
+        "debounce": 50,
+        "step": 50,
+        "rust_timeout": 0,
+        "recursive": False,
+        "ignore_permission_denied": False,
+    }
+    assert await feed.watch_files([Path("/a/b.md")]) == frozenset()
+    await feed.stop()
+
+
+async def test_batches_that_wait_are_given_together(told: list[Any]) -> None:
+    """And the end of a watch is told with them: no more would come."""
+    one, other = (Change.added, "/a/1.md"), (Change.deleted, "/a/2.md")
+    told += [{one}, {other}]
+    feed, tokens = LibraryFeed(), current_default_thread_limiter().total_tokens
+    plan = WatchPlan(frozenset({Path("/a")}), frozenset(), RootState({}, {}))
+    with pytest.raises(FeedBroken, match="the watch ended"):
+        await feed.start(plan)
+    with pytest.raises(FeedBroken, match="the watch ended"):
+        await feed.next(asyncio.get_running_loop().time() + 5)
+    await feed.stop()
+    assert current_default_thread_limiter().total_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        RuntimeError("no watches are left"),
+        ExceptionGroup(
+            "all", [ExceptionGroup("some", [RuntimeError("no watches are left"), OSError("other")])]
+        ),
+    ],
+    ids=["one", "groups"],
+)
+async def test_an_error_of_the_library_is_told_by_its_words(told: list[Any], failure: Exception) -> None:
+    """Whether it comes alone or in groups; whoever waits is woken."""
+    told += [failure]
+    feed = LibraryFeed()
+    with pytest.raises(FeedBroken, match=r"^no watches are left$"):
+        await feed.start(WatchPlan(frozenset({Path("/a")}), frozenset(), RootState({}, {})))
+    with pytest.raises(FeedBroken, match=r"^no watches are left$"):
+        await feed.next(asyncio.get_running_loop().time() + 5)
+    await feed.stop()
+
+
+async def test_events_of_several_watches_come_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits of all of them is one batch."""
+    gave = asyncio.Event()
+
+    async def watch(*directories: Path, **how: Any) -> AsyncIterator[set[tuple[Change, str]]]:
+        yield {(Change.added, f"{directories[0]}/a.md")}
+        gave.set()
+        await how["stop_event"].wait()
+
+    monkeypatch.setattr("memd.watch.watchfiles_feed.awatch", watch)
+    feed = LibraryFeed()
+    await feed.start(WatchPlan(frozenset({Path("/flat")}), frozenset({Path("/deep")}), RootState({}, {})))
+    await gave.wait()
+    found = await feed.next(asyncio.get_running_loop().time() + 5)
+    assert found == EventBatch(frozenset({(Change.added, "/flat/a.md"), (Change.added, "/deep/a.md")}))
+    await feed.stop()
