@@ -1,11 +1,14 @@
 """What a search waits for."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from memd.errors import MemdError
+from memd.indexing.passes import PassFailed
 from memd.indexing.recent_files import RecentFileCheck
 from memd.watch.watch_plan import identities_of
 from tests.clock import Clock
@@ -225,3 +228,51 @@ async def test_files_that_cannot_be_looked_at_in_time_make_the_answer_stale(
     assert await bench.loop.catch_up()
     monkeypatch.setattr(RecentFileCheck, "changed", too_late)
     assert not await bench.loop.catch_up()
+
+
+async def test_a_pass_that_takes_longer_than_a_search_waits_makes_its_answer_stale(tmp_path: Path) -> None:
+    """Though it had not run for long when the search came."""
+    bench = Bench(tmp_path, wait_ms=20, index=HeldIndex(tmp_path / "main.sqlite"), marks_clock=Clock())
+    index = bench.index
+    assert isinstance(index, HeldIndex)
+    bench.write("memory/a.md", "apples")
+    async with running(bench):
+        await index.is_asked.wait()
+        assert not await bench.loop.catch_up()
+        index.may.set()
+
+
+async def test_what_failed_is_not_tried_again_for_a_search(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in its time; until then answers are stale."""
+    await bench.settle()
+    tried: list[object] = []
+
+    async def failing(*call: object, **_: object) -> None:
+        tried.append(call)
+        raise MemdError("no room")
+
+    monkeypatch.setattr("memd.indexing.run_pass.apply_files", failing)
+    bench.write("memory/a.md", "apples")
+    with pytest.raises(PassFailed):
+        await bench.settle()
+    before = len(tried)
+    for _ in range(3):
+        assert not await bench.loop.catch_up()
+    assert len(tried) == before
+
+
+async def test_a_search_waits_for_a_pass_over_everything_that_is_due(bench: Bench) -> None:
+    """What no event and no look told is in its answer."""
+    notes = [bench.write(f"memory/{number:02}.md", "apples") for number in range(60)]
+    for note in notes[:30]:
+        os.utime(note, ns=(1, 1))
+    await bench.settle()
+    notes[0].write_text("pears")
+    os.utime(notes[0], ns=(1, 1))
+    assert await bench.loop.catch_up()
+    assert await bench.paths("pears") == set()
+    bench.pending.mark_all()
+    assert await bench.loop.catch_up()
+    assert await bench.paths("pears") == {"memory/00.md"}

@@ -5,18 +5,27 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from memd.config.settings import Chunking
-from memd.domain_types import ChunkId, FoundFile, Kind, Stamp
-from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
+from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Stamp, TextHash
+from memd.indexing.index_notes import (
+    AppliedChanges,
+    apply_files,
+    each_by_itself,
+    known_vectors,
+    unexpected,
+)
 from memd.indexing.rules import IndexingRules
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing, OutsideFence
 from memd.sources.scan import SkipReason, scan, skip_of
+from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.files import FileChange, KnownFile
 from memd.store.index import Index
@@ -222,8 +231,48 @@ async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
     async def full(_: Sequence[FoundFile]) -> AppliedChanges:
         raise StoreUnavailable("no room")
 
-    with pytest.raises(StoreUnavailable):
-        await each_by_itself([], full)
+    session = FoundFile("a", Path("a"), next(kind for kind in Kind if kind.is_session), Stamp(1, 1, 1))
+    for group in ([], [session]):
+        with pytest.raises(StoreUnavailable):
+            await each_by_itself(group, full)
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), NoMemory("none is left"), KeyError("a defect")])
+def test_what_nobody_foresaw_is_trouble_of_a_file_but_no_want_of_memory_for_a_note(
+    failure: Exception,
+) -> None:
+    """A note is never large: there is no memory for anything just now."""
+    kinds = {kind.is_session: FoundFile("a", Path("a"), kind, Stamp(1, 1, 1)) for kind in Kind}
+    assert skip_of(unexpected(kinds[True], failure)) is SkipReason.FAILED
+    if isinstance(failure, KeyError):
+        assert skip_of(unexpected(kinds[False], failure)) is SkipReason.FAILED
+    else:
+        with pytest.raises(NoMemory):
+            unexpected(kinds[False], failure)
+
+
+async def test_what_is_known_of_texts_is_asked_once_and_not_for_nothing() -> None:
+    """Their vectors, which are refused, and the space of both; an agent without a provider has none."""
+    asked: list[list[bytes]] = []
+    one, other = (Chunk(1, 1, text, "", TextHash(text.encode())) for text in ("one", "other"))
+
+    class Cache:
+        space = ("hashing", "m", "k")
+
+        async def look_up(self, hashes: list[bytes]) -> SimpleNamespace:
+            asked.append(hashes)
+            return SimpleNamespace(vectors={one.hash: b"v"}, refused=frozenset({other.hash}))
+
+    cache = cast("KnownVectors", Cache())
+    assert await known_vectors(cache, [[one], [other]]) == (
+        {one.hash: b"v"},
+        frozenset({other.hash}),
+        Cache.space,
+    )
+    assert asked == [[one.hash, other.hash]]
+    assert await known_vectors(cache, [[], []]) == ({}, frozenset(), Cache.space)
+    assert await known_vectors(None, [[one]]) == ({}, frozenset(), None)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("max_chars", [100, 300, 700, 2000])

@@ -1,6 +1,7 @@
 """Passes of one agent: their order, what fails them, and the log of those that took long."""
 
 import asyncio
+import gc
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -16,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
-from memd.domain_types import FoundFile
+from memd.domain_types import FoundFile, Kind
 from memd.errors import MemdError, TransientError
 from memd.indexing import passes, run_pass
 from memd.indexing.index_notes import AppliedChanges, apply_files
@@ -30,8 +31,8 @@ from memd.runtime.profiling import TimeTrace, spent
 from memd.runtime.safe_traceback import safe_message
 from memd.runtime.timing import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
-from memd.sources.safe_open import FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
-from memd.sources.scan import BlindReason, Scan, scan
+from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
+from memd.sources.scan import BlindReason, MountPoint, Scan, scan
 from memd.store import database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreFull, StoreUnavailable
 from memd.store.files import ReplacedChunks
@@ -287,7 +288,10 @@ async def test_a_transcript_that_is_due_while_others_are_read_is_read_after_them
     (tmp_path / "chats").mkdir()
     sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
     index = HeldTranscripts(tmp_path / "main.sqlite")
-    bench = Bench(tmp_path, index=index, sources=("memory", "sessions"), sessions=sessions)
+    # No time passes: what is marked waits until somebody hurries.
+    bench = Bench(
+        tmp_path, index=index, sources=("memory", "sessions"), sessions=sessions, marks_clock=Clock()
+    )
     (tmp_path / "chats" / "a.jsonl").write_text('{"role": "user", "content": "apples"}\n')
     async with running(bench):
         await index.is_asked.wait()
@@ -559,7 +563,7 @@ async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some
     bench.write("memory/one.md", "pears")
     await bench.settle()
     (bench.workspace / "memory/one.md").unlink()
-    with pytest.raises(PassFailed):
+    with pytest.raises(PassFailed, match="no room"):
         await bench.settle()
     assert await bench.paths("pears") == {"memory/one.md"}
 
@@ -782,3 +786,127 @@ def test_many_slow_passes_are_one_line_in_ten_seconds() -> None:
         (0, "the disk is full"),
         (3, "the disk is full"),
     ]
+
+
+async def test_on_a_full_disk_what_an_index_does_not_need_is_given_back_until_the_log_is_empty(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step by step, and again after what is new was taken in; once it is done, no more."""
+    old = bench.write("memory/old.md", "apples")
+    await bench.settle()
+    did = list[str]()
+    shrinks, empties, refusals = [True, True, False, False], [False, True], [StoreFull("no room")]
+    replace_all, index_database = bench.index.replace_all, bench.index.database
+
+    async def replaced(*what: Any, **how: Any) -> Any:
+        did.append("replace")
+        if refusals:
+            raise refusals.pop()
+        return await replace_all(*what, **how)
+
+    async def checkpoint(*, wait: bool) -> None:
+        assert not wait
+        did.append("checkpoint")
+
+    async def shrink() -> bool:
+        did.append("shrink")
+        return shrinks.pop(0)
+
+    async def empty_log() -> bool:
+        did.append("empty")
+        return empties.pop(0)
+
+    monkeypatch.setattr(bench.index, "replace_all", replaced)
+    for name, stand_in in {"checkpoint": checkpoint, "shrink": shrink, "empty_log": empty_log}.items():
+        monkeypatch.setattr(index_database, name, stand_in)
+    old.unlink()
+    bench.write("memory/new.md", "pears")
+    assert await bench.settle() == 1
+    step = ["shrink", "checkpoint"]
+    before = ["replace", "checkpoint", *step, *step, "shrink", "empty"]
+    assert did == [*before, "replace", "checkpoint", "shrink", "empty"]
+    bench.write("memory/more.md", "plums")
+    assert await bench.settle() == 1
+    assert did[len(before) + 4 :] == ["replace"]
+
+
+async def test_where_something_is_mounted_is_kept_for_the_next_start(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once; a name that no string holds is not, and an index that cannot be written fails no pass for it."""
+    mounts = [
+        MountPoint("/z", "memory/z/"),
+        MountPoint("/a", "memory/a/"),
+        MountPoint("/\udcff", "memory/c/"),
+    ]
+    monkeypatch.setattr(run_pass, "mounts_after", lambda *_: frozenset(mounts))
+    put_mounts, put = bench.index.put_mounts, list[object]()
+
+    async def counting(pairs: Any) -> None:
+        put.append(pairs)
+        if len(put) == 1:
+            raise StoreUnavailable("no room")
+        await put_mounts(pairs)
+
+    monkeypatch.setattr(bench.index, "put_mounts", counting)
+    await bench.settle()
+    assert put == [[("/a", "memory/a/"), ("/z", "memory/z/")]]
+    await bench.settle()
+    assert len(put) == 1
+    mounts.pop(0)
+    await bench.settle()
+    assert list(await bench.index.mounts()) == [("/a", "memory/a/")]
+
+
+async def test_a_file_that_another_program_held_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open it asked for its lease, and no event tells when that is given up."""
+    bench = Bench(tmp_path, marks_clock=Clock())
+    monkeypatch.setattr(run_pass, "HELD_S", 0.01)
+
+    async def held(_: object, found: Sequence[FoundFile], *__: Any, **___: Any) -> AppliedChanges:
+        return AppliedChanges(frozenset(), 0, {one.path: FileHeld(one.path, "held") for one in found})
+
+    async with running(bench):
+        await bench.settle()
+        assert not bench.pending.count
+        with monkeypatch.context() as patched:
+            patched.setattr(run_pass, "apply_files", held)
+            bench.write("memory/a.md", "apples")
+            await bench.settle()
+        await until_async(lambda: bench.pending.awaits_paths)
+        await bench.pending.wait_for(bench.pending.hurry())
+        assert await bench.paths("apples") == {"memory/a.md"}
+
+
+async def test_an_index_that_is_built_beside_has_transcripts_that_are_not_due(tmp_path: Path) -> None:
+    """All of them: one that grows is due to the index that serves alone."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), idle_seconds=3600)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    async with running(bench):
+        await bench.settle()
+        (tmp_path / "chats" / "a.jsonl").write_text('{"role": "user", "content": "pears"}\n')
+        beside = Index(tmp_path / "beside.sqlite")
+        await beside.open()
+        await beside.adopt(FINGERPRINT)
+        await bench.parts.runner.fill(beside)
+        assert [hit for hit, _ in await beside.keywords("pears", 5, set(Kind))]
+        assert await bench.paths("pears") == set()
+        await beside.close()
+
+
+async def test_passes_that_have_ended_hold_on_to_nothing(bench: Bench) -> None:
+    """What one looked at is kept for those that run meanwhile, and goes with them."""
+
+    def scans() -> int:
+        gc.collect()
+        return sum(isinstance(one, Scan) for one in gc.get_objects())
+
+    bench.write("memory/a.md", "apples")
+    await bench.settle()
+    before = scans()
+    for _ in range(3):
+        await bench.settle()
+    assert scans() <= before

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,6 +78,22 @@ def test_the_clocks_of_this_machine() -> None:
     assert second.awake >= first.awake
     assert second.elapsed >= second.awake - 1
     assert second.wall > 1_700_000_000
+
+
+@pytest.mark.parametrize(
+    ("platform", "clocks"), [("darwin", (8.0, 6.0)), ("linux", (1.0, 7.0)), ("win32", (1.0, 1.0))]
+)
+def test_which_clocks_count_sleep(
+    monkeypatch: pytest.MonkeyPatch, platform: str, clocks: tuple[float, float]
+) -> None:
+    """On Linux CLOCK_BOOTTIME does and CLOCK_MONOTONIC does not, on macOS CLOCK_MONOTONIC does; elsewhere none is known."""
+    made = SimpleNamespace(
+        CLOCK_UPTIME_RAW=8, CLOCK_MONOTONIC=6 if platform == "darwin" else 1, CLOCK_BOOTTIME=7
+    )
+    made.clock_gettime, made.time = float, lambda: 3.0
+    monkeypatch.setattr("memd.indexing.periodic_scan.time", made)
+    monkeypatch.setattr("memd.indexing.periodic_scan.sys", SimpleNamespace(platform=platform))
+    assert read_clocks() == ClockReading(*clocks, 3.0)
 
 
 async def test_scans_at_once_after_sleep() -> None:

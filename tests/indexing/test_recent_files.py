@@ -14,7 +14,7 @@ from memd.indexing.recent_files import LOOK_S, NEWEST, RecentFileCheck, RecentFi
 from memd.indexing.watch_changes import Looks
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import ProcessExhausted
-from memd.text.memory_paths import ExtraDirectory, Root, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace
 from memd.watch.watch_plan import identities_of
 from tests.bounds import shipped
 from tests.wait import until_async
@@ -359,3 +359,23 @@ def test_what_is_deleted_makes_room(tmp_path: Path) -> None:
     after_a_pass(glance, *files[:NEWEST])
     files[0].write_text("changed")
     assert glance.changed() == [files[0]]
+
+
+def test_a_directory_that_cannot_be_listed_is_looked_at_with_all_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it changes, whoever looks learns what is wrong; a search waits for no transcript at all."""
+    memory, chats = tmp_path / "memory", tmp_path / "chats"
+    memory.mkdir()
+    chats.mkdir()
+    glance = RecentFiles([Workspace(tmp_path), SessionPaths(chats, "chats", "plain")])
+    after_a_pass(glance)
+
+    def refused(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("memd.indexing.recent_files.os.scandir", refused)
+    assert glance.changed() == []
+    (memory / "a.md").write_text("x")
+    (chats / "a.jsonl").write_text("{}")
+    assert glance.changed() == [memory]

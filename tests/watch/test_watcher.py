@@ -701,7 +701,7 @@ async def test_a_directory_that_came_while_watches_were_set_is_to_be_looked_at(b
     methods = WatchMethods(recursive=False, feed=lambda: Late(base / "vault" / "new" / "er"))
     pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
     async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, backlog=backlog):
-        assert await backlog.drained(20.0) == {base / "vault"}
+        assert await backlog.drained(20.0) == frozenset({base / "vault"})
 
 
 async def test_a_file_that_came_is_watched_by_the_next_watches_too(base: Path) -> None:
@@ -723,7 +723,7 @@ async def test_what_is_wrong_with_each_root_is_told_once(base: Path) -> None:
     """A place without a source is told by its kind; a root that is missing twice once."""
     info = mountinfo((str(base / "vault"), "fuse.sshfs", ""))
     methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info)
-    roots = [
+    roots: list[Root] = [
         ExtraDirectory(base / "vault"),
         SingleFile(base / "none", "a.md"),
         SingleFile(base / "none", "b.md"),
