@@ -134,9 +134,11 @@ class ProviderHealth:
                 retry_after_s=failure.retry_after_s,
             )
             if isinstance(after, Retrying):
-                wait_s = round(after.until - now, 1)
                 log.warning(
-                    "embed.retry_scheduled", provider=self._provider, reason=str(failure), wait_s=wait_s
+                    "embed.retry_scheduled",
+                    provider=self._provider,
+                    reason=str(failure),
+                    wait_s=round(after.until - now, 1),
                 )
             self._set_passages(after)
         if self._is_remote:

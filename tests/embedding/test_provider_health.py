@@ -17,7 +17,7 @@ from memd.embedding.health_transitions import (
 )
 from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
-from memd.providers.remote.dialect import BadReply
+from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.asyncio_utils import ChangeNotifier
 from tests.clock import Clock
 
@@ -195,3 +195,40 @@ def test_what_ends_after_the_close_was_given_up() -> None:
     bench.health.close()
     bench.health.question_failed(DOWN)
     assert bench.reason() is None
+
+
+def test_only_passages_that_wait_for_another_try_are_hurried() -> None:
+    """What works is not touched, and what is refused stays so."""
+    bench = Bench()
+    bench.health.hurry_passages()
+    assert bench.passages() == Healthy()
+    bench.health.passages_failed(DOWN, bench.clock())
+    waiting = bench.passages()
+    assert isinstance(waiting, Retrying)
+    assert waiting.until > bench.clock()
+    bench.health.hurry_passages()
+    hurried = bench.passages()
+    assert isinstance(hurried, Retrying)
+    assert (hurried.until, hurried.reason) == (bench.clock(), waiting.reason)
+
+
+def test_questions_that_are_all_refused_are_sent_on_and_told() -> None:
+    """The provider answers: it is none of those that are not asked for a while."""
+    bench = Bench()
+    for _ in range(3):
+        bench.health.questions_refused(refusal())
+        assert bench.is_admitted()
+        assert bench.reason() == "the quota is used up"
+
+
+@pytest.mark.parametrize("key_places", ["", "OPENAI_API_KEY"])
+def test_a_key_that_is_refused_is_told_with_where_it_goes(key_places: str) -> None:
+    """And what else was refused, without."""
+    for failure, has_place in ((KeyRefused("401"), bool(key_places)), (EmbedTerminal("401"), False)):
+        health = ProviderHealth("openai", Random(1), is_remote=True, key_places=key_places)
+        health.probe_failed(failure)
+        assert str(health.reason) == (
+            f"401. Set {key_places}, then restart memd, or send it SIGHUP if the configuration has the key"
+            if has_place
+            else "401"
+        )

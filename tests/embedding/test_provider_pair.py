@@ -7,6 +7,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 
@@ -18,8 +19,8 @@ from memd.embedding.registry import ProviderRegistry
 from memd.embedding.running_provider import ProviderParts
 from memd.maintenance.loop import BackgroundTasks
 from memd.providers.api_keys import ChoiceInputs, read_small
-from memd.providers.choose import Candidate, ProviderChoice, choose
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable
+from memd.providers.choose import Candidate, ProviderChoice, SkippedProvider, choose
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, space_of
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
 from tests.bounds import shipped
@@ -164,7 +165,7 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
     )
     recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
     first, second = HashingProvider(), HashingProvider(dimensions=32)
-    found = [first, second]
+    found, told = [first, second], list[int]()
 
     async def recall(_: ModelInfoStore) -> None:
         pass
@@ -184,8 +185,10 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
             for provider in (first, second):
                 next(iter(pair.members)).health.probe_wanted.set()
                 await until_async(lambda provider=provider: pair.wanted == provider.identity)  # type: ignore[misc]
+                told.append(sum(one["event"] == "embed.model_changed" for one in logged))
             await registry.close()
     assert [one["model"] for one in logged if one["event"] == "embed.model_changed"] == ["m"]
+    assert told == [0, 1]
 
 
 def test_a_server_that_asks_for_a_pause_is_not_probed_before_it_is_over(
@@ -309,3 +312,90 @@ def test_a_provider_that_answers_again_is_told_with_when_it_is_used() -> None:
     stay = FallbackThresholds().stay_s / 60
     assert pair.why_fallback == f"a answers again, and is used again {stay:.0f} minutes after it was left"
     assert stay == 30
+
+
+@pytest.mark.parametrize(
+    ("provider", "has_primary", "has_fallback", "expected"),
+    [
+        ("openai", True, False, ("openai", "it has no key")),
+        ("openai", True, True, None),
+        ("openai", False, False, None),
+        ("voyage", True, False, None),
+        ("auto", True, False, None),
+        ("none", True, False, None),
+    ],
+)
+def test_the_provider_that_could_not_be_had_is_told(
+    provider: str, has_primary: bool, has_fallback: bool, expected: tuple[str, str] | None
+) -> None:
+    """Where another one embeds in its place, which is no fallback that takes over for a while."""
+    passed_over = tuple(SkippedProvider(name, "it has no key") for name in ("auto", "none", "openai"))
+    made = HashingProvider()
+    choice = ProviderChoice(made, None, passed_over, fallback=made if has_fallback else None)
+    settings = msgspec.convert({"workspace": Path("/nowhere"), "provider": provider}, AgentSettings)
+    pair = silent(settings, choice).pair
+    pair.primary = member("a") if has_primary else None
+    assert pair.instead_of == expected
+    assert pair.why_fallback is None
+
+
+async def test_what_a_member_of_a_pair_does_is_told(tmp_path: Path) -> None:
+    """Its process, where it has one; whether it answers; and all of a pair is closed at once."""
+
+    class Worker(HashingProvider):
+        worker_pid: int | None = 77
+
+    both: list[tuple[HashingProvider, list[int]]] = [(Worker(), [77]), (HashingProvider(), [])]
+    for made, pids in both:
+        async with asyncio.TaskGroup() as tasks:
+            parts = ProviderParts(
+                EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()
+            )
+            registry = ProviderRegistry(parts, lambda _, made=made: ProviderChoice(made, None))  # type: ignore[misc]
+            providers = await registry.providers_for(AgentSettings(workspace=tmp_path, provider="local"))
+            [one] = providers.pair.members
+            assert registry.worker_pids == pids
+            assert one.space == space_of(made.identity)
+            assert providers.queue(one.space) is one.queue
+            answers = [one.is_answering]
+            one.health.probe_failed(EmbedTerminal("no such model"))
+            assert [*answers, one.is_answering] == [True, False]
+            await registry.close()
+        assert made.closed
+
+
+@pytest.mark.parametrize("retry_after_s", [None, 0.0])
+def test_a_server_that_asks_for_no_pause_is_probed_after_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retry_after_s: float | None
+) -> None:
+    """Which may be shorter than any that is asked for."""
+    remote = Remote(base_url="http://127.0.0.1:9/v1")
+    settings = AgentSettings(
+        workspace=tmp_path, provider="openai-compatible", model="m", remote=remote, fallback="none"
+    )
+    recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
+    probes = list[float]()
+
+    async def recall(_: ModelInfoStore) -> None:
+        pass
+
+    async def ask(_: ModelProbe) -> None:
+        probes.append(now_s())
+        raise EmbedUnavailable("down", retry_after_s=retry_after_s)
+
+    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelProbe, "ask", ask)
+    monkeypatch.setattr("memd.embedding.running_provider.FIRST_WAIT_S", 0.01)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            parts = ProviderParts(
+                EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()
+            )
+            registry = ProviderRegistry(parts, lambda _: ProviderChoice(recipe, None))
+            await registry.providers_for(settings)
+            await asyncio.sleep(0.5)
+            await registry.close()
+
+    hastily(main())
+    assert probes[1] - probes[0] < 0.1

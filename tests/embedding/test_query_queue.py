@@ -309,3 +309,59 @@ async def test_a_dead_server_is_left_alone_for_a_while() -> None:
             await queue.ask(f"question {number}", 5)
     assert len(provider.together) == 2
     queue.close()
+
+
+@pytest.mark.parametrize("failure", [EmbedUnavailable("down"), KeyError("which?")])
+async def test_after_a_failure_half_as_many_questions_go_together_and_at_least_one(
+    failure: Exception,
+) -> None:
+    """A provider may have broken down at how many they were; when it answers again, it is given more."""
+    failures: list[Exception] = []
+
+    class Failing(Together):
+        async def embed_queries(self, texts: Sequence[str]) -> list[Vector | EmbedUnavailable]:
+            outcomes = await super().embed_queries(texts)
+            if failures:
+                raise failures.pop()
+            return outcomes
+
+    provider = Failing()
+    queue = QuestionQueue(provider, healthy())
+
+    async def asked(count: int) -> None:
+        await asyncio.gather(
+            *(queue.ask(f"{len(provider.together)} {n}", 60) for n in range(count)), return_exceptions=True
+        )
+
+    for _ in range(2):  # twice the last time, which was one
+        failures.append(failure)
+        with capture_logs():
+            await asked(1)
+    provider.together.clear()
+    await asked(4)
+    assert len(provider.together[0]) == 1
+    queue.close()
+
+
+async def test_a_question_that_is_given_up_goes_alone_and_takes_none_of_others_along() -> None:
+    """Of one asker or of another, it is not asked, and the others are."""
+    provider = Together(is_open=False)
+    queue = QuestionQueue(provider, healthy())
+    limit = AT_ONCE
+    first = [asyncio.ensure_future(queue.ask(f"first {n}", 60)) for n in range(limit)]
+    await until_async(lambda: provider.under_way == limit)
+    asked = {
+        text: asyncio.ensure_future(queue.ask(text, 60, asker=asker))
+        for text, asker in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c"))
+    }
+    await asyncio.sleep(0)
+    for text in ("a1", "b1"):
+        asked[text].cancel()
+    await asyncio.wait([asked["a1"], asked["b1"]])
+    provider.may.set()
+    await asyncio.gather(*first, asked["a2"], asked["c1"])
+    texts = [text for one in provider.together for text in one if "first" not in text]
+    assert sorted(texts) == ["a2", "c1"]
+    again = queue.ask("a1", 60, asker="a")
+    assert len(await again) > 0
+    queue.close()

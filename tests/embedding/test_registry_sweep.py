@@ -131,3 +131,21 @@ async def test_what_made_the_vectors_of_an_index_embeds_its_questions_as_long_as
         assert not made["now"].closed
         assert isinstance(await now.embed_query("a heron", space), DegradedPart)
         await registry.close()
+
+
+async def test_what_an_agent_holds_on_to_is_looked_at_when_it_changes(house: House) -> None:
+    """Each sweep looks at all: it is made where something may have become needless, and while nothing is kept."""
+    swept: list[object] = []
+    sweep_soon, supply = house.registry.sweep_soon, house.supplies["one"]
+
+    def counting() -> None:
+        swept.append(None)
+        sweep_soon()
+
+    house.registry.sweep_soon = counting  # type: ignore[method-assign]  # counted
+    supply.hold(frozenset())
+    assert len(swept) == 0
+    supply.hold(frozenset({("a", "b", "c")}))
+    supply.hold(frozenset({("a", "b", "c")}))
+    assert len(swept) == 1
+    assert house.registry.worker_pids == []

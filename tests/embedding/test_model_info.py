@@ -1,0 +1,131 @@
+"""What is kept of a remote model."""
+
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from memd.config.settings import AgentSettings, Remote
+from memd.embedding.model_info import ONCE, ModelInfoStore, ModelProbe
+from memd.providers.api_keys import ChoiceInputs, read_small
+from memd.providers.choose import choose
+from memd.providers.provider import Calibration
+from memd.providers.remote.identify_model import ModelIdentity
+from memd.providers.remote.spec import ProviderSpec
+from memd.store.embedding_cache import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
+
+KNOWN = ModelIdentity(3, Calibration(0.1, 0.9), b"probe")
+
+
+def spec_of(base_url: str = "http://127.0.0.1:9/v1", model: str = "m") -> ProviderSpec:
+    settings = AgentSettings(
+        workspace=Path("/nowhere"),
+        provider="openai-compatible",
+        model=model,
+        remote=Remote(base_url=base_url),
+    )
+    made = choose(settings, ChoiceInputs({}, Path("/nowhere"), read_small)).primary
+    assert isinstance(made, ProviderSpec)
+    return made
+
+
+@pytest.fixture
+async def cache(tmp_path: Path) -> Any:
+    opened = EmbeddingStore(tmp_path / "e.sqlite", rng=Random(1))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_what_a_model_is_like_is_kept_by_name_and_address(cache: EmbeddingStore) -> None:
+    """Another model, or the same at another address, is not known by it."""
+    store = ModelInfoStore(cache, spec_of())
+    assert await store.recall() is None
+    await store.keep(KNOWN)
+    assert await ModelInfoStore(cache, spec_of()).recall() == KNOWN
+    assert await ModelInfoStore(cache, spec_of(model="n")).recall() is None
+    assert await ModelInfoStore(cache, spec_of("http://127.0.0.1:10/v1")).recall() is None
+    again = msgspec.structs.replace(KNOWN, generation=1)
+    await store.keep(again)
+    assert await store.recall() == again
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StoreUnavailable("full"),
+        StoreDamaged("damaged"),
+        StoreNewer(Path("e.sqlite"), 9, 8),
+        b"no JSON",
+        KeyError("a defect"),
+    ],
+)
+async def test_a_store_that_fails_has_the_model_asked(
+    cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch, failure: Exception | bytes
+) -> None:
+    """It is logged, and what is no trouble of the store is raised."""
+
+    async def fails(*_: object) -> bytes:
+        if isinstance(failure, bytes):
+            return failure
+        raise failure
+
+    monkeypatch.setattr("memd.embedding.model_info.ProviderStore.document", fails)
+    monkeypatch.setattr("memd.embedding.model_info.ProviderStore.put_document", fails)
+    store = ModelInfoStore(cache, spec_of())
+    if isinstance(failure, KeyError):
+        for work in (store.recall, lambda: store.keep(KNOWN)):
+            with pytest.raises(KeyError):
+                await work()
+        return
+    with capture_logs() as logs:
+        assert await store.recall() is None
+        await store.keep(KNOWN)
+    not_kept = [] if isinstance(failure, bytes) else ["embed.portrait_not_kept"]
+    assert [one["event"] for one in logs] == ["embed.portrait_not_read", *not_kept]
+
+
+async def test_a_model_is_another_provider_only_where_it_is_another_one(
+    cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found is kept, and asked about once: who asks repeats it, and says why meanwhile."""
+    other = msgspec.structs.replace(KNOWN, dimensions=5, generation=1)
+    found, asked = [KNOWN, KNOWN, other], list[object]()
+
+    async def identify(_: object, before: ModelIdentity | None, *, retries: object) -> ModelIdentity:
+        asked.append((before, retries))
+        return found.pop(0)
+
+    monkeypatch.setattr("memd.embedding.model_info.identify", identify)
+    spec = spec_of()
+    store = ModelInfoStore(cache, spec)
+    probe = ModelProbe(spec, store)
+    assert await probe.recall() is None
+    first = await probe.ask()
+    assert first is not None
+    assert first.identity.dimensions == 3
+    assert await store.recall() == KNOWN
+    assert await probe.ask() is None
+    second = await probe.ask()
+    assert second is not None
+    assert second.identity.dimensions == 5
+    assert asked == [(None, ONCE), (KNOWN, ONCE), (KNOWN, ONCE)]
+    assert (ONCE.attempts, ONCE.timeouts) == (1, 1)
+    await probe.close()
+    later = ModelProbe(spec, store)
+    known = await later.recall()
+    assert known is not None
+    assert known.identity.dimensions == 5
+    session = SimpleNamespace(closed=0)
+
+    async def close() -> None:
+        session.closed += 1
+
+    monkeypatch.setattr("memd.providers.remote.http.HttpConnections.close", lambda _: close())
+    await later.close()
+    assert session.closed == 1
