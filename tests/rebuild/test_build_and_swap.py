@@ -1,6 +1,7 @@
 """A new index that is embedded before it takes its place."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,12 +9,14 @@ from types import SimpleNamespace
 from typing import cast
 
 import msgspec
+import pytest
 
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.run_pass import PassRunner
-from memd.rebuild.build_and_swap import CATCHING_UP, NewIndexEmbedding
+from memd.rebuild.build_and_swap import CATCHING_UP, NewIndexEmbedding, beside, discard, discard_all
 from memd.store.embedding_cache import EmbeddingStore
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider
@@ -117,3 +120,36 @@ async def test_what_nobody_embeds_just_now_is_looked_at_now_and_then(tmp_path: P
         assert len(looks) < 10
         embedding.cancel()
         await asyncio.wait([embedding])
+
+
+def test_what_killed_daemons_have_built_is_deleted(tmp_path: Path) -> None:
+    """With its log and the rest; what serves stays, and a directory that can only be read is left as it is."""
+    kept = ["main.sqlite", "main.sqlite-wal", "next.md"]
+    half = beside(tmp_path / "main.sqlite").name
+    for name in (*kept, half, f"{half}-wal", f"{half}-shm", beside(tmp_path / "gone.sqlite").name):
+        (tmp_path / name).touch()
+    discard_all(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_file_that_cannot_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is told by its name where one is to be built there, and left alone at a start."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    index = Index(tmp_path / "main.sqlite")
+    beside(index.file).touch()
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(StoreUnavailable, match=r"main\.sqlite.* cannot be deleted: Read-only file system"):
+        discard(index)
+    discard_all(tmp_path)
+    assert beside(index.file).exists()
+
+
+async def test_the_cache_is_that_of_the_agent(tmp_path: Path) -> None:
+    """Where it has one."""
+    async with bench(tmp_path) as made:
+        assert made.embedding.cache is made.queues.providers.cache
+        made.queues.providers.cache = None
+        assert made.embedding.cache is None

@@ -10,14 +10,17 @@ from typing import Any, Self, cast
 import pytest
 
 from memd.chunk import markdown
-from memd.config.settings import AgentSettings
-from memd.domain_types import Chunk, Document, TextHash
+from memd.config.settings import AgentSettings, SessionSettings
+from memd.domain_types import Chunk, Document, FoundFile, TextHash
 from memd.embedding.registry import AgentQueues
-from memd.indexing.rules import rules_of
+from memd.indexing.rules import IndexingRules, rules_of
 from memd.providers.provider import Identity, space_of
+from memd.rebuild import cost as rebuild_cost
 from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission, cost
-from memd.runtime.threads import NoMemory, Threads
+from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.sources.roots import roots_of
+from memd.sources.safe_open import FileUnreadable
+from memd.store.chunk_parts import hash_of
 from memd.store.meta import Fingerprint
 
 
@@ -209,3 +212,78 @@ async def test_what_the_index_has_is_kept_unless_all_is_wanted_anew(tmp_path: Pa
     assert await to_embed(force=True) == 1
     index.space = ("openai", "another model", "1")
     assert await to_embed(force=False) == 1
+
+
+async def counted_of(directory: Path, **how: Any) -> RebuildCost:
+    """What all below a directory costs, transcripts among it, with what is known of no text."""
+    sessions = SessionSettings(paths=(directory / "chats",))
+    settings = AgentSettings(workspace=directory, sources=("memory", "sessions"), sessions=sessions)
+    rules = rules_of(settings, roots_of(settings))
+    return await cost(rules, None, **{"force": False, "embeds": True, "threads": Threads(1, "cost"), **how})
+
+
+async def test_transcripts_and_parts_are_counted_and_what_cannot_be_read_is_not(tmp_path: Path) -> None:
+    """Texts are counted once, wherever they stand; nothing is embedded where nobody embeds."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "chats").mkdir()
+    long = "\n\n".join(f"The heron {n} waits at the lock until the rain is over." for n in range(6))
+    (tmp_path / "memory" / "a.md").write_text(long)
+    (tmp_path / "memory" / "b.md").write_bytes(b"\xff\xfe\x00binary\x00")
+    (tmp_path / "chats" / "a.jsonl").write_text('{"role": "user", "content": "which heron?"}\n')
+    plain = await counted_of(tmp_path)
+    assert (plain.chunks, plain.cached) == (plain.to_embed, 0)
+    with_parts = await counted_of(tmp_path, with_parts=True)
+    assert (with_parts.files, with_parts.chunks) == (plain.files, plain.chunks)
+    assert with_parts.to_embed > plain.to_embed + 1
+    assert 1.5 * plain.tokens < with_parts.tokens < 2.5 * plain.tokens
+    nobody = await counted_of(tmp_path, embeds=False)
+    assert (nobody.chunks, nobody.to_embed, nobody.tokens) == (plain.chunks, 0, 0)
+    held = frozenset({hash_of("no text of these")})
+    assert await counted_of(tmp_path, held=held) == plain
+    (tmp_path / "memory" / "a.md").unlink()
+    assert (await counted_of(tmp_path)).chunks == plain.chunks - 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_raised"),
+    [(NoMemory("none is left"), False), (NoThread("too many"), True), (KeyError("a defect"), False)],
+)
+async def test_what_fails_at_a_transcript_is_its_own_trouble_unless_it_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, *, is_raised: bool
+) -> None:
+    """One may be too large for any memory; where the system gives no thread, nothing can be counted."""
+    (tmp_path / "chats").mkdir()
+    for name in "ab":
+        (tmp_path / "chats" / f"{name}.jsonl").write_text('{"role": "user", "content": "which heron?"}\n')
+    read = rebuild_cost.read_and_cut_session
+
+    def fails(found: FoundFile, rules: IndexingRules) -> Any:
+        if found.file.name == "a.jsonl":
+            raise failure
+        return read(found, rules)
+
+    monkeypatch.setattr(rebuild_cost, "read_and_cut_session", fails)
+    if is_raised:
+        with pytest.raises(NoThread):
+            await counted_of(tmp_path)
+    else:
+        assert (await counted_of(tmp_path)).files == 1
+
+
+async def test_a_file_that_may_not_be_read_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are counted."""
+    (tmp_path / "memory").mkdir()
+    for name in "ab":
+        (tmp_path / "memory" / f"{name}.md").write_text(name)
+    read = rebuild_cost.read_and_cut
+
+    def fails(found: FoundFile, rules: IndexingRules) -> Any:
+        if found.file.name == "a.md":
+            raise FileUnreadable("memory/a.md", "so it is")
+        return read(found, rules)
+
+    monkeypatch.setattr(rebuild_cost, "read_and_cut", fails)
+    (tmp_path / "chats").mkdir()
+    assert (await counted_of(tmp_path)).files == 1

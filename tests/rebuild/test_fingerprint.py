@@ -8,7 +8,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings, UserRule
 from memd.providers.provider import Identity
-from memd.rebuild.fingerprint import wanted_fingerprint
+from memd.rebuild.fingerprint import embeds_parts, wanted_fingerprint
 from memd.rebuild.follow_model import why
 from memd.redact.rule import rules_key
 from memd.store.meta import Fingerprint, usable_part, why_rebuild
@@ -131,3 +131,39 @@ def test_why_other_vectors_are_wanted_is_told_as_it_is() -> None:
     assert why(None, before).endswith("changed from another one to openai/m")
     same = why(before, msgspec.structs.replace(before, key="l"))
     assert same.startswith("openai/m gives other vectors than before: its address")
+
+
+@pytest.mark.parametrize(
+    ("parts", "provider", "expected"),
+    [
+        ("on", "local", True),
+        ("on", "openai", True),
+        ("auto", "local", True),
+        ("auto", "openai", False),
+        ("off", "local", False),
+        ("off", "openai", False),
+    ],
+)
+def test_parts_have_vectors_where_they_cost_nothing_or_are_wished(
+    parts: str, provider: str, *, expected: bool
+) -> None:
+    """As many tokens again are paid for only by who asks for it."""
+    chunking = msgspec.convert({"parts": parts}, Chunking)
+    how = msgspec.structs.replace(_SETTINGS, chunking=chunking)
+    assert embeds_parts(how, provider) is expected
+    identity = msgspec.structs.replace(_IDENTITY, provider=provider)
+    assert wanted_fingerprint(how, identity).parts is expected
+    assert wanted_fingerprint(how, None).parts is False
+
+
+def test_what_transcripts_are_read_with_is_told() -> None:
+    """Subagents, redaction and a time zone that is set; none of it of who has no transcripts."""
+    assert wanted_fingerprint(_SETTINGS, None).sessions == ""
+    plain = wanted_fingerprint(_BOTH, None).sessions
+    assert ", without subagents, redacted: " in plain
+    assert ", times of" not in plain
+    there = msgspec.structs.replace(_BOTH, timezone="Asia/Shanghai", redact=Redact(mode="off"))
+    told = wanted_fingerprint(
+        msgspec.structs.replace(there, sessions=SessionSettings(subagents=True)), None
+    ).sessions
+    assert told.endswith(", with subagents, redacted: nothing, times of Asia/Shanghai")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -216,6 +217,92 @@ async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
             await asyncio.sleep(0.01)
             assert bench.rebuilder.failure is None
         assert pauses == [1, 1]
+
+
+async def test_after_an_index_that_was_built_the_next_failure_is_a_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And who hurried before it has hurried nothing."""
+    pauses: list[int] = []
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        pauses.append(failures)
+        return 3600.0
+
+    monkeypatch.setattr(timing, "delay_s", pause_s)
+    async with running(tmp_path) as bench:
+        for wishes in (1, 2):
+            bench.failures = 1
+            bench.rebuilder.hurry()
+            bench.rebuilder.want("a person wishes it")
+            await until_async(lambda wishes=wishes: len(pauses) == wishes)  # type: ignore[misc]
+            for _ in range(20):
+                await asyncio.to_thread(int)
+            assert bench.rebuilder.failure == "something is in the way"
+            bench.rebuilder.hurry()
+            await until_async(lambda: bench.rebuilder.reason is None, 20)
+        assert pauses == [1, 1]
+
+
+async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is waited for, and nothing told."""
+    pauses: list[object] = []
+    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: pauses.append(None) or 3600.0)
+    async with running(tmp_path) as bench:
+        tried = asyncio.Event()
+
+        async def fails(_: Index) -> None:
+            bench.rebuilder.keep_space(FINGERPRINT)
+            tried.set()
+            raise StoreUnavailable("something is in the way")
+
+        bench.fill = fails  # type: ignore[method-assign]
+        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        await tried.wait()
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert (pauses, bench.rebuilder.failure) == ([], None)
+
+
+async def test_a_rebuild_ends_with_the_daemon(tmp_path: Path) -> None:
+    """What is half built is closed and deleted."""
+    async with running(tmp_path) as bench:
+        begun, beside = asyncio.Event(), list[Index]()
+
+        async def held(index: Index) -> None:
+            beside.append(index)
+            begun.set()
+            await asyncio.Event().wait()
+
+        bench.fill = held  # type: ignore[method-assign]
+        bench.rebuilder.want("a person wishes it")
+        await begun.wait()
+        assert beside[0].file.exists()
+    assert len(beside) == 1
+    assert not beside[0].file.exists()
+
+
+async def test_a_disk_that_does_not_say_how_much_is_free_is_tried_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is full."""
+
+    def refused(_: object) -> None:
+        raise OSError("stale file handle")
+
+    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(renewals, "shutil", SimpleNamespace(disk_usage=refused))
+    async with running(tmp_path) as bench:
+        bench.failures, bench.failing = 2, StoreFull
+        bench.rebuilder.want("a person wishes it")
+        await until_async(lambda: bench.rebuilder.failure)
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert bench.failures == 1
+        monkeypatch.setattr(renewals, "CALM_S", 0.0)
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
 
 
 async def test_what_is_given_up_takes_no_place(tmp_path: Path) -> None:
@@ -506,18 +593,21 @@ def test_damage_that_comes_back_is_given_longer_and_longer() -> None:
     async def waited_s(course: Course) -> list[float]:
         running = asyncio.create_task(course.rebuilder.run())
         waits = []
-        for _ in range(5):
+        for _ in range(7):
             await asyncio.sleep(1)
             began = now_s()
             built.clear()
             course.act("damaged", TARGETS[0])
             await built.wait()
             waits.append(now_s() - began - BUILDING_S - SWAPPING_S)
+            patch.setattr(
+                renewals, "CALM_S", 0.0 if len(waits) == 5 else calm_s
+            )  # it stays mended for so long
         running.cancel()
         await asyncio.wait([running])
         return waits
 
-    course = Course([])
+    course, calm_s = Course([]), renewals.CALM_S
     with pytest.MonkeyPatch.context() as patch, capture_logs():
         patch.setattr(renewals, "rebuild", course.rebuild)
         patch.setattr(renewals, "discard", lambda _: None)
@@ -526,6 +616,7 @@ def test_damage_that_comes_back_is_given_longer_and_longer() -> None:
     assert waits[:2] == pytest.approx([0, 0], abs=0.1)
     assert 0.9 < waits[2] < 2.1
     assert 3.9 < waits[4] < 8.1
+    assert waits[5:] == pytest.approx([0, 0], abs=0.1)
 
 
 async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) -> None:
