@@ -13,9 +13,10 @@ from memd.chunk import markdown
 from memd.config.settings import AgentSettings, SessionSettings
 from memd.domain_types import Chunk, Document, FoundFile, TextHash
 from memd.embedding.registry import AgentQueues
+from memd.indexing.index_notes import read_and_cut
+from memd.indexing.index_transcripts import read_and_cut_session
 from memd.indexing.rules import IndexingRules, rules_of
 from memd.providers.provider import Identity, space_of
-from memd.rebuild import cost as rebuild_cost
 from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission, cost
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.sources.roots import roots_of
@@ -255,14 +256,14 @@ async def test_what_fails_at_a_transcript_is_its_own_trouble_unless_it_is_none(
     (tmp_path / "chats").mkdir()
     for name in "ab":
         (tmp_path / "chats" / f"{name}.jsonl").write_text('{"role": "user", "content": "which heron?"}\n')
-    read = rebuild_cost.read_and_cut_session
+    read = read_and_cut_session
 
     def fails(found: FoundFile, rules: IndexingRules) -> Any:
         if found.file.name == "a.jsonl":
             raise failure
         return read(found, rules)
 
-    monkeypatch.setattr(rebuild_cost, "read_and_cut_session", fails)
+    monkeypatch.setattr("memd.rebuild.cost.read_and_cut_session", fails)
     if is_raised:
         with pytest.raises(NoThread):
             await counted_of(tmp_path)
@@ -277,13 +278,13 @@ async def test_a_file_that_may_not_be_read_costs_nothing(
     (tmp_path / "memory").mkdir()
     for name in "ab":
         (tmp_path / "memory" / f"{name}.md").write_text(name)
-    read = rebuild_cost.read_and_cut
+    read = read_and_cut
 
     def fails(found: FoundFile, rules: IndexingRules) -> Any:
         if found.file.name == "a.md":
             raise FileUnreadable("memory/a.md", "so it is")
         return read(found, rules)
 
-    monkeypatch.setattr(rebuild_cost, "read_and_cut", fails)
+    monkeypatch.setattr("memd.rebuild.cost.read_and_cut", fails)
     (tmp_path / "chats").mkdir()
     assert (await counted_of(tmp_path)).files == 1

@@ -249,7 +249,12 @@ async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
 ) -> None:
     """Nothing is waited for, and nothing told."""
     pauses: list[object] = []
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: pauses.append(None) or 3600.0)
+
+    def pause_s(*_: object, **__: object) -> float:
+        pauses.append(None)
+        return 3600.0
+
+    monkeypatch.setattr(timing, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         tried = asyncio.Event()
 
@@ -258,7 +263,7 @@ async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
             tried.set()
             raise StoreUnavailable("something is in the way")
 
-        bench.fill = fails  # type: ignore[method-assign]
+        bench.fill = fails  # type: ignore[method-assign,assignment]
         bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
         await tried.wait()
         for _ in range(20):
