@@ -250,7 +250,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     places: Mapping[str, tuple[int, ...]] = {}  # term -> the lines of the window that it begins on
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
     chosen: str | None = None  # why this window: whole | terms | part | beginning | rest
-    cut: str | None = None  # min_score | duplicate | overlap | max_results; None: it is a hit
+    cut: str | None = None  # min_score | duplicate | overlap | joined | max_results; None: it is a hit
     others: tuple[int, ...] = ()  # the places of those that show its text or some of its lines already
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it
     repeats: bool = False  # it only repeats the question, so that its score was lowered

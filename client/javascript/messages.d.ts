@@ -234,7 +234,7 @@ export interface Hit {
   end_line: number;
   /** relevance, 0 to 1, with three decimals; `min_score` is compared with it. From .35 on a hit is worth reading, whether keywords or vectors found it */
   score: number;
-  /** the text */
+  /** the text; of several chunks where hits follow each other in their file, then at most twice as long as of one */
   snippet: string;
   source: "memory" | "sessions";
   /** `path#L3-L9`, if citations are on */
@@ -566,7 +566,7 @@ export interface ExplainedHit {
   terms: string[];
   /** first and last line of the snippet; of a candidate that was cut, of the snippet it would have had */
   window: [number, number] | null;
-  /** nil: it is a hit; else what cut it: `min_score`, `duplicate`, `overlap` or `max_results` */
+  /** nil: it is a hit; else what cut it: `min_score`, `duplicate`, `overlap` or `max_results`; `joined`: the hit of one of `others` shows its lines, too */
   cut: string | null;
   /** by its score among all candidates, from 1 */
   place: number;

@@ -321,7 +321,7 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     vector_rank: int | None = None
     terms: list[str] = []  # the query's terms that the window holds
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
-    # None: it is a hit; else what cut it: min_score | duplicate | overlap | max_results.
+    # None: it is a hit; else what cut it: min_score | duplicate | overlap | joined | max_results.
     cut: str | None = None
     place: int = 0  # by its score among all candidates, from 1
     share: float = 0.0  # 0..1, of what the question's words tell: 1 where it holds each of them

@@ -15,7 +15,7 @@ from memd.domain_types import ChunkId, FoundHit, Window
 from memd.search.copies import Said, later
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
-from memd.search.snippet import ShownLines, fresh_part
+from memd.search.snippet import ShownLines, ShownPart, fresh_part
 from memd.search.superseded import is_superseded, lowered, replaces, set_behind
 from memd.search.terms import held
 from memd.store.chunks import StoredChunk
@@ -97,12 +97,18 @@ class Verdict(msgspec.Struct, frozen=True):
     scored: Scored
     chunk: StoredChunk
     hit: FoundHit | None
-    cut: str | None  # min_score | overlap | duplicate; None: it is a hit
-    window: Window | None = None  # what it shows, or would have shown
+    cut: str | None  # min_score | overlap | duplicate | joined; None: it is a hit
+    part: ShownPart | None = None  # what it shows, or would have shown
     owed: bool = False  # it was its source's turn, not its own
     repeats: bool = False  # only the question, so that its score was lowered
     superseded: bool = False  # what it says holds no more, so that its score was lowered
     copy_of: ChunkId | None = None  # a candidate before it, which says all that it says
+    joined_to: ChunkId | None = None  # a candidate before it, whose hit shows its lines, too
+
+    @property
+    def window(self) -> Window | None:
+        """The same, as it is read."""
+        return None if self.part is None else self.part.window
 
 
 Found = Iterable[tuple[Scored, StoredChunk]]
@@ -198,8 +204,7 @@ def verdicts(
                     copies=tuple(_place(copy) for _, copy in copies[:MAX_TOLD]),
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
-        window = part.window if part else None
-        yield Verdict(scored, chunk, hit, cut, window, owed and hit is not None, repeated, superseded)
+        yield Verdict(scored, chunk, hit, cut, part, owed and hit is not None, repeated, superseded)
         for one, copy in copies:
             yield Verdict(one, copy, None, "duplicate", copy_of=chunk.id)
 

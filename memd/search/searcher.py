@@ -42,6 +42,7 @@ from memd.search.fuse import (
     strength,
     support,
 )
+from memd.search.joined import joined
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
@@ -479,16 +480,17 @@ class Searcher:
         """What use makes of the candidates of both sides, and whether all that keywords found was still there."""
         with spent("ranking"):
             ranked = self._ranked(reader, asked, sides, places)
+            max_chars = self._settings.limits.max_snippet_chars
             verdicts = rank.verdicts(
                 [_with_text(reader, lane) for lane in ranked.lanes],
                 asked.query,
                 ranked.min_score,
-                self._settings.limits.max_snippet_chars,
+                max_chars,
                 weak=ranked.results.support.is_weak,
                 least=asked.min_score if sides.is_cut else 0.0,
                 latest=asked.query.tense != "past" and not asked.by_time,
             )
-            return use(verdicts, ranked.results, sides.known), ranked.is_whole
+            return use(joined(verdicts, max_chars), ranked.results, sides.known), ranked.is_whole
 
     def _first_texts(self, reader: Reader, asked: _Asked, sides: _Sides, most: int) -> list[StoredChunk]:
         """The candidates that a reranker orders."""

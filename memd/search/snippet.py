@@ -143,7 +143,7 @@ class ShownLines:
 
     def add(self, chunk: StoredChunk, part: ShownPart) -> None:
         """Remember what is shown of a chunk."""
-        places = _places(chunk)[part.first : part.first + len(part.lines)]
+        places = line_places(chunk)[part.first : part.first + len(part.lines)]
         for place, line in zip(places, part.lines, strict=True):
             self._lines.setdefault(place, []).append(line)
 
@@ -194,7 +194,7 @@ def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Spa
     """The runs of lines that were not shown."""
     begin, text = 0, 0  # of the run that is open: its line, and where that is in the text
     at = 0
-    for line, (place, words) in enumerate(zip([*_places(chunk), None], [*lines, ""], strict=True)):
+    for line, (place, words) in enumerate(zip([*line_places(chunk), None], [*lines, ""], strict=True)):
         if place is None or shown.has(place, words):
             if line > begin:
                 yield _Run(begin, chunk.text[text : at - 1], _within(closest, text, at - 1))
@@ -242,7 +242,7 @@ def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) ->
     return "" if is_whole else head + CONTINUED
 
 
-def _places(chunk: StoredChunk) -> list[Place]:
+def line_places(chunk: StoredChunk) -> list[Place]:
     """Where each line of a chunk is."""
     if chunk.numbers is None:
         count = chunk.text.count("\n") + 1

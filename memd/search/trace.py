@@ -75,7 +75,8 @@ def traced(
             break
         if number > EXPLAINED and cut is not None:
             continue
-        others = _others(verdict, shown) if verdict.copy_of is None else (places[verdict.copy_of],)
+        before = verdict.copy_of if verdict.joined_to is None else verdict.joined_to
+        others = _others(verdict, shown) if before is None else (places[before],)
         held = _places(chunk if verdict.window is None else verdict.window, asked.query.terms)
         match = sides.keywords.get(chunk.id)
         candidates.append(

@@ -18,7 +18,7 @@ _MOST = 5  # candidates of each reason to be cut, unless all are wanted
 _HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
 """A sentence, or words that stand apart."""
-_CUTS = ("max_results", "duplicate", "overlap", "min_score")
+_CUTS = ("joined", "max_results", "duplicate", "overlap", "min_score")
 
 
 def run_explain(invocation: Invocation) -> Outcome:
@@ -221,6 +221,8 @@ def _said(cut: str, explanation: Explanation) -> str:
             return f"Beyond max_results {explanation.max_results}"
         case "duplicate":
             return "The same text as a better one"
+        case "joined":
+            return "Shown with a better one that it follows or goes before"
         case "overlap":
             return "No line that a better one does not show"
         case "min_score":
@@ -254,7 +256,9 @@ def _place(one: ExplainedHit, room: int | None) -> str:
     lines = f":{_span(one.window or (one.start_line, one.end_line))}"
     numbers = ", ".join(map(str, one.others))
     beside = (
-        {"duplicate": f"  as {numbers}", "overlap": f"  in {numbers}"}.get(one.cut or "", "")
+        {"duplicate": f"  as {numbers}", "overlap": f"  in {numbers}", "joined": f"  with {numbers}"}.get(
+            one.cut or "", ""
+        )
         if numbers
         else ""
     )

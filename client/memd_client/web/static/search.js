@@ -118,7 +118,7 @@ async function explain(wanted) {
     const entries = [...document.querySelectorAll("#hits > li")];
     const rest = make("ul", { class: "files" });
     for (const one of told.candidates ?? []) {
-      const at = one.cut ? -1 : hits.findIndex((hit) => hit.path === one.path && one.window?.[0] <= hit.start_line && hit.end_line <= one.window?.[1]);
+      const at = one.cut ? -1 : hits.findIndex((hit) => hit.path === one.path && one.window?.[0] <= hit.end_line && hit.start_line <= one.window?.[1]);
       if (at >= 0 && !entries[at].querySelector(".why")) entries[at].append(bars(one));
       else rest.append(make("li", {}, make("bdi", {}, shown(one.path)), `:${one.start_line}–${one.end_line}`, bars(one)));
     }

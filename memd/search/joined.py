@@ -1,0 +1,135 @@
+"""Hits that go on in their file where another hit ends, as one hit."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from memd.domain_types import FoundHit
+from memd.search.rank import Verdict
+from memd.search.snippet import Place, ShownPart, line_places
+from memd.store.chunks import StoredChunk
+
+# So many first hits are looked at, whatever number is wanted: else a larger one would change the hits of a smaller one.
+LOOKED_AT = 6
+TIMES = 2  # a hit of several chunks has at most so many times the characters of a hit of one
+
+_Line = tuple[Place, str]
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """Hits that follow each other in their file."""
+
+    at: int  # of the verdict about the best of them
+    hit: FoundHit
+    first: "_Shown"  # in the file
+    last: "_Shown"
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """Where in its file a chunk stands, and what of it is shown."""
+
+    chunk: StoredChunk
+    part: ShownPart
+
+    def lines(self) -> tuple[list[_Line], list[_Line], list[_Line]]:
+        """Those before what is shown, those that are, and those after it; without blank ones."""
+        every = list(zip(line_places(self.chunk), self.chunk.text.split("\n"), strict=True))
+        first, end = self.part.first, self.part.first + len(self.part.lines)
+        before, shown, after = (
+            [line for line in some if line[1].strip()]
+            for some in (every[:first], every[first:end], every[end:])
+        )
+        return before, shown, after
+
+    @property
+    def has_whole_lines(self) -> bool:
+        """Whether no line that is shown is cut."""
+        first = self.part.first
+        whole = self.chunk.text.split("\n")[first : first + len(self.part.lines)]
+        return whole == list(self.part.lines)
+
+
+def joined(verdicts: Iterable[Verdict], max_chars: int) -> Iterator[Verdict]:
+    """Put hits whose lines follow each other into one hit, in the place and with the score of the best of them.
+
+    A topic that is longer than a chunk so takes one place, and is read in its order; the places that it leaves are taken by
+    what comes next.
+
+    Args:
+        verdicts: About candidates, the best first.
+        max_chars: The most characters of a hit of one chunk.
+    """
+    rest = iter(verdicts)
+    read: list[Verdict] = []
+    count = 0
+    while count < LOOKED_AT and (one := next(rest, None)) is not None:
+        read.append(one)
+        count += one.hit is not None
+    runs: list[_Run] = []
+    for at, one in enumerate(read):
+        if one.hit is None or one.part is None:
+            continue
+        alone = _Run(at, one.hit, shown := _Shown(one.chunk, one.part), shown)
+        longer = ((n, _longer(run, alone, TIMES * max_chars)) for n, run in enumerate(runs))
+        n, run = next(((n, run) for n, run in longer if run is not None), (len(runs), alone))
+        runs[n:] = [run, *runs[n + 1 :]]
+        if run is not alone:
+            best = read[run.at]
+            read[run.at] = msgspec.structs.replace(best, hit=run.hit)
+            read[at] = msgspec.structs.replace(
+                one, hit=None, cut="joined", joined_to=best.chunk.id, owed=False
+            )
+    yield from read
+    yield from rest
+
+
+def _longer(run: _Run, one: _Run, most: int) -> _Run | None:
+    """A run with one hit more; None: that does not follow it, nor is followed by it."""
+    is_alike = (run.hit.path, run.hit.superseded, run.hit.weak) == (
+        one.hit.path,
+        one.hit.superseded,
+        one.hit.weak,
+    )
+    if not is_alike or len(run.hit.snippet) + len(one.hit.snippet) >= most:
+        return None
+    if _follows(run.last, one.first):
+        above, below = run, one
+    elif _follows(one.last, run.first):
+        above, below = one, run
+    else:
+        return None
+    # The lines between are blank; of a transcript, other entries stand there.
+    between = 1 if run.first.chunk.numbers else below.hit.start_line - above.hit.end_line
+    text = above.hit.snippet + "\n" * between + below.hit.snippet
+    if len(text) > most:
+        return None
+    hit = msgspec.structs.replace(
+        run.hit,
+        start_line=above.hit.start_line,
+        end_line=max(above.hit.end_line, below.hit.end_line),
+        snippet=text,
+        when=_both(above.hit.when, below.hit.when),
+        copies=(*run.hit.copies, *one.hit.copies),
+    )
+    return _Run(run.at, hit, above.first, below.last)
+
+
+def _follows(above: _Shown, below: _Shown) -> bool:
+    """Whether nothing stands between what is shown of two chunks but blank lines."""
+    one, other = above.chunk, below.chunk
+    begin, end = below.part.window.start_line, above.part.window.end_line
+    if one.start_line > other.start_line or begin < end or (begin == end and one.numbers is None):
+        return False
+    if one.numbers is None and other.start_line > one.end_line + 1:
+        return False
+    if not (above.has_whole_lines and below.has_whole_lines):
+        return False
+    _, shown_above, after = above.lines()
+    before, shown_below, _ = below.lines()
+    if one.numbers is not None and not {*shown_above, *after} & {*before, *shown_below}:
+        return False  # of turns, only what both chunks have tells that none is between them
+    return set(after) <= set(shown_below) and set(before) <= set(shown_above)
+
+
+def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if one is None or other is None else (min(one[0], other[0]), max(one[1], other[1]))

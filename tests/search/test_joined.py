@@ -1,0 +1,135 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.domain_types import ChunkId, FoundHit, Kind
+from memd.search.fuse import Scored
+from memd.search.joined import LOOKED_AT, TIMES, joined
+from memd.search.query import parse
+from memd.search.rank import Verdict, verdicts
+from memd.store.chunks import StoredChunk
+
+MOST = 60
+
+
+def chunk(
+    number: int, text: str, line: int, path: str = "a.md", numbers: tuple[int, ...] | None = None
+) -> StoredChunk:
+    kind = Kind.SESSION if numbers else Kind.NOTE
+    last = numbers[-1] if numbers else line + text.count("\n")
+    return StoredChunk(ChunkId(number), path, kind, line, last, text, "", numbers)
+
+
+def judged(*chunks: StoredChunk, max_chars: int = MOST) -> list[Verdict]:
+    """The best first."""
+    found = [
+        (Scored(one.id, one.path, one.start_line, score := 0.9 - 0.01 * n, score, 0.0), one)
+        for n, one in enumerate(chunks)
+    ]
+    return list(joined(verdicts([found], parse("cat"), 0.0, max_chars), max_chars))
+
+
+def shown(*chunks: StoredChunk, max_chars: int = MOST) -> list[tuple[int, int, str]]:
+    hits = [one.hit for one in judged(*chunks, max_chars=max_chars) if one.hit]
+    return [(one.start_line, one.end_line, one.snippet) for one in hits]
+
+
+def test_a_hit_that_goes_on_where_another_ends_is_part_of_it() -> None:
+    """Whichever is the better one; the text stands in the order of the file, and the score is that of the better one."""
+    above, below = chunk(1, "one\ntwo", 1), chunk(2, "three\nfour", 3)
+    assert shown(above, below) == shown(below, above) == [(1, 4, "one\ntwo\nthree\nfour")]
+    best, other = judged(below, above)
+    assert best.hit is not None
+    assert (best.hit.score, other.hit, other.cut, other.joined_to) == (0.9, None, "joined", ChunkId(2))
+
+
+def test_lines_that_both_chunks_have_are_shown_once() -> None:
+    """A chunk begins with the last lines of the one before it."""
+    assert shown(chunk(1, "one\ntwo", 1), chunk(2, "two\nthree", 2)) == [(1, 3, "one\ntwo\nthree")]
+
+
+def test_blank_lines_between_stay_so_that_lines_have_their_numbers() -> None:
+    """A window has no blank lines at its ends."""
+    assert shown(chunk(1, "one\n", 1), chunk(2, "\nthree", 3)) == [(1, 4, "one\n\n\nthree")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chunk(2, "four", 4),
+        chunk(2, "three", 3, "b.md"),
+        chunk(2, "three" * 20 + " cat", 3),
+    ],
+    ids=["a line is between them", "another file", "its line is cut"],
+)
+def test_what_does_not_follow_is_a_hit_of_its_own(other: StoredChunk) -> None:
+    assert len(shown(chunk(1, "one\ntwo", 1), other)) == 2
+
+
+def test_a_line_that_is_cut_is_not_put_together() -> None:
+    """Its halves would stand on two lines."""
+    assert len(shown(chunk(1, "long, the first half", 1), chunk(2, "and the second half", 1))) == 2
+
+
+def test_a_window_that_leaves_lines_out_is_not_followed() -> None:
+    """What an agent reads as one has no gap."""
+    above = chunk(1, "a cat\n" + "dog\n" * 20 + "end", 1)
+    assert len(shown(above, chunk(2, "below", 23))) == 2
+
+
+def test_three_may_be_one_as_far_as_there_is_room() -> None:
+    """Twice the characters of one hit."""
+    some = [chunk(n, str(n) * 35, n) for n in (2, 1, 3, 4)]
+    assert [(first, last) for first, last, _ in shown(*some)] == [(1, 3), (4, 4)]
+
+
+def test_turns_are_put_together_where_both_chunks_have_a_turn() -> None:
+    """Their lines of the file tell nothing: other entries stand between."""
+    said = [
+        "2026-11-20 10:01 User: a cat?",
+        "2026-11-20 10:02 Assistant: two",
+        "2026-11-20 10:03 User: which?",
+    ]
+    above = chunk(1, "\n".join(said[:2]), 3, "sessions/a/1.jsonl", (3, 7))
+    below = chunk(2, "\n".join(said[1:]), 7, "sessions/a/1.jsonl", (7, 9))
+    apart = chunk(3, said[2], 9, "sessions/a/1.jsonl", (9,))
+    assert shown(above, below, max_chars=200) == [(3, 9, "\n".join(said))]
+    assert len(shown(above, apart, max_chars=200)) == 2
+
+
+def test_what_holds_no_more_is_not_put_together_with_what_holds() -> None:
+    """A hit says it of all that it shows."""
+    struck = msgspec.structs.replace(chunk(2, "three", 3), superseded="b.md")
+    assert len(shown(chunk(1, "one\ntwo", 1), struck)) == 2
+
+
+def lines_of(hits: list[FoundHit]) -> list[tuple[int, str]]:
+    every = [
+        (n, line)
+        for hit in hits
+        for n, line in enumerate(hit.snippet.split("\n"), hit.start_line)
+        if line.strip()
+    ]
+    return sorted(every)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 24)), max_size=14),
+    st.lists(st.sampled_from(["a cat", "the dog", "", "一只猫", "long " * 9]), min_size=28, max_size=28),
+)
+def test_the_same_lines_are_shown_in_fewer_hits(places: list[tuple[int, int]], texts: list[str]) -> None:
+    """Of chunks anywhere in a file: each line at its number, none twice, and no hit beyond its length."""
+    lines = [text and f"{n} {text}" for n, text in enumerate(texts)]
+    chunks = [chunk(n, "\n".join(lines[at : at + size]), at) for n, (size, at) in enumerate(places)]
+    found = [
+        (Scored(one.id, one.path, one.start_line, score := 0.9 - 0.01 * n, score, 0.0), one)
+        for n, one in enumerate(chunks)
+    ]
+    apart = [one.hit for one in verdicts([found], parse("cat"), 0.0, MOST) if one.hit]
+    hits = [one.hit for one in judged(*chunks) if one.hit]
+    assert lines_of(hits) == lines_of(apart)
+    assert all(line in lines[n] for n, line in lines_of(hits))
+    assert all(len(hit.snippet) <= TIMES * MOST for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert hits[LOOKED_AT:] == apart[len(apart) - len(hits[LOOKED_AT:]) :]
