@@ -47,6 +47,7 @@ MCP_CLIENTS = (
     *("amp", "claude", "claude-desktop", "cline", "codex", "copilot", "cursor", "gemini", "goose"),
     *("openclaw", "opencode", "qwen", "vscode", "windsurf", "zed"),
 )
+EDITORS = ("vscode", "cursor", "zed", "idea", "obsidian", "none")
 HOOK_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen")
 _MAX_RESULTS = 50
 _LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
@@ -137,6 +138,9 @@ def _parser() -> argparse.ArgumentParser:
         "--no-browser",
         action="store_true",
         help="only print the address; it opens the page once, for a minute",
+    )
+    parsers["web"].add_argument(
+        "--editor", choices=EDITORS, help="what opens a note from the page (else one that is installed)"
     )
     _add_redact(parsers["redact"])
     _add_service(parsers["service"], common)

@@ -5,6 +5,7 @@ judged before anything else looks at it: by its host, its path, its method, wher
 all that is not the empty page itself, by a secret in a header, which a browser sends for no other page.
 """
 
+import asyncio
 import hmac
 import secrets
 import time
@@ -46,23 +47,23 @@ class OneTimeToken:
         self._secret = secrets.token_urlsafe(32)
         self._clock = clock
         self._ends = clock() + TOKEN_S
-        self._is_used = False
+        self.used = asyncio.Event()  # set once it has given the secret
 
     @property
     def is_over(self) -> bool:
         """Whether it opens nothing any more."""
-        return self._is_used or self._clock() >= self._ends
+        return self.used.is_set() or self._clock() >= self._ends
 
     def exchange(self, token: str) -> str | None:
         """The secret for the token; None: it is another one, was used before, or is too old."""
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()) or self.is_over:
             return None
-        self._is_used = True
+        self.used.set()
         return self._secret
 
     def opens(self, secret: bytes) -> bool:
         """Whether this is the secret, and somebody was given it."""
-        return hmac.compare_digest(secret, self._secret.encode()) and self._is_used
+        return hmac.compare_digest(secret, self._secret.encode()) and self.used.is_set()
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import uvicorn
@@ -33,7 +33,7 @@ from memd_client.messages import (
     Tags,
     Turns,
 )
-from memd_client.web.gate import OPEN_PATH, Gate, OneTimeToken
+from memd_client.web.gate import OPEN_PATH, TOKEN_S, Gate, OneTimeToken
 from memd_client.web.rendering import tree
 
 IDLE_S = 1800.0  # without a question of the page, after which the server ends
@@ -57,6 +57,9 @@ _REQUESTS: msgspec.json.Decoder[
 ] = msgspec.json.Decoder(Search | Explain | Get | Files | Chunks | Turns | Duplicates | Tags | Status)
 
 
+EditorName = Literal["vscode", "cursor", "zed", "idea", "obsidian", "none"]
+
+
 class _Opening(msgspec.Struct, frozen=True):
     token: str
 
@@ -73,14 +76,22 @@ class _NoteWanted(msgspec.Struct, frozen=True):
 class Page:
     """Answers what the page asks."""
 
-    def __init__(self, client: AsyncClient, token: OneTimeToken, doctor: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        token: OneTimeToken,
+        doctor: Sequence[str] = (),
+        editor: EditorName = "none",
+    ) -> None:
         """Answer from a daemon.
 
         Args:
             client: Of the daemon.
             token: That opens the page.
             doctor: The command that prints what is wrong, as memd-ctl prints JSON; none: nothing is.
+            editor: That the page opens notes in, until its person chooses another.
         """
+        self._editor = editor
         self._client = client
         self._token = token
         self._doctor = doctor
@@ -108,7 +119,7 @@ class Page:
         secret = self._token.exchange(opening.token)
         if secret is None:
             return _failed(401, "denied", "The address was used, or is older than a minute.", "memd-ctl web")
-        return _json({"secret": secret})
+        return _json({"secret": secret, "editor": self._editor})
 
     async def ask(self, request: HttpRequest) -> Response:
         """The daemon's answer to a request that only reads."""
@@ -224,17 +235,27 @@ def _failed(status: int, code: str, message: str, hint: str | None = None) -> Re
 class WebServer:
     """A server on a port of the loopback that the system chooses."""
 
-    def __init__(self, daemon_socket: Path, *, doctor: Sequence[str] = (), idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self,
+        daemon_socket: Path,
+        *,
+        doctor: Sequence[str] = (),
+        editor: EditorName = "none",
+        idle_s: float = IDLE_S,
+    ) -> None:
         """Take a port; nothing is answered before run.
 
         Args:
             daemon_socket: Of the daemon.
             doctor: As of Page.
+            editor: As of Page.
             idle_s: Seconds without a question of the page, after which the server ends.
         """
         self._daemon_socket = daemon_socket
         self._doctor = doctor
+        self._editor: EditorName = editor
         self._idle_s = idle_s
+        self._opener: Path | None = None
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS)
         self.port = self._socket.getsockname()[1]
         self.token = OneTimeToken()
@@ -246,7 +267,9 @@ class WebServer:
 
     @contextlib.contextmanager
     def opener(self) -> Iterator[Path]:
-        """A file that only this user may read, and that leads a browser to the address, until the end of the block.
+        """A file that only this user may read, and that leads a browser to the address.
+
+        It is there until the token in it opens nothing any more, at the latest until the end of the block.
 
         What a program is started with can be read by all users of a machine; the name of this file tells nothing.
         """
@@ -258,6 +281,7 @@ class WebServer:
                     f'<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
                     f'<meta http-equiv="refresh" content="0; url={self.address}"><title>memd</title>\n'
                 )
+            self._opener = file
             yield file
         finally:
             file.unlink(missing_ok=True)
@@ -273,7 +297,7 @@ class WebServer:
 
     async def _serve(self) -> None:
         async with AsyncClient(self._daemon_socket) as client:
-            routes = Page(client, self.token, self._doctor).routes()
+            routes = Page(client, self.token, self._doctor, self._editor).routes()
             app = Starlette(
                 routes=[Route(path, answer, methods=[method]) for path, (method, answer) in routes.items()]
             )
@@ -294,11 +318,22 @@ class WebServer:
                     h11_max_incomplete_event_size=16_384,
                 )
             )
-            watching = asyncio.create_task(self._end_unused(server, gate))
+            watching = [
+                asyncio.create_task(self._end_unused(server, gate)),
+                asyncio.create_task(self._remove_opener()),
+            ]
             try:
                 await server.serve(sockets=[self._socket])
             finally:
-                watching.cancel()
+                for task in watching:
+                    task.cancel()
+
+    async def _remove_opener(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TOKEN_S):
+                await self.token.used.wait()
+        if self._opener is not None:
+            self._opener.unlink(missing_ok=True)
 
     async def _end_unused(self, server: uvicorn.Server, gate: Gate) -> None:
         while (left_s := gate.used_at + self._idle_s - time.monotonic()) > 0:  # noqa: ASYNC110 - no event tells that nothing happens

@@ -1,14 +1,20 @@
 """memd-ctl web: a page that shows what is remembered, for whoever has its address."""
 
 import contextlib
+import shutil
 import signal
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memd.ctl.failures import BAD_CONFIG, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
+
+if TYPE_CHECKING:
+    from memd_client.web.server import EditorName
 
 
 def run_web(invocation: Invocation) -> Outcome:
@@ -34,7 +40,11 @@ def run_web(invocation: Invocation) -> Outcome:
     # Whatever ends it, the file that opens the page goes.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    server = WebServer(invocation.places.socket, doctor=_doctor(invocation))
+    server = WebServer(
+        invocation.places.socket,
+        doctor=_doctor(invocation),
+        editor=invocation.options.editor or installed_editor(invocation.environ),
+    )
     with server.opener() as file, contextlib.suppress(KeyboardInterrupt):
         if not invocation.options.no_browser and _has_desktop(invocation):
             _open(file)
@@ -52,6 +62,23 @@ def _doctor(invocation: Invocation) -> list[str]:
     given = [word for flag, value in named if value for word in (flag, value)]
     socket = str(invocation.places.socket)
     return [sys.executable, "-m", "memd.ctl", "doctor", "--json", "--socket", socket, *given]
+
+
+# The command of each editor that has one.
+_EDITOR_COMMANDS: "Mapping[str, EditorName]" = {
+    "code": "vscode",
+    "cursor": "cursor",
+    "zed": "zed",
+    "idea": "idea",
+}
+
+
+def installed_editor(environ: Mapping[str, str]) -> "EditorName":
+    """The first editor that is on the path; VS Code where none is: many are installed without a command."""
+    path = environ.get("PATH")
+    return next(
+        (name for command, name in _EDITOR_COMMANDS.items() if shutil.which(command, path=path)), "vscode"
+    )
 
 
 def _has_desktop(invocation: Invocation) -> bool:

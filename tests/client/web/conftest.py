@@ -142,7 +142,14 @@ def page_daemon() -> Iterator[Daemon]:
         daemon.write("memory/ops/2026-02-10.md", "# Tuesday\n\nThe database server moved.\n")
         daemon.write("memory/hostile.md", HOSTILE)
         daemon.write("memory/long.md", "# Long\n\n" + "".join(f"Line {n} of many.\n" for n in range(4, 400)))
-        daemon.write("memory/wide.md", "w" * 300_000 + "\n")
+        daemon.write("memory/wide.md", "w" * 1_000_000 + "\n")
+        for number, day in ((12, "Ann"), (14, "Ann and Bob")):
+            said = f"The crane was repaired on the second pier after the storm, by {day}."
+            daemon.write(f"memory/ops/2026-02-{number}.md", f"# Pier\n\n{said}\n")
+        daemon.write(
+            "memory/ops/2026-02-08.md",
+            "---\nstatus: superseded\nsuperseded-by: '[[2026-02-10]]'\n---\n# Before\n\nThe server is in Lyon.\n",
+        )
         session = chats.begun(home, "Which database did we pick?", f"My token is {TOKEN}, keep it.")
         session.assistant("PostgreSQL, as we\nwrote down.", at=chats.AT + 300)
         with daemon:

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import stat
 import tempfile
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.bounds import shipped
 from tests.client.web.conftest import Page, end, start
 from tests.clock import Clock
 from tests.daemon.process import Daemon
+from tests.otheruser import as_other_user, shared_directory
+from tests.wait import until
 
 BODY = shipped("memd_client.web.gate.MAX_BODY_BYTES")
 LIFE_S = shipped("memd_client.web.gate.TOKEN_S")
@@ -146,6 +149,57 @@ def test_another_user_of_the_machine(page: Page, path: str, secret: str | None) 
     assert b"PostgreSQL" not in page.send("/").body
 
 
+def theft(port: str, opener: str, socket_path: str) -> dict[str, object]:
+    """What somebody gets who is another user of this machine, by the port, the file that opens the page and the socket."""
+    told: dict[str, object] = {"uid": os.getuid()}
+    for name, path in (("opener", opener), ("listing", str(Path(opener).parent)), ("socket", socket_path)):
+        try:
+            if name == "socket":
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(20)
+                    connection.connect(path)
+                    told[name] = connection.recv(1).decode("latin-1")
+            else:
+                told[name] = Path(path).read_text() if name == "opener" else os.listdir(path)  # noqa: PTH208 - as an attacker
+        except OSError as refused:
+            told[name] = type(refused).__name__
+    answers = []
+    for path in ("/", "/api/ask"):
+        body = b'{"type": "status"}'
+        with socket.socket() as connection:
+            connection.settimeout(20)
+            connection.connect(("127.0.0.1", int(port)))
+            method = "GET" if path == "/" else "POST"
+            connection.sendall(
+                f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+                + body
+            )
+            said = b""
+            while piece := connection.recv(65_536):
+                said += piece
+        answers.append([int(said.split()[1]), b"PostgreSQL" in said or b"workspace" in said])
+    told["answers"] = answers
+    return told
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_a_real_other_user_gets_nothing(remembering: Daemon) -> None:
+    """Neither by the file that opens the page, though its directory be for all, nor by the port, nor by the daemon's socket."""
+    with shared_directory() as shared:
+        shared.chmod(0o1777)  # as /tmp
+        page = start(remembering, shared)
+        try:
+            [file] = shared.iterdir()
+            told = as_other_user(__name__, "theft", str(page.port), str(file), str(remembering.socket))
+        finally:
+            assert end(page) == 0
+    assert told["uid"] != os.getuid()
+    assert (told["opener"], told["listing"]) == ("PermissionError", [file.name])
+    assert told["socket"] in {"PermissionError", ""}
+    assert told["answers"] == [[200, False], [401, False]]
+
+
 def test_a_token_opens_once(page: Page) -> None:
     """Whoever finds the address afterwards, in a history or on a screen, gets nothing."""
     again = page.send("/api/open", {"token": page.token})
@@ -189,6 +243,11 @@ def test_the_file_that_opens_it(remembering: Daemon, by: signal.Signals) -> None
         assert f'content="0; url=http://127.0.0.1:{page.port}/#{page.token}"' in file.read_text()
         assert page.token not in Path(f"/proc/{page.process.pid}/cmdline").read_text()
         assert page.send("/").status == 200
+        assert file.exists()
+        if by is signal.SIGINT:
+            # Once the page is open it leads nowhere, and is gone before the server.
+            assert page.send("/api/open", {"token": page.token}).status == 200
+            until(lambda: not file.exists(), 20)
         assert end(page, by) == 0
         assert not list(Path(scratch).iterdir())
 
@@ -245,7 +304,7 @@ def test_nothing_can_be_changed(page: Page) -> None:
     for kind in ("stop", "reload", "reindex", "sync", "embed", "warm", "redact", "hello", "failure", "x"):
         answer = page.send("/api/ask", {"type": kind, "session_key": "main", "action": "pause", "text": "x"})
         assert answer.status == 400, kind
-    assert page.ask("status")["agents"]["main"]["files"] == 7
+    assert page.ask("status")["agents"]["main"]["files"] == 10
 
 
 def test_bodies_are_bounded(page: Page) -> None:

@@ -41,12 +41,21 @@ def test_search_and_explain(page: Page) -> None:
 
 def test_browsing(page: Page) -> None:
     """Files, and a transcript without the token that was pasted into it."""
-    assert page.ask("files", folder="")["folders"] == {"memory/": 5, "sessions/": 1}
+    assert page.ask("files", folder="")["folders"] == {"memory/": 8, "sessions/": 1}
     [session] = page.ask("files", source="sessions")["files"]
     said = page.ask("turns", path=session["path"])
     assert [turn["role"] for turn in said["turns"]] == ["user", "user", "assistant"]
     assert "[REDACTED:" in said["turns"][1]["text"]
     assert TOKEN not in json.dumps(said) + json.dumps(page.ask("chunks", path=session["path"]))
+
+
+def test_duplicates(page: Page) -> None:
+    """What is superseded, and what says the same."""
+    told = page.ask("duplicates")["pairs"]
+    assert [(pair["why"], pair["one"]["path"], pair["other"]["path"]) for pair in told] == [
+        ("superseded", "memory/ops/2026-02-08.md", "memory/ops/2026-02-10.md"),
+        ("copy", "memory/ops/2026-02-12.md", "memory/ops/2026-02-14.md"),
+    ]
 
 
 def test_a_note_of_several_answers_is_one(page: Page) -> None:
@@ -57,7 +66,7 @@ def test_a_note_of_several_answers_is_one(page: Page) -> None:
     wide = page.send("/api/note", {"path": "memory/wide.md"}).json
     assert wide["more"]
     [line] = wide["lines"]
-    assert NOTE_CHARS <= len(line) < 300_000
+    assert NOTE_CHARS <= len(line) < 1_000_000
     assert set(line) == {"w"}
     gone = page.send("/api/note", {"path": "../config.toml"}).json
     assert (gone["missing"], gone["lines"], gone["tree"]) == (True, [""], [])
@@ -99,7 +108,7 @@ def test_the_state_comes_again_and_again(page: Page) -> None:
             line = stream.readline()
             if line.startswith(b"data: "):
                 told.append(json.loads(line[6:]))
-    assert [each["agents"]["main"]["files"] for each in told] == [7, 7]
+    assert [each["agents"]["main"]["files"] for each in told] == [10, 10]
     for connection in streams[1:]:
         assert connection.recv(12) == b"HTTP/1.1 200"
     assert page.send("/api/events", {}).status == 429
@@ -157,6 +166,18 @@ def test_a_daemon_that_is_away(tmp_path: Path) -> None:
             answer = client.post(path, json=body)
             assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
             assert "memd" in answer.json()["message"]
+
+
+def test_the_file_that_opens_it_goes_with_its_token(
+    remembering: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leads nowhere once the token is too old."""
+    monkeypatch.setattr(server, "TOKEN_S", 0.1)
+    serving = WebServer(remembering.socket, idle_s=2.0)
+    with serving.opener() as file:
+        assert file.exists()
+        serving.run()
+        assert not file.exists()
 
 
 def test_an_unused_server_ends(remembering: Daemon) -> None:

@@ -1,6 +1,7 @@
 // Asks the server of this page. The secret is in a header: cookies would be sent to, and read by, every port of this machine.
 
 const KEPT = "memd-secret";
+const EDITOR = "memd-editor";
 
 export class Refused extends Error {
   constructor(status, { message, hint } = {}) {
@@ -14,10 +15,20 @@ export async function open() {
   const token = location.hash.slice(1);
   if (token) {
     history.replaceState(null, "", "/");
-    const { secret } = await post("/api/open", { token });
+    const { secret, editor } = await post("/api/open", { token });
     sessionStorage.setItem(KEPT, secret);
+    sessionStorage.setItem(EDITOR, editor);
   }
   return sessionStorage.getItem(KEPT) !== null;
+}
+
+/** The name of the editor that notes are opened in. */
+export function chosenEditor() {
+  return sessionStorage.getItem(EDITOR) ?? "none";
+}
+
+export function chooseEditor(name) {
+  sessionStorage.setItem(EDITOR, name);
 }
 
 async function send(path, body, signal) {

@@ -1,8 +1,21 @@
 // Files by folder and by day, and one of them to read: a note, its lines or its chunks; a transcript as a conversation.
 
-import { ask, note } from "./ask.js";
-import { built, make, notice, put, shown } from "./dom.js";
+import { ask, chosenEditor, note } from "./ask.js";
+import { built, lacking, make, notice, put, shown } from "./dom.js";
 import { day, moment, number, say } from "./words.js";
+
+// How each editor is told to open a file at a line. Obsidian opens it at its top.
+const EDITORS = {
+  vscode: (path, line) => `vscode://file${path}:${line}`,
+  cursor: (path, line) => `cursor://file${path}:${line}`,
+  zed: (path, line) => `zed://file${path}:${line}`,
+  idea: (path, line) => `idea://open?file=${path}&line=${line}`,
+  obsidian: (path) => `obsidian://open?path=${encodeURIComponent(decodeURIComponent(path))}`,
+};
+
+export const EDITOR_NAMES = {
+  vscode: "VS Code", cursor: "Cursor", zed: "Zed", idea: "IntelliJ IDEA", obsidian: "Obsidian", none: "None",
+};
 
 let way = "folder";
 let workspaces = {}; // by agent
@@ -13,11 +26,12 @@ export function placed(byAgent) {
   workspaces = byAgent;
 }
 
-/** The link that opens a note in an editor, at a line. */
+/** The link that opens a note in an editor, at a line; nothing where no editor is chosen. */
 function editor(path, agent, line) {
+  const address = EDITORS[chosenEditor()];
+  if (!address) return "";
   const place = path.startsWith("/") ? path : `${workspaces[agent] ?? ""}/${path}`;
-  const address = `vscode://file${place.split("/").map(encodeURIComponent).join("/")}:${line}`;
-  return make("a", { id: "editor", href: address }, say("Open in the editor"));
+  return make("a", { class: "editor", href: address(place.split("/").map(encodeURIComponent).join("/"), line) }, say("Open in the editor"));
 }
 
 export function open(agent) {
@@ -25,10 +39,47 @@ export function open(agent) {
   const choice = (value, label) => make("button", {
     type: "button", on: { click: () => { way = value; open(agent); } }, aria: { pressed: String(way === value) },
   }, say(label));
-  put("list", make("div", { class: "tools" }, choice("folder", "Folders"), choice("day", "Days")),
+  put("list", make("div", { class: "tools" }, choice("folder", "Folders"), choice("day", "Days"), choice("pairs", "Duplicates")),
     make("div", { id: "crumbs", class: "crumbs" }), make("ul", { id: "files", class: "files" }));
   put("pane", make("p", { class: "about" }, say("Select something to read it here.")));
-  list(agent(), way === "folder" ? { folder: "" } : { sort: "time" });
+  if (way === "pairs") pairs(agent());
+  else list(agent(), way === "folder" ? { folder: "" } : { sort: "time" });
+}
+
+/** What is superseded, and what says the same as another. */
+async function pairs(agent) {
+  put("files", make("li", { class: "about" }, "…"));
+  try {
+    const found = await ask("duplicates", { agent });
+    notice("");
+    const place = (lines) => (lines.start_line ? `${lines.path}:${lines.start_line}–${lines.end_line}` : lines.path);
+    put("files", ...(found.pairs ?? []).map((pair) => entry(
+      place(pair.one), `${say(pair.why)} → ${pair.other ? place(pair.other) : (pair.by ?? "?")}`, () => compare(pair, agent))),
+      (found.pairs ?? []).length ? "" : make("li", { class: "about" }, say("No note says what another does.")),
+      found.more ? make("li", { class: "about" }, say("There are more.")) : "");
+  } catch (error) {
+    notice(error.message);
+  }
+}
+
+/** Both notes of a pair beside each other, with the words lit that the other lacks. */
+async function compare(pair, agent) {
+  reading?.abort();
+  const { signal } = (reading = new AbortController());
+  try {
+    const both = [pair.one, pair.other].filter(Boolean);
+    const notes = await Promise.all(both.map((one) => note(one.path, agent, signal)));
+    const texts = notes.map((found, at) => (both[at].start_line ? found.lines.slice(both[at].start_line - 1, both[at].end_line) : found.lines).join("\n"));
+    const columns = both.map((one, at) => make("section", {},
+      make("h2", {}, make("bdi", {}, shown(one.path))), editor(one.path, agent, one.start_line ?? 1),
+      make("div", { class: "note" }, built(notes[at].tree, lacking(texts[at], texts[1 - at] ?? texts[at]), one.start_line ? [one.start_line, one.end_line] : null))));
+    const pane = put("pane", make("div", { class: "tools" }, make("strong", {}, say(pair.why)), pair.by ? make("span", {}, shown(`→ ${pair.by}`)) : ""),
+      make("div", { class: "pair" }, ...columns));
+    notice("");
+    if (pane.offsetTop > innerHeight / 2) pane.scrollIntoView();
+  } catch (error) {
+    if (error.name !== "AbortError") notice(error.message);
+  }
 }
 
 async function list(agent, wanted, after = null) {

@@ -53,6 +53,15 @@ export function words(question) {
   return found.size ? new RegExp(`(${[...found].slice(0, 50).join("|")})`, "giu") : null;
 }
 
+/** What finds the words of a text that another has not; null: it has all. */
+export function lacking(text, other) {
+  const parts = (one) => new Set(one.toLowerCase().match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}_]+/gu));
+  const theirs = parts(other);
+  const found = [...parts(text)].filter((word) => !theirs.has(word)).slice(0, 200);
+  const whole = found.map((word) => (/^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u.test(word) ? word : `(?<![\\p{L}\\p{N}_])${word}(?![\\p{L}\\p{N}_])`));
+  return whole.length ? new RegExp(`(${whole.join("|")})`, "giu") : null;
+}
+
 /** The nodes of a tree that the server made of Markdown; a tag that it does not know is text. */
 export function built(tree, lit = null, hit = null) {
   const nodes = document.createDocumentFragment();

@@ -1,6 +1,6 @@
 // The page: opens it with the token of its address, and shows one view at a time.
 
-import { ask, open as unlock } from "./ask.js";
+import { ask, chooseEditor, chosenEditor, open as unlock } from "./ask.js";
 import * as browse from "./browse.js";
 import { make, notice, put } from "./dom.js";
 import * as search from "./search.js";
@@ -32,7 +32,7 @@ function keys(event) {
     document.getElementById("query").focus();
     event.preventDefault();
   } else if (event.key === "o" && !isTyping) {
-    document.getElementById("editor")?.click();
+    document.querySelector("#pane .editor")?.click();
   } else if (current === "Search" && search.key(event, agent())) {
     event.preventDefault();
   } else if (event.key === "Escape") {
@@ -51,6 +51,12 @@ async function start() {
   browse.placed(Object.fromEntries(Object.entries(agents).map(([id, each]) => [id, each.workspace])));
   put("agent", ...Object.keys(agents).map((id) => make("option", { value: id }, id)));
   document.getElementById("agent").addEventListener("change", () => show(current));
+  put("editor-label", say("Editor"));
+  const editors = put("editor", ...Object.entries(browse.EDITOR_NAMES).map(([value, name]) => make("option", { value, selected: value === chosenEditor() }, say(name))));
+  editors.addEventListener("change", () => {
+    chooseEditor(editors.value);
+    show(current);
+  });
   document.addEventListener("keydown", keys);
   show(current);
 }
