@@ -27,11 +27,12 @@ _ARGUMENTS = (
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
+        "--force-prefers-reduced-motion",
         "--window-size=1280,900",
     ),
 )
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element, by the standard
-ENTER, ESCAPE, DOWN = "\ue007", "\ue00c", "\ue015"
+ENTER, TAB, DOWN = "\ue007", "\ue004", "\ue015"
 START_S = 60.0
 WAIT_S = 20.0
 
@@ -70,6 +71,11 @@ class Browser:
     def type(self, keys: str, css: str = ":focus") -> None:
         """Press keys in an element."""
         self._post(f"/element/{self.find(css)[_ELEMENT]}/value", text=keys)
+
+    def keys(self, keys: str) -> None:
+        """Press keys, whatever has the focus."""
+        pressed = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._post("/actions", actions=[{"type": "key", "id": "keyboard", "actions": pressed}])
 
     def texts(self, css: str) -> list[str]:
         """The texts of all elements with this selector."""

@@ -23,10 +23,16 @@ TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 HOSTILE = """# Hostile <img src=x onerror=alert(1)>
 
 <script>document.title = "owned"</script>
+<svg onload="document.title = 'owned'"><a xlink:href="javascript:alert(1)">x</a></svg>
+<iframe srcdoc="<script>parent.document.title = 'owned'</script>"></iframe><base href="https://elsewhere.example/">
+<meta http-equiv="refresh" content="0; url=https://elsewhere.example/"><style>* { display: none }</style>
 
 [a link](javascript:alert(1)) and ![a picture](https://elsewhere.example/x.png) and <https://elsewhere.example/>
+[data](data:text/html,<script>alert(1)</script>) [tab](java\tscript:alert(1)) [vb](VBSCRIPT:x) [ref]
 
-Right to left: \u202egnp.exe\u202c, and **bold** text. 我们选了数据库。
+[ref]: javascript:alert(2) "onmouseover=alert(1)"
+
+Right to left: \u202egnp.exe\u202c, isolated \u2066x\u2069, NUL \x00, hidden \u200b, and **bold** text. 我们选了数据库。
 
 - one
 
@@ -38,8 +44,15 @@ Right to left: \u202egnp.exe\u202c, and **bold** text. 我们选了数据库。
 
 | a | b |
 |---|---|
-| 1 | 2 |
+| 1 | <script>alert(1)</script> |
 """
+# Names of files are text of strangers, too.
+HOSTILE_NAMES = (
+    "memory/odd/<img src=x onerror=alert(1)>.md",
+    "memory/odd/\u202edm.exe.md",
+    "memory/odd/javascript:alert(1).md",
+    "memory/odd/%2e%2e%2f\"'&#.md",
+)
 
 
 class Answer(NamedTuple):
@@ -141,8 +154,13 @@ def page_daemon() -> Iterator[Daemon]:
         daemon.write("memory/2026-02-09.md", "# Monday\n\nThe lighthouse was painted red. #work/paint\n")
         daemon.write("memory/ops/2026-02-10.md", "# Tuesday\n\nThe database server moved.\n")
         daemon.write("memory/hostile.md", HOSTILE)
+        for name in HOSTILE_NAMES:
+            daemon.write(name, f"# {name}\n\nThe submarine is yellow.\n")
+        daemon.write(
+            "memory/deep.md", "> " * 5_000 + "deep\n\n" + "- " * 5_000 + "deep\n" + "[" * 5_000 + "\n"
+        )
         daemon.write("memory/long.md", "# Long\n\n" + "".join(f"Line {n} of many.\n" for n in range(4, 400)))
-        daemon.write("memory/wide.md", "w" * 1_000_000 + "\n")
+        daemon.write("memory/wide.md", "w" * 300_000 + "\n")
         for number, day in ((12, "Ann"), (14, "Ann and Bob")):
             said = f"The crane was repaired on the second pier after the storm, by {day}."
             daemon.write(f"memory/ops/2026-02-{number}.md", f"# Pier\n\n{said}\n")

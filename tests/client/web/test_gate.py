@@ -304,7 +304,7 @@ def test_nothing_can_be_changed(page: Page) -> None:
     for kind in ("stop", "reload", "reindex", "sync", "embed", "warm", "redact", "hello", "failure", "x"):
         answer = page.send("/api/ask", {"type": kind, "session_key": "main", "action": "pause", "text": "x"})
         assert answer.status == 400, kind
-    assert page.ask("status")["agents"]["main"]["files"] == 10
+    assert page.ask("status")["agents"]["main"]["files"] == 15
 
 
 def test_bodies_are_bounded(page: Page) -> None:

@@ -41,7 +41,7 @@ def test_search_and_explain(page: Page) -> None:
 
 def test_browsing(page: Page) -> None:
     """Files, and a transcript without the token that was pasted into it."""
-    assert page.ask("files", folder="")["folders"] == {"memory/": 8, "sessions/": 1}
+    assert page.ask("files", folder="")["folders"] == {"memory/": 13, "sessions/": 1}
     [session] = page.ask("files", source="sessions")["files"]
     said = page.ask("turns", path=session["path"])
     assert [turn["role"] for turn in said["turns"]] == ["user", "user", "assistant"]
@@ -66,7 +66,7 @@ def test_a_note_of_several_answers_is_one(page: Page) -> None:
     wide = page.send("/api/note", {"path": "memory/wide.md"}).json
     assert wide["more"]
     [line] = wide["lines"]
-    assert NOTE_CHARS <= len(line) < 1_000_000
+    assert NOTE_CHARS <= len(line) < 300_000
     assert set(line) == {"w"}
     gone = page.send("/api/note", {"path": "../config.toml"}).json
     assert (gone["missing"], gone["lines"], gone["tree"]) == (True, [""], [])
@@ -108,7 +108,7 @@ def test_the_state_comes_again_and_again(page: Page) -> None:
             line = stream.readline()
             if line.startswith(b"data: "):
                 told.append(json.loads(line[6:]))
-    assert [each["agents"]["main"]["files"] for each in told] == [10, 10]
+    assert [each["agents"]["main"]["files"] for each in told] == [15, 15]
     for connection in streams[1:]:
         assert connection.recv(12) == b"HTTP/1.1 200"
     assert page.send("/api/events", {}).status == 429

@@ -20,6 +20,14 @@ export const EDITOR_NAMES = {
 let way = "folder";
 let workspaces = {}; // by agent
 let reading = null; // what ends the reading before
+let listing = null; // likewise
+
+/** The signal of a new list: an answer for the one before draws nothing any more. */
+function listed() {
+  listing?.abort();
+  listing = new AbortController();
+  return listing.signal;
+}
 
 /** Where the notes of each agent are, by its id. */
 export function placed(byAgent) {
@@ -32,6 +40,10 @@ function editor(path, agent, line) {
   if (!address) return "";
   const place = path.startsWith("/") ? path : `${workspaces[agent] ?? ""}/${path}`;
   return make("a", { class: "editor", href: address(place.split("/").map(encodeURIComponent).join("/"), line) }, say("Open in the editor"));
+}
+
+export function close() {
+  listing?.abort();
 }
 
 export function open(agent) {
@@ -50,7 +62,7 @@ export function open(agent) {
 async function pairs(agent) {
   put("files", make("li", { class: "about" }, "…"));
   try {
-    const found = await ask("duplicates", { agent });
+    const found = await ask("duplicates", { agent }, listed());
     notice("");
     const place = (lines) => (lines.start_line ? `${lines.path}:${lines.start_line}–${lines.end_line}` : lines.path);
     put("files", ...(found.pairs ?? []).map((pair) => entry(
@@ -58,7 +70,7 @@ async function pairs(agent) {
       (found.pairs ?? []).length ? "" : make("li", { class: "about" }, say("No note says what another does.")),
       found.more ? make("li", { class: "about" }, say("There are more.")) : "");
   } catch (error) {
-    notice(error.message);
+    if (error.name !== "AbortError") notice(error.message);
   }
 }
 
@@ -83,8 +95,9 @@ async function compare(pair, agent) {
 }
 
 async function list(agent, wanted, after = null) {
+  const signal = listed();
   try {
-    const page = await ask("files", { agent, ...wanted, after });
+    const page = await ask("files", { agent, ...wanted, after }, signal);
     notice("");
     const entries = [
       ...Object.entries(page.folders ?? {}).map(([path, count]) => entry(
@@ -97,11 +110,14 @@ async function list(agent, wanted, after = null) {
       entries.push(more);
     }
     const place = document.getElementById("files");
-    if (after === null) place.replaceChildren(...entries);
-    else place.append(...entries);
+    if (after === null) put("files", ...entries);
+    else {
+      place.append(...entries);
+      entries[0]?.querySelector("button").focus();
+    }
     crumbs(agent, wanted);
   } catch (error) {
-    notice(error.message);
+    if (error.name !== "AbortError") notice(error.message);
   }
 }
 

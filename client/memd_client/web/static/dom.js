@@ -87,9 +87,15 @@ export function built(tree, lit = null, hit = null) {
   return nodes;
 }
 
+/** Replaces what is in a place. What has the focus there gives it to what says the same, or to the first entry. */
 export function put(id, ...nodes) {
   const place = document.getElementById(id);
+  const before = place.contains(document.activeElement) ? document.activeElement : null;
   place.replaceChildren(...nodes);
+  if (before) {
+    const alike = (one) => one.tagName === before.tagName && one.id === before.id && one.textContent === before.textContent;
+    ([...place.querySelectorAll("button, summary, a, input, select")].find(alike) ?? place.querySelector(".entry"))?.focus();
+  }
   return place;
 }
 

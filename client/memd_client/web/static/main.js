@@ -14,6 +14,7 @@ const agent = () => document.getElementById("agent").value || null;
 
 function show(name) {
   state.close();
+  browse.close();
   current = name;
   notice("");
   put("nav", ...Object.keys(VIEWS).map((each) => {
@@ -59,6 +60,7 @@ async function start() {
   });
   document.addEventListener("keydown", keys);
   show(current);
+  performance.mark("memd-shown"); // one can type: python -m tests.benchmarks reads it
 }
 
 start().catch((error) => notice(error.message));

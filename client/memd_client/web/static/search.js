@@ -37,7 +37,7 @@ export function open(agent) {
       make("div", { class: "filters" }, make("label", {}, say("Source"), source),
         field("since", "Since", { placeholder: "7d, 2026-02" }), field("until", "Until"),
         field("tag", "Tag"), field("path", "Path", { placeholder: "memory/**" }))),
-    make("p", { id: "about", class: "about" }), make("ol", { id: "hits", class: "hits" }));
+    make("p", { id: "about", class: "about", role: "status" }), make("ol", { id: "hits", class: "hits" }));
   put("pane", make("p", { class: "about" }, say("Select something to read it here.")));
   query.focus();
   if (query.value) search(agent());

@@ -53,13 +53,10 @@ function draw(status) {
   const memory = status.memory ? [[say("memory"), `${number(status.memory.daemon_mb + (status.memory.worker_mb ?? 0))} MB`]] : [];
   const sent = (status.sent ?? []).map((one) => [
     say("sent so far"), `${one.provider} ${one.model}: ${number(one.texts)} ${say("texts")}, ≈ ${number(one.tokens)} ${say("tokens")}`]);
-  // What has the focus keeps it, though all is drawn anew.
-  const focused = [...document.querySelectorAll("#list summary")].indexOf(document.activeElement);
   put("list",
     table("memd", [[say("version"), status.version], ["socket", status.socket], ...memory, ...(sent.length ? sent : [[say("sent so far"), say("nothing: all stays on this machine")]]),
       ...problems({ daemon: status.daemon_health, cache: status.cache })]),
     ...Object.entries(status.agents).flatMap(([id, agent]) => [table(id, rows(agent)), pass(agent), latencies(agent.searches), passes(agent.passes ?? [])]));
-  document.querySelectorAll("#list summary")[focused]?.focus();
 }
 
 function rows(agent) {
