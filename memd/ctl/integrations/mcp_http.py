@@ -26,7 +26,8 @@ MAX_BODY_BYTES = 1 << 20  # a call has a few hundred
 MAX_HEAD_BYTES = 16_384
 MAX_CONNECTIONS = 64
 IDLE_S = 60.0  # a connection waits so long for its next request
-_ARRIVES_S = 20.0  # a request, once its connection is there
+_ARRIVES_S = 20.0  # a request, once its connection is there; and what it is answered with
+_LINGERS_S = 2.0  # what was not read is taken in for so long: closing at once would take the answer away from its sender
 _PIECE = 65_536
 
 
@@ -59,9 +60,8 @@ class McpHttpServer:
                 await _Connection(reader, writer, self).run()
         finally:
             self._connections -= 1
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            # What somebody does not read is not waited for.
+            writer.transport.abort()
 
     def refused(self, request: h11.Request) -> tuple[HTTPStatus, str] | None:
         """Why a request is not read any further; None: it may be."""
@@ -140,6 +140,10 @@ class _Connection:
         with suppress(TimeoutError, OSError):
             while await self._exchange():
                 self._http.start_next_cycle()
+            async with asyncio.timeout(_LINGERS_S):
+                self._writer.write_eof()
+                while await self._reader.read(_PIECE):
+                    pass
 
     async def _exchange(self) -> bool:
         """Answer one request; whether another may follow."""
@@ -216,4 +220,5 @@ class _Connection:
     async def _send(self, event: Any) -> None:
         if data := self._http.send(event):
             self._writer.write(data)
-            await self._writer.drain()
+            async with asyncio.timeout(_ARRIVES_S):
+                await self._writer.drain()

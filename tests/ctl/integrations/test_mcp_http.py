@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ from memd_client.mcp.protocol import ToolServer
 from memd_client.mcp.server import Answers
 from tests.bounds import shipped
 from tests.daemon.process import Daemon
+from tests.wait import until_told
 
 CALL = {
     "jsonrpc": "2.0",
@@ -251,6 +253,82 @@ async def test_who_asks_nothing_is_not_waited_for(site: Site, monkeypatch: pytes
     assert await site.send(b"") == b""
     head = f"POST {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {site.token}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
     assert await site.send(head.encode()) == b""
+
+
+def head_of(site: Site, length: int) -> bytes:
+    """What stands before a body of so many bytes."""
+    lines = (
+        f"POST {PATH} HTTP/1.1",
+        "host: localhost",
+        f"authorization: Bearer {site.token}",
+        "content-type: application/json",
+        f"content-length: {length}",
+    )
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+@pytest.mark.parametrize("has_token", [True, False])
+async def test_who_sends_ten_megabytes_reads_why_they_are_refused(site: Site, has_token: bool) -> None:
+    """Also where the client reads only after it has sent all: an answer is not lost with what nobody wanted to read."""
+    if not has_token:
+        site.token = "x"
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(head_of(site, 10_000_000))
+    for _ in range(100):
+        writer.write(b" " * 100_000)
+        await writer.drain()
+    assert (await reader.read()).startswith(b"HTTP/1.1 413" if has_token else b"HTTP/1.1 401")
+    writer.close()
+    assert (await site.ask(LIST))[0] == (200 if has_token else 401)
+
+
+async def test_a_thousand_requests_are_answered_while_others_take_their_time(site: Site) -> None:
+    """One client sends its request byte by byte, one reads nothing of what it asked for; a third is not held up by them."""
+    body = json.dumps(LIST).encode()
+    one = head_of(site, len(body)) + body
+    slow = await asyncio.open_connection("127.0.0.1", site.port)
+    deaf = await asyncio.open_connection("127.0.0.1", site.port)
+    deaf[1].write(one * 50)
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    for number in range(1000):
+        if number < len(one):
+            slow[1].write(one[number : number + 1])
+        writer.write(one)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.splitlines()
+            if line.lower().startswith(b"content-length")
+        )
+        assert b'"memory_search"' in await reader.readexactly(length)
+    assert len(one) <= 1000
+    assert (await slow[0].readline()).startswith(b"HTTP/1.1 200")
+    for _, each in (slow, deaf, (reader, writer)):
+        each.close()
+
+
+async def test_who_does_not_read_is_not_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place is free again for somebody else, though it goes on asking."""
+    monkeypatch.setattr(mcp_http, "_ARRIVES_S", 0.2)
+    monkeypatch.setattr(mcp_http, "MAX_CONNECTIONS", 1)
+    body = json.dumps(LIST).encode()
+    one = head_of(site, len(body)) + body
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", site.port))
+        deaf.setblocking(False)
+        with suppress(BlockingIOError, ConnectionError):
+            while True:  # until neither side takes anything more
+                deaf.send(one * 100)
+                await asyncio.sleep(0)
+
+        async def is_served() -> bool:
+            with suppress(ConnectionError, IndexError):
+                return (await site.ask(LIST))[0] == 200
+            return False
+
+        await until_told(is_served, 10)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
