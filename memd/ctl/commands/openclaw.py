@@ -80,6 +80,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
             f"OpenClaw is not here: there is no {shown(places.home, home)}, and no program openclaw.",
             "Install OpenClaw (npm install -g openclaw), then run this again.",
         )
+    _refuse_too_old(invocation, places)
     if _files(places) == "foreign":
         name = visible(shown(places.plugin, home))
         raise Failed("not_changed", f"{name} was left alone: it is not memd's plugin.", "Move it away.")
@@ -118,6 +119,28 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         text,
         tuple(remark for remark in remarks if remark is not None),
     )
+
+
+def _refuse_too_old(invocation: Invocation, places: OpenClawPlaces) -> None:
+    """Fail for an OpenClaw that would not start with the plugin in its configuration."""
+    said = _version(invocation) or _last_version(places)
+    if said is None or not openclaw.is_too_old(said):
+        return
+    oldest = ".".join(map(str, openclaw.OLDEST))
+    raise Failed(
+        "too_old",
+        f"OpenClaw was left alone: memd can be the memory of {oldest} and later, and this one says {visible(said)}.",
+        "Upgrade OpenClaw; or give it memd's tools beside its own memory: `memd-ctl mcp install --client openclaw`.",
+    )
+
+
+def _last_version(places: OpenClawPlaces) -> str | None:
+    """Which version wrote the configuration last, where no program says one; None: that is not known."""
+    try:
+        said = json_edit.find(openclaw.read_config(places.config), ("meta", "lastTouchedVersion"))
+    except (OSError, UnicodeDecodeError, NotEditable):
+        return None
+    return said if isinstance(said, str) else None
 
 
 def _uninstall(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
@@ -159,7 +182,8 @@ def _status(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
     report, files, version = find_answer(invocation.places), _files(places), _version(invocation)
     agents = _agents(invocation, places, config, report)
     own = str(invocation.places.socket)
-    is_installed = files in {"current", "outdated"} and state.is_loaded and state.is_enabled
+    is_old = version is not None and openclaw.is_too_old(version)
+    is_installed = files in {"current", "outdated"} and state.is_loaded and state.is_enabled and not is_old
     works = (
         is_installed
         and state.slot == openclaw.PLUGIN
@@ -179,6 +203,10 @@ def _status(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         f"Memory slot: {visible(state.slot)}" + ("" if state.slot == openclaw.PLUGIN else ", not memd"),
         "Daemon: answers" if report is not None else "Daemon: does not answer: `memd-ctl up`",
     ]
+    if is_old:
+        lines.append(
+            f"OpenClaw is older than {'.'.join(map(str, openclaw.OLDEST))}, and does not load the plugin"
+        )
     if state.socket not in {None, own}:
         lines.append(f"Socket: the plugin asks {visible(str(state.socket))}, not {visible(own)}")
     for one in agents:

@@ -377,10 +377,6 @@ def imported(
 
 def _beside(config: Mapping[str, Any]) -> Iterator[str]:
     """What is to be said of settings that concern memory and stand elsewhere."""
-    way = ("plugins", "entries", "memory-core", "config")
-    own = find(config, way)
-    for name, _ in _leaves(own if isinstance(own, dict) else {}, f"{'.'.join(way)}."):
-        yield f"{name} has no counterpart in memd"
     if find(config, ("tools", "sessions", "visibility")) in {"self", "tree"}:
         yield "tools.sessions.visibility holds in OpenClaw itself, with memd's plugin, and for no other program that asks memd"
     bindings = config.get("bindings")

@@ -6,6 +6,7 @@ be: with that the file gets its bytes back, if nobody has changed it since.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
@@ -25,8 +26,12 @@ PLUGIN = "memd"
 UNDO = "undo.json"
 """The file beside the plugin that tells how the configuration was before."""
 
+OLDEST = (2026, 8, 2)
+"""The oldest version of OpenClaw that loads the plugin, as its package.json says."""
+
 PACKAGE = "memd-openclaw"
 """The name in the package.json of the plugin."""
+_VERSION = re.compile(r"\b(20\d\d)\.(\d+)\.(\d+)")
 _CLIENT = "node_modules/memd-client"
 # Below client/ in a clone -> below the plugin's directory.
 _SHIPPED = {"openclaw": "", "javascript": f"{_CLIENT}/"}
@@ -55,6 +60,18 @@ def places_of(environ: Mapping[str, str], home: Path) -> OpenClawPlaces:
     # The home is what the file stands in where no variable names the file.
     usual = place_of(client.files[1:], environ, home)
     return OpenClawPlaces(usual.parent, file_of(client, environ, home))
+
+
+def version_of(said: str) -> tuple[int, ...] | None:
+    """The version in what OpenClaw says of itself, such as `OpenClaw 2026.9.6 (eb377ac)`; None: there is none."""
+    found = _VERSION.search(said)
+    return None if found is None else tuple(map(int, found.groups()))
+
+
+def is_too_old(said: str) -> bool:
+    """Whether a version of OpenClaw does not load the plugin. Its configuration would not hold with the plugin in it, and it would not start."""
+    version = version_of(said)
+    return version is not None and version < OLDEST
 
 
 def plugin_files() -> dict[str, bytes]:
@@ -112,7 +129,7 @@ def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = 
         raise NotEditable(f'it denies the plugin {PLUGIN} ("plugins.deny")')
     steps = [text]
 
-    def put(value: str | bool | list[str], *path: str | int) -> None:
+    def put(value: str | bool | list[str] | dict[str, Any], *path: str | int) -> None:
         steps.append(json_edit.with_value(steps[-1], ("plugins", *path), value, comments=True))
 
     paths = json_edit.find(plugins, ("load", "paths")) or ()
@@ -125,6 +142,13 @@ def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = 
     put(socket, "entries", PLUGIN, "config", "socket")
     if append:
         put(list(append), "entries", PLUGIN, "config", "appendCommand")
+    # OpenClaw dreams beside any memory, and reads how in the settings of that: who has turned it off would have it on again.
+    dreaming = json_edit.find(plugins, ("entries", _MEMORY_OF_OPENCLAW, "config", "dreaming"))
+    if (
+        isinstance(dreaming, dict)
+        and json_edit.find(plugins, ("entries", PLUGIN, "config", "dreaming")) is None
+    ):
+        put(dreaming, "entries", PLUGIN, "config", "dreaming")
     put(PLUGIN, "slots", "memory")
     return steps
 

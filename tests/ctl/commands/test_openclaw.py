@@ -10,7 +10,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from memd.ctl.commands import openclaw
 from memd.ctl.integrations import json_edit
-from memd.ctl.integrations.openclaw import plugin_files
+from memd.ctl.integrations.openclaw import OLDEST, plugin_files
 from tests.ctl.conftest import Run
 from tests.daemon.process import ROOT, Daemon
 
@@ -178,6 +178,56 @@ def test_the_status_is_the_truth(
             .replace('"enabled": true', '"enabled": false')
         )
         assert run("openclaw", "status").out.endswith("OpenClaw's memory is not memd's.\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "meta", "is_refused"),
+    [
+        ("OpenClaw 2026.8.1 (x)", None, True),
+        ("2026.3.28-2", "2026.9.6", True),
+        ("OpenClaw 2026.8.2 (x)", "2026.1.5", False),
+        (None, "2026.5.28-beta.1", True),
+        (None, "2026.9.6", False),
+        (None, None, False),
+        ("OpenClaw dev", None, False),
+    ],
+)
+def test_an_openclaw_that_would_not_start_with_the_plugin_is_left_alone(
+    run: Run,
+    home: Path,
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str | None,
+    meta: str | None,
+    is_refused: bool,
+) -> None:
+    """What the program says counts, then which version wrote the configuration; what is not known is no reason."""
+    monkeypatch.setenv("PATH", str(home))
+    if program is not None:
+        file = home / "openclaw"
+        file.write_text(f"#!{sys.executable}\nprint({program!r})\n")
+        file.chmod(0o755)
+    if meta is not None:
+        config.write_text(json.dumps({"meta": {"lastTouchedVersion": meta}}))
+    before = snapshot(home)
+    code, _, err = run("openclaw", "install")
+    if is_refused:
+        assert (code, snapshot(home)) == (1, before)
+        assert "2026.8.2 and later" in err
+        assert "mcp install --client openclaw" in err
+        if program is not None:
+            assert "does not load the plugin" in run("openclaw", "status").out
+    else:
+        assert code == 0
+
+
+def test_the_oldest_version_is_the_one_that_the_package_names() -> None:
+    """OpenClaw decides by its package.json, memd before it writes there."""
+    package = json.loads(plugin_files()["package.json"])
+    oldest = ".".join(map(str, OLDEST))
+    assert (
+        package["openclaw"]["compat"]["pluginApi"] == package["peerDependencies"]["openclaw"] == f">={oldest}"
+    )
 
 
 def test_a_program_that_does_not_say_its_version_is_not_waited_for(

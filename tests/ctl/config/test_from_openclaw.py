@@ -305,16 +305,11 @@ def test_what_has_no_counterpart_is_named(search: dict[str, Any], remark: str) -
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (
-            {"plugins": {"entries": {"memory-core": {"config": {"dreaming": {"enabled": False}, "x": [1]}}}}},
-            ["dreaming.enabled has no counterpart", "memory-core.config.x has no counterpart"],
-        ),
         ({"tools": {"sessions": {"visibility": "tree"}}}, ["tools.sessions.visibility holds in OpenClaw"]),
         ({"tools": {"sessions": {"visibility": "all"}}}, []),
         ({"session": {"groupScope": "main"}}, ["takes for a group"]),
         ({"bindings": [{}, {"session": {"groupScope": "main"}}]}, ["takes for a group"]),
         ({"session": {"groupScope": "per-group"}, "bindings": [7]}, []),
-        ({"plugins": {"entries": {"memory-core": {"config": "?"}}}}, []),
     ],
 )
 def test_what_stands_elsewhere_and_concerns_memory_is_said(

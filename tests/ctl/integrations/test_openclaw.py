@@ -1,5 +1,6 @@
 """OpenClaw's configuration with the plugin and without it again; its agents."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ TEXTS = [
     "{ // mine\n  agents: {list: [{id: 'a'}]}, /* x */\n}\n",
     '{\r\n\t"plugins": {\r\n\t\t"slots": {"memory": "memory-lancedb", "contextEngine": "legacy"}, // mine\r\n\t},\r\n}',
     '{"plugins": {"load": {"paths": ["~/a"]}, "entries": {"x": {"apiKey": "k3y"}}, "allow": ["x"]}}',
+    '{"plugins": {"entries": {"memory-core": {"config": {"dreaming": {"enabled": false, "phases": {}}}}}}}',
     "{\n  plugins: {\n    load: {paths: []},\n    entries: {memd: {enabled: false, config: {timeoutMs: 500}}},\n  },\n}\n",
 ]
 
@@ -87,6 +89,19 @@ def test_what_is_written() -> None:
     with_others = plugins(installed('{"plugins": {"allow": ["x"]}}')[0])
     assert with_others == {"allow": ["x", "memd"], **PLUGINS}
     assert plugins(installed('{"plugins": {"allow": []}}')[0])["allow"] == []
+
+
+def test_who_has_turned_dreaming_off_does_not_have_it_on_again() -> None:
+    """OpenClaw reads its settings where the memory has its own; what is there already stays."""
+    entries = {"memory-core": {"config": {"dreaming": {"enabled": False, "frequency": "0 4 * * *"}}}}
+    once, _ = installed(json.dumps({"plugins": {"entries": entries}}))
+    assert plugins(once)["entries"]["memd"]["config"]["dreaming"] == {
+        "enabled": False,
+        "frequency": "0 4 * * *",
+    }
+    own = {**entries, "memd": {"config": {"dreaming": {"enabled": True}}}}
+    kept, _ = installed(json.dumps({"plugins": {"entries": own}}))
+    assert plugins(kept)["entries"]["memd"]["config"]["dreaming"] == {"enabled": True}
 
 
 @pytest.mark.parametrize(
