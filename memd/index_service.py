@@ -173,6 +173,11 @@ class IndexService:
         return self._parts.queues.rest
 
     @property
+    def is_whole(self) -> bool:
+        """Whether a pass has looked at everything since it began: what the index lacks then is not on the disk."""
+        return self._parts.triggers.whole.is_set() and not self._parts.runner.kept
+
+    @property
     def last_pass(self) -> PassReport | None:
         """How the last pass ended; None: none has."""
         return self._parts.passes.last

@@ -733,6 +733,8 @@ export interface AgentStatus {
   qmd: QmdStatus | null;
   /** nil: there was no search since the daemon began */
   searches: Searches | null;
+  /** nil: its notes are published nowhere */
+  publish: PublishStatus | null;
 }
 
 export interface BackendFallback {
@@ -767,6 +769,19 @@ export interface QmdStatus {
   last_embed: number | null;
   /** settings of it that are not used, and why */
   warnings: string[];
+}
+
+export interface PublishStatus {
+  /** the server, as the configuration names it */
+  to: string;
+  /** the name of the memory there */
+  memory: string;
+  /** files that the server has as they are here */
+  files: number;
+  /** files that are to be written or deleted there */
+  waiting: number;
+  /** why nothing is published just now */
+  reason: string | null;
 }
 
 export interface Sessions {

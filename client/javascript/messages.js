@@ -537,7 +537,8 @@ const PARTS = {
       "redacted": {},
       "backend_fallback": null,
       "qmd": null,
-      "searches": null
+      "searches": null,
+      "publish": null
     },
     "holds": {
       "vectors": [
@@ -603,6 +604,10 @@ const PARTS = {
       "searches": [
         "one",
         "Searches"
+      ],
+      "publish": [
+        "one",
+        "PublishStatus"
       ]
     }
   },
@@ -626,6 +631,14 @@ const PARTS = {
       "update_failure": null,
       "last_embed": null,
       "warnings": []
+    },
+    "holds": {}
+  },
+  "PublishStatus": {
+    "defaults": {
+      "files": 0,
+      "waiting": 0,
+      "reason": null
     },
     "holds": {}
   },

@@ -541,6 +541,16 @@ class QmdStatus(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str] = []  # what of its configuration is not used, and why
 
 
+class PublishStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the notes of an agent are published."""
+
+    to: str  # the server, as the configuration calls it
+    memory: str  # their name there
+    files: int = 0  # that the server has as they are here
+    waiting: int = 0  # files that it is to have, or not to have any more
+    reason: str | None = None  # why nothing is published just now
+
+
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How the batch API of a provider does."""
 
@@ -646,6 +656,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     backend_fallback: BackendFallback | None = None  # None: what was chosen answers
     qmd: QmdStatus | None = None  # None: it does not answer just now, or was not chosen
     searches: Searches | None = None  # None: nobody has asked it anything since the daemon began
+    publish: PublishStatus | None = None  # None: its notes are published nowhere
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from memd.store.index import Index
 from memd.store.search_keywords import IndexMemory
 from memd.text.memory_paths import Root
 from memd_client.session_key import SessionKey
+
+if TYPE_CHECKING:
+    from memd.agent.publishing import Publisher
 
 
 class UnknownAgent(MemdError):
@@ -68,6 +72,7 @@ class RunningAgent:
         self.pending = pending
         self.roots = roots
         self.providers = providers  # what embeds
+        self.publisher: Publisher | None = None  # None: nothing of it is published
 
     @property
     def embeds(self) -> bool:

@@ -103,7 +103,7 @@ async def _built_on(
         reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
     searcher = Searcher(index, settings, providers, reranker)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
-    return RunningAgent(
+    agent = RunningAgent(
         agent_id,
         settings,
         index=index,
@@ -113,6 +113,12 @@ async def _built_on(
         roots=roots,
         providers=providers,
     )
+    if settings.publish.to:
+        # It knows PostgreSQL, which few need.
+        from memd.agent.publishing import Publisher, installation_of  # noqa: PLC0415
+
+        agent.publisher = Publisher(agent_id, index, sync, rules, settings.publish, installation_of(state))
+    return agent
 
 
 async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:
@@ -162,6 +168,9 @@ async def keep(agent: RunningAgent) -> None:
             BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
         ):
             tasks.create_task(agent.sync.background.keep(task))
+        if agent.publisher is not None:
+            publishing = BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
+            tasks.create_task(agent.sync.background.keep(publishing))
 
 
 async def _follow_files(agent: RunningAgent) -> None:

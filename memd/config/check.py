@@ -19,6 +19,7 @@ from memd.config.settings import (
     AgentSettings,
     Collection,
     DaemonSettings,
+    Publish,
     Scope,
     SharedServer,
 )
@@ -28,6 +29,7 @@ from memd.runtime.timing import zone_of
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Windows takes these for devices, whatever follows after a dot.
 _DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
+MEMORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9_.-]{0,63}){0,3}")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # Values of these keys are not quoted in messages: they may be API keys, or examples of secrets.
 _UNSHOWN = SECRETS | {"allow", "extra"}
@@ -106,9 +108,32 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
                 (("exclude",),),
                 f"the glob {_shown(glob)} of exclude matches nothing: no path below a root holds ..",
             )
+    yield from _publish_disagreements(settings)
     yield from _scope_disagreements(settings.scope)
     yield from check_redaction.disagreements(settings)
     yield from check_embedding.disagreements(settings)
+
+
+def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """What keeps an agent from publishing: above all, that secrets would go along."""
+    publish = settings.publish
+    if publish == Publish():
+        return
+    if not publish.to or not publish.dsn_file:
+        yield (
+            (("publish", "to"), ("publish",)),
+            f"to must name a server, a table [shared.{publish.to or 'team'}]",
+        )
+    if not MEMORY_NAME.fullmatch(publish.memory):
+        yield (
+            (("publish", "memory"), ("publish",)),
+            f"memory must be a name such as alice/main, not {_shown(publish.memory)}",
+        )
+    if settings.redact.mode != "all":
+        yield (
+            (("publish", "to"), ("publish",)),
+            'what is published must hold no secret: set mode = "all" in the table redact of this agent',
+        )
 
 
 def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:

@@ -175,9 +175,11 @@ def _stands(path: Path) -> bool:
 def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) -> Config:
     problems = list(islice(document_problems(tables), _MAX_COUNTED))
     agents: dict[str, AgentSettings] = {}
+    servers: dict[str, SharedServer] = {}
     if not problems:
         base = file.parent if file is not None else home
         defaults = tables.get("defaults", {})
+        servers = {name: _server(table, base, home) for name, table in tables.get("shared", {}).items()}
         for agent, table in (tables.get("agents") or {"main": {}}).items():
             merged = _merged(defaults, table)
             if "workspace" not in merged:
@@ -185,7 +187,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
                     problems.append(missing_workspace(agent))
                     continue
                 merged["workspace"] = DEFAULT_WORKSPACE
-            settings = _settings(merged, base, home)
+            settings = _with_server(_settings(merged, base, home), servers)
             for keys, complaint in disagreements(settings):
                 key = _origin(keys, agent, tables)
                 problems.append(ConfigProblem(key, f"{dotted(key)}: {complaint}"))
@@ -196,7 +198,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
     return Config(
         daemon=msgspec.convert(_known(tables.get("daemon", {}), DaemonSettings), DaemonSettings),
         agents={agent: _normalised(settings) for agent, settings in agents.items()},
-        shared={name: _server(table, file, home) for name, table in tables.get("shared", {}).items()},
+        shared=servers,
         file=file,
     )
 
@@ -232,6 +234,9 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     rerank = settings.rerank
     if rerank.api_key_file:
         rerank = msgspec.structs.replace(rerank, api_key_file=str(path(Path, rerank.api_key_file)))
+    publish = settings.publish
+    if publish.dsn_file:
+        publish = msgspec.structs.replace(publish, dsn_file=str(path(Path, publish.dsn_file)))
     sessions = msgspec.structs.replace(
         settings.sessions,
         presets=tuple(dict.fromkeys(settings.sessions.presets)),
@@ -241,6 +246,7 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         settings,
         remote=remote,
         rerank=rerank,
+        publish=publish,
         sessions=sessions,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
         memory_presets=tuple(dict.fromkeys(settings.memory_presets)),
@@ -248,9 +254,17 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     )
 
 
-def _server(table: dict[str, Any], file: Path | None, home: Path) -> SharedServer:
-    base = home if file is None else file.parent
+def _server(table: dict[str, Any], base: Path, home: Path) -> SharedServer:
     return SharedServer(dsn_file=Path(os.path.normpath(base / _expanded(table["dsn_file"], home))))
+
+
+def _with_server(settings: AgentSettings, servers: Mapping[str, SharedServer]) -> AgentSettings:
+    """Settings in which what is published knows the file with the DSN; one of a server that is not there stays without."""
+    publish = settings.publish
+    if publish.to not in servers or publish.dsn_file:
+        return settings
+    named = msgspec.structs.replace(publish, dsn_file=str(servers[publish.to].dsn_file))
+    return msgspec.structs.replace(settings, publish=named)
 
 
 def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:

@@ -65,6 +65,7 @@ CLASSES: Mapping[str, ReloadClass] = {
     "agents.*.cache": ReloadClass.WAITS,  # without it texts that were paid for are paid for again
     "agents.*.remote": ReloadClass.WAITS,
     "agents.*.rerank": ReloadClass.WAITS,
+    "agents.*.publish": ReloadClass.WAITS,
     "agents.*.scope": ReloadClass.WAITS,
 }
 """By the key of a setting, or of the table that it is in. What is not here waits."""

@@ -245,6 +245,15 @@ class QmdSettings(_Section, frozen=True):
     session_days: Annotated[int, Meta(ge=0, le=36_500)] = 0  # older transcripts are not exported; 0: all
 
 
+class Publish(_Section, frozen=True):
+    """Where the notes of an agent are published."""
+
+    to: str = ""  # the name of a [shared.<name>]; "": nowhere
+    memory: str = ""  # its name there, such as alice/main
+    sources: tuple[Literal["memory", "curated"], ...] = ("memory",)  # curated: MEMORY.md and USER.md
+    dsn_file: str = ""  # an absolute path, once it is read; "": that of the server
+
+
 class AgentSettings(_Section, frozen=True):
     """[agents.<id>]: one agent, with [defaults] already merged under it."""
 
@@ -270,6 +279,7 @@ class AgentSettings(_Section, frozen=True):
     cache: CacheSettings = CacheSettings()
     remote: Remote = Remote()
     rerank: Rerank = Rerank()
+    publish: Publish = Publish()
     scope: Scope = Scope()
 
 

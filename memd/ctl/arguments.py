@@ -454,8 +454,19 @@ def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         "--dsn-file", metavar="OUT", type=_named, help="where the DSN goes, with a new password"
     )
     actions["grant"].add_argument("--force", action="store_true", help="replace OUT")
-    actions["status"].add_argument(
-        "--shared", metavar="NAME", type=_named, help="which [shared.NAME] (else the only one)"
+    for name in ("init", "status"):
+        actions[name].add_argument(
+            "--shared",
+            metavar="NAME",
+            type=_named,
+            help="which [shared.NAME] of the configuration (else the only one)",
+        )
+    actions["init"].add_argument(
+        "--member",
+        metavar="NAME",
+        type=_member,
+        default="publisher",
+        help="what this machine is called as a member",
     )
 
 

@@ -29,7 +29,6 @@ _PREFIX = "memd_user_"  # of the login role of a member
 _LOCK = 0x6D656D64  # of those who change the tables
 _CONNECTIONS = 20  # of one member
 MEMBER = re.compile(r"[a-z][a-z0-9_]{0,39}")
-MEMORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9_.-]{0,63}){0,3}")
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -136,6 +136,33 @@ class TermReader:
             found.append(pairs[number] if is_pair else first[number] if len(some) == 1 else None)
         return found
 
+    def terms(self, columns: Sequence[str]) -> tuple[dict[str, list[int]], int]:
+        """The terms of a chunk with their places, and how many tokens it has.
+
+        A pair of adjacent tokens that is a term is written with a space between; its places are those of the first. No
+        phrase goes on from one column to the next.
+
+        Args:
+            columns: What is indexed of the chunk.
+        """
+        found: dict[str, list[int]] = {}
+        place = 0
+        tokens = 0
+        for column in columns:
+            stems = self._stems(_TOKEN.findall(fts_text(column)))
+            tokens += len(stems)
+            for number, stem in enumerate(stems):
+                found.setdefault(stem, []).append(place + number)
+            for number, (first, second) in enumerate(pairwise(stems)):
+                if is_pair(first, second):
+                    found.setdefault(f"{first} {second}", []).append(place + number)
+            place += len(stems) + 1
+        return found, tokens
+
+    def stems(self, phrase: str) -> list[str]:
+        """The words of a phrase, as an index has them."""
+        return self._stems(_TOKEN.findall(fts_text(phrase)))
+
     def segment(self, chunks: Sequence[ChunkText], first_row: int) -> tuple[Segment, Ints]:
         """The postings of at most BATCH chunks, and how many tokens each of them has."""
         if len(self._code_of) > _MOST_WORDS:
@@ -177,8 +204,17 @@ class TermReader:
             self._code_of[word] = code
 
 
+def is_pair(first: str, second: str) -> bool:
+    """Whether two adjacent tokens make a term."""
+    return _class_of(second) == _CJK and _class_of(first) != 0
+
+
+def _class_of(stem: str) -> int:
+    return _DIGITS if stem.isdigit() else _CJK if len(stem) == 1 and is_cjk(stem) else 0
+
+
 def _key(stem: str) -> int:
-    kind = _DIGITS if stem.isdigit() else _CJK if len(stem) == 1 and is_cjk(stem) else 0
+    kind = _class_of(stem)
     return (hash(stem) & 0xFFFFFFFFFFFFFFFF) >> 2 << 2 | kind
 
 

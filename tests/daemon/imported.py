@@ -6,7 +6,7 @@ from pathlib import Path
 from memd import daemon
 from tests.modules import existing
 
-WATCHED = existing("httpx", "onnxruntime", "rich", "memd.redact.redactor", "numpy.ma")
+WATCHED = existing("httpx", "onnxruntime", "rich", "memd.redact.redactor", "numpy.ma", "psycopg")
 
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])

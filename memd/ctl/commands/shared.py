@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from memd.config.check import MEMORY_NAME
 from memd.config.load import load
 from memd.config.settings import SharedServer
 from memd.ctl.atomic_write import write_text
@@ -53,28 +54,51 @@ def run_shared(invocation: Invocation) -> Outcome:
 
 def _init(invocation: Invocation) -> Outcome:
     options = invocation.options
+    own: list[str] = []
     with _administrator(invocation) as connection:
         if options.print or not options.yes:
             steps = administration.plan(connection)
             connection.rollback()
         else:
             steps = administration.carry_out(connection)
-    report = SharedInit([step.what for step in steps], done=bool(options.yes and not options.print))
-    if not steps:
+            own = _grant_itself(invocation, connection)
+    report = SharedInit([*(step.what for step in steps), *own], done=bool(options.yes and not options.print))
+    if not steps and not own:
         return Outcome(report, "All is there already.")
     if options.print:
         return Outcome(report, "\n\n".join(f"-- {step.what}\n{step.sql};" for step in steps))
     listed = "\n".join(f"  {step.what}" for step in steps)
     if report.done:
-        return Outcome(report, f"Done:\n{listed}\nNext: memd-ctl shared grant MEMBER MEMORY write ...")
+        listed += "".join(f"\n  {what}" for what in own)
+        return Outcome(
+            report, f"Done:\n{listed.lstrip(chr(10))}\nNext: memd-ctl shared grant MEMBER MEMORY read ..."
+        )
     return Outcome(
         report, f"This would be done:\n{listed}\n--print shows the SQL, --yes does it. Nothing has changed."
     )
 
 
+def _grant_itself(invocation: Invocation, connection: Any) -> list[str]:
+    """Let this machine publish what its configuration says, where it has no DSN yet; what was done, in words."""
+    config = load(invocation.places.config, invocation.environ, invocation.places.home)
+    done: list[str] = []
+    for name, server in config.shared.items():
+        if invocation.options.shared not in {None, name} or os.path.lexists(server.dsn_file):
+            continue
+        memories = sorted({one.publish.memory for one in config.agents.values() if one.publish.to == name})
+        for number, memory in enumerate(memories):
+            made = administration.grant(
+                connection, invocation.options.member, memory, may_write=True, new_password=not number
+            )
+            if made.dsn is not None:
+                write_text(server.dsn_file, made.dsn + "\n")
+            done.append(f"let {invocation.options.member} publish {memory}, by {server.dsn_file}")
+    return done
+
+
 def _grant(invocation: Invocation) -> Outcome:
     options = invocation.options
-    if not administration.MEMORY.fullmatch(options.memory):
+    if not MEMORY_NAME.fullmatch(options.memory):
         raise UsageError(
             f"{options.memory} is no name for a memory: words such as alice/main, of letters, digits, . - and _"
         )

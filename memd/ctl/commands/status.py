@@ -150,6 +150,8 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
 def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
     if agent.backend_fallback is not None:
         yield "backend", _fallen_back(agent.backend_fallback, now)
+    if agent.publish is not None and agent.publish.reason is not None:
+        yield "publishing", f"to {agent.publish.to}: {clause(agent.publish.reason)}"
     if agent.qmd is not None:
         if agent.qmd.update_failure is not None:
             yield "qmd", f"its last update failed: {agent.qmd.update_failure}"
@@ -242,6 +244,12 @@ def _sources(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "sessions", _sessions(agent.sessions)
     if agent.redacted:
         yield "redacted", f"{counted(sum(agent.redacted.values()), 'secret')}: {_most_first(agent.redacted)}"
+    if agent.publish is not None:
+        late = f", {agent.publish.waiting:,} to go" if agent.publish.waiting else ""
+        yield (
+            "published",
+            f"{counted(agent.publish.files, 'file')} as {agent.publish.memory} on {agent.publish.to}{late}",
+        )
 
 
 def _sessions(sessions: Sessions) -> str:

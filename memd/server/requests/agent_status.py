@@ -104,6 +104,20 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         if backend.program is None
         else msgspec.convert(backend.program, wire.QmdStatus, from_attributes=True),
         searches=searches,
+        publish=_publish(agent),
+    )
+
+
+def _publish(agent: RunningAgent) -> wire.PublishStatus | None:
+    if agent.publisher is None:
+        return None
+    settings, progress = agent.settings.publish, agent.publisher.progress
+    return wire.PublishStatus(
+        to=settings.to,
+        memory=settings.memory,
+        files=progress.files,
+        waiting=progress.waiting,
+        reason=progress.trouble,
     )
 
 

@@ -70,6 +70,46 @@ def test_from_an_empty_database_to_a_member_and_back(run: Run, home: Path, admin
     assert len(refused.err.strip().splitlines()) == 1
 
 
+def test_init_on_the_machine_that_publishes(run: Run, home: Path, admin_file: Path) -> None:
+    """One command from an empty database to a DSN that may publish what the configuration says; done again it changes nothing."""
+    config = home / ".config/memd/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        '[agents.main]\npublish = { to = "team", memory = "ann/main" }\nredact = { mode = "all" }\n'
+        '[shared.team]\ndsn_file = "~/team.dsn"\n'
+    )
+    init = ("shared", "init", "--member", "ann", "--admin-dsn-file", str(admin_file), "--yes")
+    assert "let ann publish ann/main" in run(*init).out
+    dsn = (home / "team.dsn").read_text()
+    assert "ann/main: may publish" in run("shared", "status").out
+    assert run(*init).out == "All is there already.\n"
+    assert (home / "team.dsn").read_text() == dsn
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ('publish = { to = "team", memory = "ann/main" }', 'set mode = "all"'),
+        ('publish = { to = "others", memory = "a" }\nredact = { mode = "all" }', "a table [shared.others]"),
+        ('publish = { to = "team" }\nredact = { mode = "all" }', "memory must be a name such as alice/main"),
+        ('publish = { to = "team", memory = "../x" }\nredact = { mode = "all" }', "memory must be a name"),
+        ('publish = { memory = "a" }\nredact = { mode = "all" }', "to must name a server"),
+        (
+            'publish = { to = "team", memory = "a", sources = ["sessions"] }\nredact = { mode = "all" }',
+            "publish.sources[0] must be",
+        ),
+    ],
+)
+def test_what_is_not_published(run: Run, home: Path, agent: str, said: str) -> None:
+    """Above all nothing that may hold secrets."""
+    config = home / ".config/memd/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[agents.main]\n{agent}\n[shared.team]\ndsn_file = "~/team.dsn"\n')
+    ran = run("config", "check")
+    assert ran.code == BAD_CONFIG
+    assert said in ran.err
+
+
 def test_a_file_that_is_there_is_not_replaced(run: Run, home: Path, admin_file: Path) -> None:
     """It may be the DSN of somebody else; --force replaces it, and the old password ends."""
     admin = ("--admin-dsn-file", str(admin_file))

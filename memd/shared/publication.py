@@ -1,0 +1,425 @@
+"""Writes one memory to a server: a file a transaction, each as often as it has changed and no oftener."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from memd.shared.connection import (
+    SharedUnavailable,
+    check,
+    connect,
+    driver,
+    errors_told,
+    find_state,
+    read_dsn,
+)
+from memd.store.embedding_cache import Space
+from memd.store.postings import TermReader
+from memd.store.publication import TERMS_VERSION, PublishedChunk, PublishedFile, term_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psycopg
+
+TRANSACTION_S = 60  # for which a statement of a publisher may run, or wait for another's
+
+
+class VectorSpace(msgspec.Struct, frozen=True):
+    """What the vectors of a memory are."""
+
+    space: Space
+    dimensions: int
+    has_parts: bool
+
+
+def term_id(term: str) -> int:
+    """The number of a term in the postings, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def channel_of(tenant: int) -> str:
+    """Where changes of a memory are told; nothing is said there but that."""
+    return f"memd_{tenant}"
+
+
+def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[bytes]:
+    """Have a connection send vectors in their own binary form.
+
+    Args:
+        connection: Of a member.
+        schema: Where pgvector is.
+
+    Returns:
+        What to wrap the form in, see vector_binary.
+    """
+    psycopg = driver()
+    row: Any = connection.execute(
+        "SELECT pg_type.oid FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace"
+        " WHERE typname = 'vector' AND nspname = %s",
+        (schema,),
+    ).fetchone()
+    assert row is not None
+
+    class BinaryVector(bytes):
+        """The binary form of a vector."""
+
+    class _Dumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]  # the module is imported when it is needed
+        oid = row[0]
+        format = psycopg.pq.Format.BINARY
+
+        def dump(self, obj: bytes) -> bytes:
+            return bytes(obj)
+
+    connection.adapters.register_dumper(BinaryVector, _Dumper)
+    return BinaryVector
+
+
+def vector_binary(vector: bytes) -> bytes:
+    """The binary form of pgvector, of little-endian float32: the dimensions, two bytes without a meaning, big-endian float32."""
+    numbers = np.frombuffer(vector, "<f4")
+    return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.astype(">f4").tobytes()
+
+
+class Mirror:
+    """One memory on a server, as one installation publishes it. Blocks; used by one thread at a time."""
+
+    def __init__(self, dsn_file: Path, memory: str, installation: str) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            dsn_file: Where the DSN of the member stands.
+            memory: Its name on the server.
+            installation: Who publishes: no other one may at the same time.
+        """
+        self._dsn_file = dsn_file
+        self._memory = memory
+        self._installation = installation
+        self._connection: psycopg.Connection[Any] | None = None
+        self._tenant = 0
+        self._vector: type[bytes] = bytes
+        self._reader: TermReader = term_reader()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection that nothing has gone wrong with."""
+        return self._connection is not None
+
+    def open(self) -> dict[str, bytes]:
+        """Connect, and begin to publish; the digests of what the server has, by path.
+
+        Raises:
+            SharedUnavailable: not now.
+        """
+        self.close()
+        connection = connect(read_dsn(self._dsn_file))
+        self._connection = connection
+        with self._transaction() as connection:
+            state = find_state(connection)
+            check(state)
+            if state.is_replica:
+                raise SharedUnavailable(
+                    "the server is a replica, which only reads: the DSN must name the primary"
+                )
+            self._vector = use_vectors(connection, state.vector_schema)
+            self._tenant = self._claimed(connection)
+            rows = connection.execute(
+                "SELECT path, digest FROM memd.files WHERE tenant = %s", (self._tenant,)
+            ).fetchall()
+        return {path: bytes(digest) for path, digest in rows}
+
+    def close(self) -> None:
+        """Give the connection up; what was not committed is undone."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+    def _claimed(self, connection: "psycopg.Connection[Any]") -> int:
+        row = connection.execute(
+            "SELECT tenant, publisher, terms, (SELECT bool_or(may_write) FROM memd.members WHERE members.tenant = memories.tenant)"
+            " FROM memd.memories WHERE name = %s",
+            (self._memory,),
+        ).fetchone()
+        if row is None:
+            raise SharedUnavailable(
+                f"{self._memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
+            )
+        tenant, publisher, terms, may_write = row
+        if not may_write:
+            raise SharedUnavailable(
+                f"{self._memory} is granted for reading only: publishing needs `memd-ctl shared grant ... write`"
+            )
+        if publisher is None:
+            connection.execute(
+                "UPDATE memd.memories SET publisher = %s WHERE tenant = %s AND publisher IS NULL",
+                (self._installation, tenant),
+            )
+        if terms != TERMS_VERSION:
+            # What was made of other terms is found by none of these.
+            self._lock(connection, tenant)
+            connection.execute("DELETE FROM memd.postings WHERE tenant = %s", (tenant,))
+            connection.execute("DELETE FROM memd.files WHERE tenant = %s", (tenant,))
+            connection.execute(
+                "UPDATE memd.memories SET terms = %s, chunks = 0, tokens = 0, revision = revision + 1 WHERE tenant = %s",
+                (TERMS_VERSION, tenant),
+            )
+        else:
+            self._lock(connection, tenant)
+        return int(tenant)
+
+    def _lock(self, connection: "psycopg.Connection[Any]", tenant: int) -> int:
+        """Have the memory for this transaction alone; the next id in it.
+
+        Raises:
+            SharedUnavailable: somebody else publishes it.
+        """
+        row = connection.execute(
+            "SELECT publisher, next_id FROM memd.memories WHERE tenant = %s FOR UPDATE", (tenant,)
+        ).fetchone()
+        if row is None:
+            raise SharedUnavailable(f"{self._memory} is not granted to this role any more")
+        if row[0] != self._installation:
+            raise SharedUnavailable(
+                f"{self._memory} is published by another installation of memd;"
+                " `memd-ctl shared grant MEMBER MEMORY write` hands it over to whichever publishes next"
+            )
+        return int(row[1])
+
+    @contextmanager
+    def _transaction(self) -> "Iterator[psycopg.Connection[Any]]":
+        """A transaction; a connection that it fails with is given up."""
+        if self._connection is None:
+            raise SharedUnavailable("there is no connection to the server")
+        try:
+            with errors_told(), self._connection.transaction():
+                self._connection.execute(
+                    "SELECT set_config('statement_timeout', %s, true)", (f"{TRANSACTION_S}s",)
+                )
+                yield self._connection
+        except BaseException:
+            self.close()
+            raise
+
+    def adopt(self, wanted: VectorSpace | None) -> bool:
+        """Say what the vectors are, and forget those of another model; whether there were any.
+
+        Raises:
+            SharedUnavailable.
+        """
+        values = (
+            (None, None, None, None, False)
+            if wanted is None
+            else (*wanted.space, wanted.dimensions, wanted.has_parts)
+        )
+        with self._transaction() as connection:
+            self._lock(connection, self._tenant)
+            row = connection.execute(
+                "SELECT provider, model, space_key, dimensions, has_parts FROM memd.memories WHERE tenant = %s",
+                (self._tenant,),
+            ).fetchone()
+            if row == values:
+                return False
+            connection.execute("DELETE FROM memd.vectors WHERE tenant = %s", (self._tenant,))
+            # What is left of a digest says that the text is there, and the vectors are not.
+            connection.execute(
+                "UPDATE memd.files SET digest = substr(digest, 1, 32) WHERE tenant = %s", (self._tenant,)
+            )
+            connection.execute(
+                "UPDATE memd.parts SET vector = NULL WHERE tenant = %s AND vector IS NOT NULL",
+                (self._tenant,),
+            )
+            connection.execute(
+                "UPDATE memd.memories SET provider = %s, model = %s, space_key = %s, dimensions = %s, has_parts = %s WHERE tenant = %s",
+                (*values, self._tenant),
+            )
+            self._changed(connection)
+        return True
+
+    def put(self, file: PublishedFile, lines: Sequence[str], digest: bytes) -> None:
+        """Make the server hold a file as it is here.
+
+        Args:
+            file: What the index has.
+            lines: What the file says.
+            digest: See PublishedFile.digests.
+
+        Raises:
+            SharedUnavailable: the server holds it as before, or as it is here.
+        """
+        with self._transaction() as connection:
+            next_id = self._lock(connection, self._tenant)
+            row = connection.execute(
+                "SELECT id, digest FROM memd.files WHERE tenant = %s AND md5(path) = md5(%s) AND path = %s",
+                (self._tenant, file.path, file.path),
+            ).fetchone()
+            if row is not None and bytes(row[1]) == digest:
+                return
+            if row is not None and bytes(row[1])[:32] == digest[:32]:
+                self._put_vectors(connection, file, self._chunk_ids(connection, row[0]))
+                connection.execute(
+                    "UPDATE memd.files SET digest = %s WHERE tenant = %s AND id = %s",
+                    (digest, self._tenant, row[0]),
+                )
+            else:
+                if row is not None:
+                    self._remove(connection, row[0])
+                self._insert(connection, next_id, file, lines, digest)
+            self._changed(connection)
+
+    def drop(self, path: str) -> None:
+        """Take a file out.
+
+        Raises:
+            SharedUnavailable: it may be there still.
+        """
+        with self._transaction() as connection:
+            self._lock(connection, self._tenant)
+            row = connection.execute(
+                "SELECT id FROM memd.files WHERE tenant = %s AND md5(path) = md5(%s) AND path = %s",
+                (self._tenant, path, path),
+            ).fetchone()
+            if row is not None:
+                self._remove(connection, row[0])
+                self._changed(connection)
+
+    def confirm(self) -> None:
+        """Note that the server holds all as it is here.
+
+        Raises:
+            SharedUnavailable.
+        """
+        with self._transaction() as connection:
+            self._lock(connection, self._tenant)
+            connection.execute(
+                "UPDATE memd.memories SET published_at = now() WHERE tenant = %s", (self._tenant,)
+            )
+
+    def _changed(self, connection: "psycopg.Connection[Any]") -> None:
+        connection.execute(
+            "UPDATE memd.memories SET revision = revision + 1, published_at = now() WHERE tenant = %s",
+            (self._tenant,),
+        )
+        connection.execute("SELECT pg_notify(%s, '')", (channel_of(self._tenant),))
+
+    def _chunk_ids(self, connection: "psycopg.Connection[Any]", file_id: int) -> list[int]:
+        """The ids of the chunks of a file, in their order."""
+        rows = connection.execute(
+            "SELECT id FROM memd.chunks WHERE tenant = %s AND file_id = %s ORDER BY id",
+            (self._tenant, file_id),
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
+    def _remove(self, connection: "psycopg.Connection[Any]", file_id: int) -> None:
+        row = connection.execute(
+            "SELECT count(*), coalesce(sum(tokens), 0) FROM memd.chunks WHERE tenant = %s AND file_id = %s",
+            (self._tenant, file_id),
+        ).fetchone()
+        assert row is not None
+        connection.execute(
+            "DELETE FROM memd.postings WHERE tenant = %s AND chunk_id = ANY(%s)",
+            (self._tenant, self._chunk_ids(connection, file_id)),
+        )
+        connection.execute("DELETE FROM memd.files WHERE tenant = %s AND id = %s", (self._tenant, file_id))
+        connection.execute(
+            "UPDATE memd.memories SET chunks = chunks - %s, tokens = tokens - %s WHERE tenant = %s",
+            (*row, self._tenant),
+        )
+
+    def _insert(
+        self,
+        connection: "psycopg.Connection[Any]",
+        file_id: int,
+        file: PublishedFile,
+        lines: Sequence[str],
+        digest: bytes,
+    ) -> None:
+        tenant, kind = self._tenant, int(file.kind)
+        connection.execute(
+            "INSERT INTO memd.files (tenant, id, path, kind, written_ns, superseded, digest, content)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            (tenant, file_id, file.path, kind, file.written_ns, file.superseded, digest, "\n".join(lines)),
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO memd.labels (tenant, file_id, seq, kind, name, value) VALUES (%s, %s, %s, %s, %s, %s)",
+                [(tenant, file_id, number, *label) for number, label in enumerate(file.labels)],
+            )
+            ids = list(range(file_id + 1, file_id + 1 + len(file.chunks)))
+            read = [self._reader.terms((one.text, one.context)) for one in file.chunks]
+            cursor.executemany(
+                "INSERT INTO memd.chunks (tenant, id, file_id, kind, start_line, end_line, text, context, hash, numbers,"
+                " scripts, first_s, last_s, tokens) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                [
+                    (tenant, chunk_id, file_id, kind, *_facts(one), tokens)
+                    for chunk_id, one, (_, tokens) in zip(ids, file.chunks, read, strict=True)
+                ],
+            )
+        self._insert_postings(connection, dict(zip(ids, read, strict=True)))
+        self._put_vectors(connection, file, ids)
+        connection.execute(
+            "UPDATE memd.memories SET next_id = %s, chunks = chunks + %s, tokens = tokens + %s WHERE tenant = %s",
+            (file_id + 1 + len(ids), len(ids), sum(tokens for _, tokens in read), tenant),
+        )
+
+    def _insert_postings(
+        self,
+        connection: "psycopg.Connection[Any]",
+        read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]],
+    ) -> None:
+        rows = [
+            (term_id(term), chunk_id, len(places), tokens, _packed(places))
+            for chunk_id, (terms, tokens) in read.items()
+            for term, places in terms.items()
+        ]
+        if rows:
+            connection.execute(
+                "INSERT INTO memd.postings (tenant, term, chunk_id, often, tokens, places) SELECT %s, each.* FROM"
+                " unnest(%s::bigint[], %s::bigint[], %s::integer[], %s::integer[], %s::bytea[]) AS each",
+                (self._tenant, *map(list, zip(*rows, strict=True))),
+            )
+
+    def _put_vectors(
+        self, connection: "psycopg.Connection[Any]", file: PublishedFile, ids: Sequence[int]
+    ) -> None:
+        """Make the chunks of a file have exactly these vectors."""
+        tenant = self._tenant
+        connection.execute(
+            "DELETE FROM memd.vectors WHERE tenant = %s AND chunk_id = ANY(%s)", (tenant, list(ids))
+        )
+        connection.execute(
+            "DELETE FROM memd.parts WHERE tenant = %s AND chunk_id = ANY(%s)", (tenant, list(ids))
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO memd.vectors (tenant, chunk_id, kind, vector) VALUES (%s, %s, %s, %s)",
+                [
+                    (tenant, chunk_id, int(file.kind), self._vector(vector_binary(one.vector)))
+                    for chunk_id, one in zip(ids, file.chunks, strict=True)
+                    if one.vector is not None
+                ],
+            )
+            cursor.executemany(
+                "INSERT INTO memd.parts (tenant, chunk_id, seq, first, last, vector) VALUES (%s, %s, %s, %s, %s, %s)",
+                [
+                    (tenant, chunk_id, number, part.first, part.last, part.vector)
+                    for chunk_id, one in zip(ids, file.chunks, strict=True)
+                    for number, part in enumerate(one.parts)
+                ],
+            )
+
+
+def _facts(one: PublishedChunk) -> tuple[Any, ...]:
+    return (
+        *(one.start_line, one.end_line, one.text, one.context, one.hash, one.numbers, one.scripts),
+        *(one.first_s, one.last_s),
+    )
+
+
+def _packed(places: Sequence[int]) -> bytes:
+    return np.array(places, ">u2").tobytes()
