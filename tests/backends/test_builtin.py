@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from memd.backends.backend import BackendQuestion
 from memd.backends.builtin import Builtin
 from memd.backends.indexed_text import FilesBlocked
-from memd.domain_types import Kind
+from memd.domain_types import DegradedPart, Kind, Turn
 from memd.providers.provider import Identity, space_of
 from memd.search.searcher import Searched
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -139,3 +140,164 @@ async def test_a_note_is_blocked_for_the_reason_that_there_is(bench: Bench) -> N
     shutil.rmtree(bench.workspace)
     with pytest.raises(FilesBlocked, match="cannot be read just now: its directory is not there"):
         await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=ALL)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "extension", "expected"),
+    [
+        (None, None, (False, False, "keyword search only, until the embedding provider has answered")),
+        (True, "no sqlite-vec", (False, True, "no sqlite-vec; vectors are compared in memory")),
+        (True, None, (True, True, None)),
+    ],
+)
+async def test_how_well_vectors_are_searched_is_told(
+    bench: Bench, wanted: bool | None, extension: str | None, expected: tuple[bool, bool, str | None]
+) -> None:
+    """Not before the model is known; without the extension in another way."""
+    providers = SimpleNamespace(
+        settings=bench.settings, embeds=True, wanted=wanted and Identity("fake", "m", "k", 8),
+        is_answering=lambda _: True, reason="no answer", provider_name="fake", model_name="m",
+    )  # fmt: skip
+    index = cast("Any", SimpleNamespace(extension_trouble=extension, space=None))
+    agent = msgspec.structs.replace(bench.agent, index=index)
+    status = Builtin(agent, cast("Any", Damaged()), cast("Any", providers)).status()
+    assert (status.backend, status.provider, status.model) == ("builtin", "fake", "m")
+    vector = status.vector
+    assert (vector.ok, vector.available, vector.reason) == expected
+    assert vector.enabled
+
+
+@pytest.mark.parametrize(
+    ("trouble", "extension", "logged"),
+    [
+        (None, None, []),
+        ("malformed", None, ["backend.warm_up_failed"]),
+        (None, "no sqlite-vec", ["backend.vectors_limited"]),
+        (StoreUnavailable("busy"), "no sqlite-vec", ["backend.warm_up_failed"]),
+        (StoreDamaged("page 7"), None, ["backend.warm_up_failed"]),
+    ],
+)
+async def test_what_is_broken_is_told_before_anybody_asks(
+    bench: Bench, trouble: str | Exception | None, extension: str | None, logged: list[str]
+) -> None:
+    """And has the index built anew, where that is what is broken."""
+
+    class Warming:
+        async def warm(self) -> str | None:
+            if isinstance(trouble, Exception):
+                raise trouble
+            return trouble
+
+    damage = bench.index.damage
+    index = cast("Any", SimpleNamespace(extension_trouble=extension, damage=damage))
+    backend = Builtin(
+        msgspec.structs.replace(bench.agent, index=index), cast("Any", Warming()), silent(bench.settings)
+    )
+    with capture_logs() as logs:
+        await backend.warm()
+    assert [one["event"] for one in logs if one["event"].startswith("backend.")] == logged
+    assert (damage.keyword is not None) is (trouble == "malformed")
+    assert (damage.reason is not None) is (trouble == "malformed" or isinstance(trouble, StoreDamaged))
+
+
+async def test_what_is_wrong_beside_the_search_is_told_with_each_answer(bench: Bench) -> None:
+    """With a trace, too: nobody sees changes, a rebuild fails, the store does not take what is written."""
+    found = Searched(
+        hits=(), mode="keyword", degraded=(DegradedPart("provider", "down"),), keyword_trouble=None,
+        vector_trouble=None, provider="fake", model="m", space=None,
+    )  # fmt: skip
+    asked: list[dict[str, Any]] = []
+
+    class Searching:
+        async def search(self, *_: object, **how: Any) -> Searched:
+            asked.append(how)
+            return found
+
+        async def explain(self, *_: object, **how: Any) -> tuple[Searched, str]:
+            asked.append(how)
+            return found, "a trace"
+
+    is_fresh = True
+
+    async def catch_up() -> bool:
+        return is_fresh
+
+    health = SimpleNamespace(watcher=None, rebuild=None, store=None)
+    sync = cast("Any", SimpleNamespace(health=health, catch_up=catch_up))
+    backend = Builtin(
+        msgspec.structs.replace(bench.agent, sync=sync), cast("Any", Searching()), silent(bench.settings)
+    )
+    answer = await backend.search(QUESTION)
+    assert (answer.degraded, answer.stale) == ((DegradedPart("provider", "down"),), False)
+    assert (answer.provider, answer.model, answer.mode, answer.fallback) == ("fake", "m", "keyword", None)
+    is_fresh = False
+    health.watcher, health.rebuild, health.store = "not seen", "no room", "full"
+    answer, trace = await backend.explain(QUESTION)
+    assert (cast("object", trace), answer.stale) == ("a trace", True)
+    assert [(one.part, one.reason) for one in answer.degraded] == [
+        ("provider", "down"),
+        ("watcher", "not seen"),
+        ("rebuild", "no room"),
+        ("store", "full"),
+    ]
+    assert all(how["kinds"] == ALL and how["max_results"] == 6 for how in asked)
+
+
+async def test_what_is_not_indexed_or_not_to_be_seen_is_not_read(bench: Bench) -> None:
+    """Nor what is a note no more; of a note that is read it is told how many lines it has."""
+    note = await bench.builtin.get(NOTE, start_line=9, lines=9, kinds=ALL)
+    assert note is not None
+    assert (note.text, note.total_lines) == ("", 1)
+    assert await bench.builtin.get("memory/none.md", start_line=1, lines=9, kinds=ALL) is None
+    others = ALL - {Kind.NOTE}
+    assert await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=others) is None
+    (bench.workspace / NOTE).unlink()
+    await bench.settle()
+    assert await bench.builtin.get(NOTE, start_line=1, lines=9, kinds=ALL) is None
+
+
+async def test_a_note_that_went_between_two_looks_is_not_there(bench: Bench) -> None:
+    """The index has it still; a link in its place is followed nowhere."""
+    file = bench.workspace / NOTE
+    file.unlink()
+
+    async def catch_up() -> bool:
+        return True
+
+    sync = cast("Any", SimpleNamespace(catch_up=catch_up))
+    agent = msgspec.structs.replace(bench.agent, sync=sync)
+    backend = Builtin(agent, cast("Any", Damaged()), silent(bench.settings))
+    assert await backend.get(NOTE, start_line=1, lines=9, kinds=ALL) is None
+    (bench.workspace / "outside.md").write_text("secret")
+    file.symlink_to(bench.workspace / "outside.md")
+    assert await backend.get(NOTE, start_line=1, lines=9, kinds=ALL) is None
+
+
+async def test_of_a_transcript_the_turns_are_given_that_were_read_last(bench: Bench) -> None:
+    """Where none is on the lines that are asked for, how many lines there are."""
+    turns = (Turn("1", "user", None, 3, 4, "which heron?"),)
+    asked: list[tuple[object, ...]] = []
+
+    class Held:
+        async def find(self, path: str) -> SimpleNamespace:
+            return SimpleNamespace(path=path, kind=Kind.SESSION)
+
+        async def stretch(self, *where: object) -> SimpleNamespace:
+            asked.append(where)
+            return SimpleNamespace(turns=turns if where[1] == 3 else (), next_line=None)
+
+        async def last_turn_line(self, path: str) -> int:
+            asked.append((path,))
+            return 4
+
+    agent = msgspec.structs.replace(bench.agent, index=cast("Any", Held()))
+    backend = Builtin(agent, cast("Any", Damaged()), silent(bench.settings))
+    found = await backend.get("s.jsonl", start_line=3, lines=9, kinds=ALL, max_chars=99)
+    assert found is not None
+    assert "which heron?" in found.text
+    assert (found.start_line, found.end_line, found.total_lines) == (3, 4, None)
+    assert asked == [("s.jsonl", 3, 9, 99)]
+    beyond = await backend.get("s.jsonl", start_line=5, lines=9, kinds=ALL)
+    assert beyond is not None
+    assert (beyond.text, beyond.next_line, beyond.total_lines) == ("", None, 4)
+    assert asked[2:] == [("s.jsonl",)]

@@ -194,6 +194,18 @@ async def test_only_so_many_candidates_are_ordered_anew(tmp_path: Path) -> None:
     await index.close()
 
 
+async def test_a_reranker_of_one_candidate_is_not_asked(tmp_path: Path) -> None:
+    """There is nothing to order; a searcher without one has nothing to close."""
+    reranker = Reversing(candidates=1)
+    index, searcher = await reranking(tmp_path, reranker)
+    found = await searcher.search("kettle 390", kinds=KINDS, max_results=2, min_score=0.0)
+    assert [hit.snippet for hit in found.hits] == ["kettle 400", "kettle on 420"]
+    assert reranker.asked == []
+    await searcher.close()
+    await Searcher(index, AgentSettings(workspace=Path("/nowhere")), OneSpeaker(Leaning())).close()
+    await index.close()
+
+
 async def test_a_reranker_that_fails_is_named_and_changes_nothing(tmp_path: Path) -> None:
     """The hits are those without it."""
     trouble = DegradedPart("rerank", "no answer within 150 ms")

@@ -224,6 +224,16 @@ def test_a_header_takes_no_more_than_half_of_a_window(most: int) -> None:
     assert len(window.text) <= most
 
 
+def test_a_header_that_is_just_half_of_a_window_is_shown() -> None:
+    """With as much of the turn as there is room for."""
+    head = "2026-03-02 09:02 User: "
+    [chunk] = chunks_of("word " * 60 + "kettle " + "word " * 60)
+    window = part_of(chunk, "kettle", 2 * len(head)).window
+    assert window.text.startswith(head)
+    assert "kettle" in window.text
+    assert len(window.text) <= 2 * len(head)
+
+
 @pytest.mark.parametrize("most", [80, 120, 200, 400, 699])
 @pytest.mark.parametrize("question", ["walrus money", "the bank", "trust one word"])
 def test_what_was_pasted_is_shown_as_said_by_who_pasted_it(most: int, question: str) -> None:

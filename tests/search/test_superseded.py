@@ -46,6 +46,8 @@ def found(*candidates: tuple[float, StoredChunk], latest: bool = True) -> list[F
         (f"~~Not on Sundays.~~\n{OLD}", None, False),
         (f"~~{OLD}~~\n{NEW}", (0, 29), True),
         (f"~~{OLD}~~\n{NEW}", (30, 70), False),
+        (f"~~{OLD}~~\n{NEW}", (14, 44), False),  # 15 characters of each
+        (f"~~{OLD}~~\n{NEW}", (13, 43), True),
         ("~~~\nThe backup runs\n~~~", None, False),
         ("about ~~ 5 euros, the backup ~~ runs", None, False),
         ("~~~~", None, False),

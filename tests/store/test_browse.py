@@ -3,13 +3,17 @@
 from datetime import UTC, timedelta, timezone, tzinfo
 
 import apsw
+import msgspec
 import pytest
 
-from memd.domain_types import NO_FILTER, Kind
+from memd.domain_types import NO_FILTER, Kind, Label, LabelKind, SearchFilter, Turn
 from memd.store.browse import FileOrder, cursor_place
 from memd.store.errors import StoreDamaged
+from memd.store.files import FileChange
 from memd.store.index import Index
-from tests.store.conftest import chunk_of, found_file
+from memd.store.sessions import SessionChange
+from memd.text.time_phrases import dated
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file
 
 NOTES = frozenset({Kind.NOTE, Kind.CURATED})
 DAY_NS = 86_400 * 10**9
@@ -86,3 +90,105 @@ async def test_what_is_no_text_is_damage(index: Index) -> None:
 
 def _break(connection: apsw.Connection) -> None:
     connection.execute("UPDATE chunks SET text = x'ff'")
+
+
+async def test_a_page_of_files_tells_what_is_known_of_each(index: Index) -> None:
+    """Its chunks and their times, its tags in the order of their names; a filter by time looks at the chunks."""
+    when = dated("2026-02-09")
+    assert when is not None
+    chunks = [chunk_of("one"), msgspec.structs.replace(chunk_of("two", 2), when=when)]
+    tags = tuple(Label(LabelKind.TAG, tag.lower(), tag) for tag in ("Zoo", "ants"))
+    note = found_file("a.md", size=5, mtime_ns=DAY_NS)
+    await index.replace_all([FileChange(note, b"h" * 32, chunks, labels=tags)], {}, frozenset())
+    await put(index, "b.md", "three", mtime_ns=400 * DAY_NS)
+
+    async def shown(wanted: SearchFilter) -> list[str]:
+        page = await index.file_page(wanted, NOTES, FileOrder(most=9, zone=UTC))
+        assert page.total == len(page.files)
+        return [file.path for file in page.files]
+
+    (row, other) = (await index.file_page(NO_FILTER, NOTES, FileOrder(most=9, zone=UTC))).files
+    assert (row.path, row.kind, row.size, row.written_ns) == ("a.md", Kind.NOTE, 5, DAY_NS)
+    assert (row.chunks, row.tags, row.superseded) == (2, ("ants", "Zoo"), None)
+    first_s, last_s = when.as_seconds
+    assert row.when == (first_s, last_s)
+    assert (other.when, other.tags) == (None, ())
+    assert await shown(msgspec.structs.replace(NO_FILTER, since_s=first_s)) == ["a.md"]
+    assert await shown(msgspec.structs.replace(NO_FILTER, since_s=last_s + 1)) == []
+    assert await shown(msgspec.structs.replace(NO_FILTER, until_s=last_s)) == ["a.md"]
+    assert await shown(msgspec.structs.replace(NO_FILTER, until_s=first_s - 1)) == []
+
+
+@pytest.mark.parametrize(("numbers", "lines"), [(None, ((5, 5), (6, 7))), ((3, 9, 12), ((3, 3), (9, 12)))])
+async def test_the_parts_of_a_chunk_are_told_by_their_lines(
+    index: Index, numbers: tuple[int, ...] | None, lines: tuple[tuple[int, int], ...]
+) -> None:
+    """As they follow the first one, or as a transcript has them."""
+    await index.adopt(msgspec.structs.replace(FINGERPRINT, parts=True))
+    chunk = msgspec.structs.replace(chunk_of("one\ntwo\nthree", 5), parts=((0, 3), (4, 13)), numbers=numbers)
+    change = FileChange(found_file("a.md"), b"h" * 32, [chunk], tally={"redacted.token": 2, "other": 1})
+    await index.replace_all([change], {}, frozenset())
+    page = await index.chunk_page("a.md", NOTES, skip=0, most=9, most_chars=99)
+    assert page is not None
+    [row] = page.chunks
+    assert row.parts == lines
+    assert (row.start_line, row.end_line, row.text, row.vector) == (5, 7, "one\ntwo\nthree", 0)
+    assert (page.kind, page.redacted) == (Kind.NOTE, {"token": 2})
+
+
+async def test_a_page_of_turns_ends_where_its_room_does(index: Index) -> None:
+    """After the turn that still fits, and after one at least, which is cut; a note has none."""
+    turns = [
+        Turn(f"id{n}", "user" if n % 2 == 0 else "assistant", 1.5 * n, 2 * n + 1, 2 * n + 2, text)
+        for n, text in enumerate(("x" * 10, "y" * 10, "z" * 30, "é"))
+    ]
+    path = "sessions/a.jsonl"
+    await index.replace_sessions(
+        [
+            SessionChange(
+                found=found_file(path, kind=Kind.SESSION),
+                hash=b"h" * 32,
+                progress=b"p",
+                since=None,
+                turns_from=0,
+                turns=turns,
+                chunks_from=0,
+                chunks=[],
+                resume=0,
+                tally={},
+            )
+        ],
+        {},
+        frozenset(),
+    )
+    kinds = frozenset({Kind.SESSION})
+    pages, skip = list[list[str]](), 0
+    while True:
+        page = await index.turn_page(path, kinds, skip=skip, most=9, most_chars=20)
+        assert page is not None
+        assert page.total == 4
+        pages.append([turn.text for turn in page.turns])
+        if page.next is None:
+            break
+        skip = page.next
+    assert pages == [["x" * 10, "y" * 10], ["z" * 20], ["é"]]
+    one = await index.turn_page(path, kinds, skip=2, most=1, most_chars=99)
+    assert one is not None
+    assert one.next == 3
+    [turn] = one.turns
+    assert (turn.role, turn.at, turn.start_line, turn.end_line, turn.chars) == ("user", 3.0, 5, 6, 30)
+    beyond = await index.turn_page(path, kinds, skip=4, most=9, most_chars=20)
+    assert beyond is not None
+    assert (beyond.turns, beyond.next) == ((), None)
+    assert await index.turn_page(path, NOTES, skip=0, most=9, most_chars=20) is None
+    assert await index.turn_page("none", kinds, skip=0, most=9, most_chars=20) is None
+    await put(index, "a.md", "text")
+    assert await index.turn_page("a.md", NOTES, skip=0, most=9, most_chars=20) is None
+
+
+def test_a_cursor_names_a_place() -> None:
+    """With whatever the path has in it."""
+    assert cursor_place(None) is None
+    assert cursor_place("-5 a b.md") == (-5, "a b.md")
+    with pytest.raises(ValueError, match="invalid literal"):
+        cursor_place("a b.md")

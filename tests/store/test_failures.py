@@ -1,6 +1,7 @@
 """Whatever fails in a write or a read: the next one works, what was written stays, and a sound file is never called damaged."""
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -17,11 +18,20 @@ from memd.domain_types import Kind, TextHash
 from memd.store import database as databases
 from memd.store import database_files, integrity, recovery, vectors
 from memd.store.database import READERS, Database
+from memd.store.database_files import sync_directory
 from memd.store.embedding_cache import EmbeddingStore
-from memd.store.errors import StoreDamaged, StoreFull, StoreRefused, StoreUnavailable, mapped_errors
+from memd.store.errors import (
+    StoreDamaged,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+    StoreUnsynced,
+    mapped_errors,
+)
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from memd.store.migrations import BackupCopy, remove_copies
 from tests.daemon.disk import FaultyDisk, fails
 from tests.store.conftest import chunk_of, found_file, ranked, vector_of
 
@@ -534,3 +544,88 @@ async def test_what_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], N
     make(taken)
     with pytest.raises(StoreDamaged, match=re.escape(f"{taken} is not a file")):
         database_files.require_files(file)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (apsw.MisuseError("library routine called out of sequence"), apsw.MisuseError),
+        (apsw.CorruptError("malformed"), StoreDamaged),
+        (apsw.BusyError("busy"), StoreUnavailable),
+        (apsw.FullError("full"), StoreFull),
+        (apsw.ReadOnlyError("read-only"), StoreUnavailable),
+        (MemoryError(), StoreUnavailable),
+        (UnicodeDecodeError("utf-8", b"secret", 0, 1, "invalid"), StoreDamaged),
+        (KeyError("a defect"), KeyError),
+    ],
+)
+def test_what_an_error_of_sqlite_means(tmp_path: Path, error: Exception, kind: type[Exception]) -> None:
+    """A mistake in memd's own code is none of the disk."""
+    with pytest.raises(kind) as told, mapped_errors(tmp_path / "main.sqlite"):
+        raise error
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "code", [apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC, apsw.SQLITE_IOERR_WRITE]
+)
+def test_a_disk_that_did_not_keep_what_was_written_is_told_apart(tmp_path: Path, code: int) -> None:
+    """What it says next time may be wrong."""
+    error = type("Told", (apsw.IOError,), {"extendedresult": code})("disk I/O error")
+    with pytest.raises(StoreUnavailable) as told, mapped_errors(tmp_path / "main.sqlite"):
+        raise error
+    assert isinstance(told.value, StoreUnsynced) is (code != apsw.SQLITE_IOERR_WRITE)
+
+
+def test_a_file_that_cannot_be_opened_where_the_disk_cannot_be_asked_is_told_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a directory that is gone is named."""
+
+    def refused(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "statvfs", refused)
+    for file, said in (
+        (tmp_path / "main.sqlite", "unable to open"),
+        (tmp_path / "no/main.sqlite", "no is gone"),
+    ):
+        with pytest.raises(StoreUnavailable, match=said), mapped_errors(file):
+            raise apsw.CantOpenError("unable to open database file")
+
+
+@pytest.mark.parametrize("why", [errno.EINVAL, errno.EIO])
+def test_a_file_system_that_syncs_no_directory_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    """A disk that fails is one; the directory is closed in any case."""
+    synced: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(descriptor)
+        raise OSError(why, os.strerror(why))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    if why == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            sync_directory(tmp_path)
+    else:
+        sync_directory(tmp_path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(synced[0])
+
+
+def test_a_copy_that_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name; the others are gone."""
+    copies = [BackupCopy(tmp_path / name, 2, 1, 0, 0.0) for name in ("a", "b")]
+    for copy in copies:
+        copy.path.touch()
+    remove_copies(copies[:1])
+    assert not copies[0].path.exists()
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(StoreUnavailable, match="b cannot be deleted: Read-only file system"):
+        remove_copies(copies[1:])
