@@ -7,18 +7,21 @@
 
 The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
 list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines. A fault is tried
-with those that execute its line, the shortest first, up to the first that fails; with all where it is not known which do.
+with those that execute its line, the shortest first, up to the first that fails; with all where it is not known which do. Tests that something killed tell nothing.
 Each fault is tried in a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not in equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".
 """
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import cache_from_source
@@ -26,6 +29,7 @@ from pathlib import Path
 from queue import Queue
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import pytest
@@ -91,11 +95,53 @@ def changed(since: str) -> dict[str, set[int] | None]:
     return {file: lines for file, lines in found.items() if file.endswith(".py") and (ROOT / file).exists()}
 
 
+class Children:
+    """Programs that run just now, with all that they start: none outlives this one."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._has_ended = False
+
+    def run(self, command: Sequence[str], limit_s: float, **how: Any) -> int | None:
+        """How a program ended, negative by a signal; None: not within its time, and it was killed."""
+        if self._has_ended:
+            raise SystemExit("ended")
+        started = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **how
+        )
+        self._running.add(started)
+        try:
+            return started.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _kill(started)
+            started.wait()
+            self._running.discard(started)
+
+    @property
+    def count(self) -> int:
+        """How many run."""
+        return len(self._running)
+
+    def end(self) -> None:
+        """Kill all that run, and start no more."""
+        self._has_ended = True
+        for one in list(self._running):
+            _kill(one)
+
+
+def _kill(started: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(started.pid, signal.SIGKILL)
+
+
 class Copy:
     """A copy of the checkout, in which one fault at a time is tried."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, children: Children) -> None:
         self._directory = directory
+        self._children = children
         listed = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"],
             cwd=ROOT,
@@ -108,8 +154,8 @@ class Copy:
                 (directory / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, directory / name)
 
-    def is_noticed(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool:
-        """Whether a test fails with this fault."""
+    def is_noticed(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool | None:
+        """Whether a test fails with this fault; None: the tests were killed, so that it is not known."""
         file = self._directory / mutant.file
         self._write(file, mutant.fault.applied(mutant.source))
         try:
@@ -117,15 +163,17 @@ class Copy:
         finally:
             self._write(file, mutant.source)
 
-    def _fails_in_turn(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool:
+    def _fails_in_turn(self, mutant: Mutant, tests: Sequence[str], recording: Recording) -> bool | None:
         """Whether one of the tests that execute the line fails, or of all where it is not known which do."""
         first, are_all = recording.tests(mutant.file, mutant.source, mutant.fault.line)
         chosen = self._directory.with_suffix(".chosen")
         choose(chosen, first, others=False)
         seconds = [recording.seconds[test] for test in first]
         files = dict.fromkeys(test.partition("::")[0] for test in first)
-        if first and self._fails(list(files), {CHOSEN: str(chosen)}, limit_s=20 + 10 * max(seconds)):
-            return True
+        if first:
+            fails = self._fails(list(files), {CHOSEN: str(chosen)}, limit_s=20 + 10 * max(seconds))
+            if fails is not False:
+                return fails
         if are_all:
             return False
         choose(chosen, first, others=True)
@@ -133,7 +181,7 @@ class Copy:
 
     def record(self, tests: Sequence[str], file: Path) -> Recording:
         """Run the tests without a fault; they must pass, else each fault would seem to be noticed."""
-        if self._fails(tests, {RECORD: str(file)}):
+        if self._fails(tests, {RECORD: str(file)}) is not False:
             raise SystemExit(f"without a fault these tests fail already: pytest -x {' '.join(tests)}")
         return Recording(file, self._directory)
 
@@ -144,8 +192,8 @@ class Copy:
 
     def _fails(
         self, tests: Sequence[str], environ: Mapping[str, str] = MappingProxyType({}), limit_s: float = 120
-    ) -> bool:
-        """Whether one of these tests fails here, or does not end."""
+    ) -> bool | None:
+        """Whether one of these tests fails here, or does not end; None: something killed them."""
         paths = os.pathsep.join((str(self._directory), str(self._directory / "client")))
         command = [
             sys.executable,
@@ -164,18 +212,11 @@ class Copy:
             "not long",
             *tests,
         ]
-        try:
-            ran = subprocess.run(
-                command,
-                cwd=self._directory,
-                env=os.environ | {"PYTHONPATH": paths, **environ},
-                capture_output=True,
-                timeout=_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return True
-        return ran.returncode not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+        environ = os.environ | {"PYTHONPATH": paths, **environ}
+        status = self._children.run(command, _LIMIT_S, cwd=self._directory, env=environ)
+        if status is not None and status < 0:
+            return None
+        return status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -201,20 +242,30 @@ def main(arguments: Sequence[str]) -> int:
     mutants = [mutant for mutant in mutants if mutant.key not in known]
     if chosen.sample is not None:
         mutants = Random(chosen.seed).sample(mutants, min(chosen.sample, len(mutants)))
-    missed = _try_all(mutants, chosen.jobs, chosen.tests)
-    print(f"{len(mutants)} faults, {len(mutants) - missed} noticed")  # noqa: T201 - the outcome of a program
-    return 1 if missed else 0
+    children = Children()
+
+    def end(*_: object) -> None:
+        children.end()
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    outcomes = _try_all(mutants, chosen.jobs, chosen.tests, children)
+    unknown = f", {outcomes[None]} not known" if outcomes[None] else ""
+    print(f"{len(mutants)} faults, {outcomes[True]} noticed{unknown}")  # noqa: T201 - the outcome of a program
+    return 0 if outcomes[True] == len(mutants) else 1
 
 
-def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) -> int:
-    """Try each; how many no test noticed."""
+def _try_all(
+    mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None, children: Children
+) -> Counter[bool | None]:
+    """Try each; how many some test noticed, how many none did, and of how many that is not known: None."""
     told = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="memd-mutants-") as scratch, ThreadPoolExecutor(jobs) as pool:
         # Some tests run as another user, who has to read it, too.
         Path(scratch).chmod(0o755)
         copies: Queue[Copy] = Queue()
         for number in range(jobs):
-            copies.put(Copy(Path(scratch, str(number))))
+            copies.put(Copy(Path(scratch, str(number)), children))
         of_file = {mutant.file: tuple(tests or noticing(mutant.file, ROOT)) for mutant in mutants}
 
         def recorded(places: tuple[str, ...]) -> Recording:
@@ -227,7 +278,7 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
         every = sorted(set(of_file.values()))
         recordings = dict(zip(every, pool.map(recorded, every), strict=True))
 
-        def is_missed(mutant: Mutant) -> bool:
+        def outcome(mutant: Mutant) -> bool | None:
             copy = copies.get()
             places = of_file[mutant.file]
             try:
@@ -236,11 +287,11 @@ def _try_all(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None) 
                 copies.put(copy)
             with told:
                 _, old, new = mutant.key
-                word = "noticed" if noticed else "MISSED "
+                word = {True: "noticed", False: "MISSED ", None: "unknown"}[noticed]
                 print(f"{word} {mutant.file}:{mutant.fault.line}: {old}  ->  {new}", flush=True)  # noqa: T201 - likewise
-            return not noticed
+            return noticed
 
-        return sum(pool.map(is_missed, mutants))
+        return Counter(pool.map(outcome, mutants))
 
 
 def _lines(places: Sequence[str]) -> dict[str, set[int] | None]:

@@ -226,7 +226,7 @@ def test_a_header_takes_no_more_than_half_of_a_window(most: int) -> None:
 
 def test_a_header_that_is_just_half_of_a_window_is_shown() -> None:
     """With as much of the turn as there is room for."""
-    head = "2026-03-02 09:02 User: "
+    head = "2026-03-02 09:02 User: … "
     [chunk] = chunks_of("word " * 60 + "kettle " + "word " * 60)
     window = part_of(chunk, "kettle", 2 * len(head)).window
     assert window.text.startswith(head)

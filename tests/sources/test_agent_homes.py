@@ -108,3 +108,16 @@ def test_where_notes_are() -> None:
     assert notes("codex", homes, lambda _: ())[0].exclude == ("raw_memories.md",)
     assert [one.file for one in notes("qwen", homes, lambda _: ())] == ["QWEN.md", None]
     assert [one.file for one in notes("gemini", homes, lambda _: ())] == ["GEMINI.md", None]
+
+
+@pytest.mark.parametrize("preset", ["opencode", "copilot"])
+def test_who_keeps_no_notes_has_no_place_for_them(preset: PresetName) -> None:
+    """Nor is the disk asked."""
+    assert notes(preset, HomePlaces({}, HOME, ()), lambda _: pytest.fail("asked")) == ()
+
+
+def test_where_qwen_keeps_notes() -> None:
+    """In its home, wherever that is, and beside its transcripts."""
+    home = Path("/q")
+    found = notes("qwen", HomePlaces({"QWEN_HOME": "/q"}, HOME, ()), lambda _: ())
+    assert found == (NotesPlace(home, file="QWEN.md"), NotesPlace(home, ("projects", "*", "memory")))

@@ -260,3 +260,37 @@ def test_unreadable() -> None:
         assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "read"
         file.chmod(0)
         assert as_other_user(__name__, read_by_other_user.__name__, str(workspace)) == "FileUnreadable"
+
+
+def test_what_is_secret_in_a_note_is_taken_out_by_its_lines(workspace: Path) -> None:
+    """And counted by its kind; an empty note stays empty, and without redaction all is as it is."""
+    key = "sk-proj-" + "Ab3" * 16
+    note = workspace / "memory" / "a.md"
+    note.write_text(f"one\nthe key is {key}\nthree\n")
+    roots: list[Root] = [Workspace(workspace)]
+
+    def read(redactor: Redactor | None) -> tuple[tuple[str, ...], dict[str, int]]:
+        reading = read_note("memory/a.md", roots, max_bytes=MAX_BYTES, now_ns=LATER_NS, redactor=redactor)
+        return tuple(reading.document.lines), dict(reading.tally)
+
+    lines, tally = read(Redactor(Redact(mode="all")))
+    assert (lines[0], len(lines), lines[2]) == ("one", 3, "three")
+    assert key not in lines[1]
+    assert sum(tally.values()) == 1
+    assert all(kind.startswith("redacted.") for kind in tally)
+    assert read(None) == (("one", f"the key is {key}", "three"), {})
+    note.write_bytes(b"")
+    assert read(Redactor(Redact(mode="all"))) == read(None) == ((), {})
+
+
+def test_a_note_that_is_just_as_large_as_it_may_be_is_read(workspace: Path) -> None:
+    """One more byte is too large."""
+    note = workspace / "memory" / "a.md"
+    for size in (10, 11):
+        note.write_bytes(b"x" * size)
+        if size > 10:
+            with pytest.raises(TooLarge, match="larger than 10 bytes"):
+                read_note("memory/a.md", [Workspace(workspace)], max_bytes=10, now_ns=LATER_NS)
+        else:
+            reading = read_note("memory/a.md", [Workspace(workspace)], max_bytes=10, now_ns=LATER_NS)
+            assert list(reading.document.lines) == ["x" * 10]

@@ -11,6 +11,7 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,8 @@ from memd.sources.safe_open import (
     OutsideFence,
     ProcessExhausted,
     SourceError,
+    directory_inside,
+    is_mount_point,
     open_inside,
     refusal,
     root_opened,
@@ -352,3 +355,42 @@ def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
     finally:
         os.close(descriptor)
         signal.signal(signal.SIGIO, before)
+
+
+def test_a_mount_point_is_told_by_its_device_where_the_system_says_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory on the disk of the one above is none; of one that may not be entered nothing is found anyway."""
+    for system in (
+        None,
+        lambda *_: -1,
+        lambda *_: 0,
+    ):  # none; one that fails; one that knows no such attribute
+        monkeypatch.setattr("memd.sources.safe_open.statx", system)
+        for path, is_mounted in ((tmp_path, False), (Path("/proc"), True)):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                assert is_mount_point(descriptor) is is_mounted
+            finally:
+                os.close(descriptor)
+    monkeypatch.setattr("memd.sources.safe_open.statx", None)
+    descriptor = os.open("/proc", os.O_RDONLY)
+    look = os.stat
+
+    def refused(path: object, **how: Any) -> os.stat_result:
+        if path == "..":
+            raise PermissionError
+        return look(path, **how)  # type: ignore[arg-type]  # whatever it was called with
+
+    try:
+        monkeypatch.setattr(os, "stat", refused)
+        assert not is_mount_point(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("parts", [("..",), ("a", ".."), ("",), ("a/b",), (".",)])
+def test_a_directory_is_opened_by_plain_names_alone(root: Path, parts: tuple[str, ...]) -> None:
+    """Nothing else is a path below a root."""
+    with pytest.raises(OutsideFence, match="not a path below the root"), directory_inside(root, parts):
+        pass

@@ -13,7 +13,16 @@ import pytest
 
 from memd.domain_types import FoundFile, Kind, Stamp
 from memd.sources.notes import TooLarge, read_note
-from memd.sources.safe_open import FileUnreadable, OutsideFence, ProcessExhausted, SourceError
+from memd.sources.safe_open import (
+    FileHeld,
+    FileMissing,
+    FileUnreadable,
+    NoRoot,
+    OutsideFence,
+    ProcessExhausted,
+    SourceError,
+    UnexpectedFailure,
+)
 from memd.sources.scan import BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
 from tests.bounds import shipped
@@ -550,3 +559,20 @@ def test_a_tree_that_is_deleted_meanwhile(base: Path) -> None:
             assert not seen.blind
     finally:
         thread.join()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (TooLarge("a", "large"), SkipReason.TOO_LARGE),
+        (FileMissing("a", "gone"), SkipReason.WENT),
+        (NoRoot("a", "gone"), SkipReason.WENT),
+        (FileHeld("a", "held"), SkipReason.HELD),
+        (UnexpectedFailure("a", "KeyError"), SkipReason.FAILED),
+        (OutsideFence("a", "a link"), SkipReason.NOT_REGULAR),
+        (FileUnreadable("a", "closed"), SkipReason.UNREADABLE),
+    ],
+)
+def test_why_a_file_is_not_indexed_is_told_by_what_happened(trouble: SourceError, why: SkipReason) -> None:
+    """Whatever it is."""
+    assert skip_of(trouble) is why
