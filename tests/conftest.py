@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -69,6 +71,7 @@ _NOT_QUICK = (
     "embedding/queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",
+    "web",
     # What tells how time grows with a text needs long texts, and what holds for every character tries them all.
     "chunk/test_markdown.py::test_the_time_grows_with_the_text_alone",
     "chunk/test_markdown.py::test_work_and_memory_grow_with_the_text_alone",
@@ -94,14 +97,33 @@ _SLOW = frozenset(_HERE / place for place in _NOT_QUICK if "::" not in place)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Twice as many workers as cores: half of the time a test waits for a process or a file system.
 
-    Quick tests wait less, and each worker imports all of them for itself.
+    Quick tests hardly wait, and each worker imports all of them for itself.
     """
     cores = os.cpu_count() or 1
-    return cores + 1 if config.option.markexpr == "quick" else 2 * cores
+    return max(2, cores) if config.option.markexpr == "quick" else 2 * cores
+
+
+# Where Linux keeps files in memory, and the bytes that must be free there: a whole run has used .4 GB at a time.
+_MEMORY = Path("/dev/shm")
+_SCRATCH_BYTES = 2_000_000_000
+
+
+def _scratch_in_memory() -> None:
+    """What tests write lies in memory, unless somebody says where.
+
+    Each index that a test makes waits for the disk some ten times, which is a third of the time of a quick run, and shows nothing:
+    what a power cut leaves is tried on a model of a disk (`tests/faults`).
+    """
+    has_room = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _SCRATCH_BYTES
+    if sys.platform == "linux" and "TMPDIR" not in os.environ and has_room:
+        os.environ["TMPDIR"] = str(_MEMORY)
+        tempfile.tempdir = None  # it has been looked up
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try a third as many inputs in quick tests that were asked for as such."""
+    """Write to memory but in a run of all tests; try a third as many inputs in quick tests that were asked for as such."""
+    if config.option.markexpr:
+        _scratch_in_memory()
     if config.option.markexpr == "quick" and not config.getoption("--hypothesis-profile"):
         settings.load_profile("quick")
 
@@ -112,8 +134,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collection leave alone what there is by now."""
-    gc.collect()
+    """Have the garbage collection leave alone what there is by now; to look for what is garbage in it takes .4 s."""
     gc.freeze()
     gc.enable()
 

@@ -75,7 +75,6 @@ def _contents(state: Path) -> dict[str, tuple[int, str]]:
 def test_all_is_well_while_a_daemon_runs(home: House) -> None:
     """Every group is there, the exit status is 0, and the state directory is as it was before."""
     home.data("up")
-    home.data("sync")
     before = _contents(home.state)
     found = _doctor(home)
     # Whoever works on the code just now has newer code than the daemon.
@@ -100,7 +99,7 @@ def test_without_a_daemon_only_that_is_wrong(home: House) -> None:
 
     A person reads a line a check in 80 columns, without colours off a terminal, what to do below, a summary at the end.
     """
-    home.data("up")
+    home.begin()
     home.data("down")
     before = _contents(home.state)
     found = _doctor(home)
@@ -132,7 +131,7 @@ def test_qmd_is_looked_for_where_it_is_chosen(home: House) -> None:
     assert "/no/such/qmd" in found["detail"]
     assert "npm install" in found["fix"]
     choose(standin.program)
-    home.data("up")
+    home.begin()
 
     until(lambda: (home.data("status")["agents"]["main"]["qmd"] or {}).get("collections"), 20)
     found = _doctor(home)["agents.main.qmd"]
@@ -147,9 +146,7 @@ def test_qmd_is_looked_for_where_it_is_chosen(home: House) -> None:
 
 def test_a_killed_daemon_leaves_a_log_that_is_read_but_not_taken_over(home: House) -> None:
     """The next daemon finds everything as the last one left it."""
-    home.data("up")
-    pid = home.daemon
-    assert pid is not None
+    pid = home.begin()
     os.kill(pid, signal.SIGKILL)
     until(lambda: home.daemon is None, 10)
     assert (home.state / "agents" / "main.sqlite-wal").stat().st_size > 0
@@ -163,9 +160,7 @@ def test_a_killed_daemon_leaves_a_log_that_is_read_but_not_taken_over(home: Hous
 
 def test_a_daemon_that_hangs_is_told_in_time(home: House) -> None:
     """It holds its locks and its socket, and answers nothing."""
-    home.data("up")
-    pid = home.daemon
-    assert pid is not None
+    pid = home.begin()
     os.kill(pid, signal.SIGSTOP)
     try:
         found = _doctor(home, timeout_s=2)
@@ -212,7 +207,7 @@ def test_another_program_at_the_socket_is_named(home: House, says: bytes | None,
 
 def test_damage_is_found_and_the_fix_mends_it(home: House) -> None:
     """Although nobody has met it yet: pages in the middle of the file are overwritten."""
-    home.data("up")
+    home.begin()
     home.data("down")
     file = home.state / "agents" / "main.sqlite"
     with file.open("r+b") as stream:
@@ -223,7 +218,7 @@ def test_damage_is_found_and_the_fix_mends_it(home: House) -> None:
     assert "damaged" in found["agents.main.index"]["detail"]
     _, remove, _ = found["agents.main.index"]["fix"].partition(": ")[2].split("; ")
     subprocess.run(remove, shell=True, check=True)
-    home.data("up")
+    home.begin()
     assert "sound: 2 files" in _doctor(home)["agents.main.index"]["detail"]
 
 
@@ -248,7 +243,7 @@ def test_files_that_were_set_aside_are_told(home: House) -> None:
 
 def test_files_of_a_newer_memd_are_left_alone(home: House) -> None:
     """They are named, with both numbers, and not looked into."""
-    home.data("up")
+    home.begin()
     home.data("down")
     for file in ("agents/main.sqlite", "embeddings.sqlite"):
         script = f"import apsw; apsw.Connection({str(home.state / file)!r}).pragma('user_version', 99)"
@@ -262,7 +257,7 @@ def test_files_of_a_newer_memd_are_left_alone(home: House) -> None:
 
 def test_every_fault_of_the_configuration_is_told(home: House) -> None:
     """With line and key; the rest is looked at as far as it can be without it."""
-    home.data("up")
+    home.begin()
     home.config.write_text(
         '[agents.main]\nworkspce = "~/ws"\nmax_file_mb = -1\n[agents.main.redact]\nmode = "all"\n[extra]\n',
         encoding="utf-8",
@@ -283,7 +278,7 @@ def test_every_fault_of_the_configuration_is_told(home: House) -> None:
 
 def test_a_refused_reload_and_a_change_that_was_not_read_are_told(home: House) -> None:
     """First the file is newer than what the daemon follows, then it is wrong."""
-    home.data("up")
+    home.begin()
     home.make("more/a.md")
     home.write_config('[agents.main]\nworkspace = "~/ws"\nextra_paths = ["~/more"]\n')
     found = _doctor(home)
@@ -324,8 +319,7 @@ def test_a_process_without_a_home(home: House, value: str | None) -> None:
 def test_two_daemons_across_each_other_are_told(home: House) -> None:
     """One keeps the state directory, the other answers at the socket."""
     other = home.home / "other"
-    home.data("up")
-    mine = home.daemon
+    mine = home.begin()
     home.data("--state-dir", str(other), "--socket", str(other / "s"), "up")
     try:
         found = _doctor(home, "--socket", str(other / "s"))

@@ -100,7 +100,7 @@ def test_a_directory_of_notes_where_there_is_no_workspace(empty: House) -> None:
 def test_a_directory_without_one_becomes_an_extra_path(ours: House) -> None:
     """The daemon that runs reads the configuration again; it is the same daemon."""
     ours.make("docs/bread.md", "# Sourdough\n")
-    pid = ours.data("up")["pid"]
+    pid = ours.begin()
     told = ours.data("up", "~/docs", "--yes")
     assert (told["pid"], told["started"], told["reloaded"], told["changed"]) == (
         pid,
@@ -150,7 +150,7 @@ def test_another_agent_gets_a_workspace_of_its_own(ours: House) -> None:
 
 def test_what_the_file_says_already_is_put_in_force(ours: House) -> None:
     """Somebody wrote it there by hand, and the daemon did not read it yet."""
-    ours.data("up")
+    ours.begin()
     docs = ours.make("docs/bread.md", "# Sourdough\n")
     ours.write_config(f'[agents.main]\nworkspace = "~/ws"\nextra_paths = ["{docs}"]\n')
     told = ours.data("up", "docs")
@@ -159,7 +159,7 @@ def test_what_the_file_says_already_is_put_in_force(ours: House) -> None:
 
 def test_what_waits_for_a_word_is_told_and_brought_into_force_by_one(ours: House) -> None:
     """Everybody who looks hears of it; what is harmless is in force by itself."""
-    ours.data("up")
+    ours.begin()
     assert "nothing had changed" in ours.run("reload").out
     ours.write_config(
         '[agents.main]\nworkspace = "~/ws"\ncitations = "off"\nscope = { default = "allow", rules = [] }\n'
@@ -183,7 +183,7 @@ def test_what_waits_for_a_word_is_told_and_brought_into_force_by_one(ours: House
 
 def test_a_wrong_configuration_is_refused_by_name(ours: House) -> None:
     """And the daemon goes on; `up` does not say that all is as it should be."""
-    ours.data("up")
+    ours.begin()
     ours.write_config('[agents.main]\nworkspace = "~/ws"\nscoop = 1\n')
     refused = ours.run("reload")
     assert refused.code == 78
@@ -226,7 +226,7 @@ def test_a_wrong_configuration_starts_nothing(ours: House) -> None:
 
 def test_a_configuration_that_went_wrong_meanwhile_is_refused(ours: House) -> None:
     """The daemon goes on with the old one, and an earlier complaint of it is no answer."""
-    pid = ours.data("up")["pid"]
+    pid = ours.begin()
     good = ours.config.read_text(encoding="utf-8")
     ours.write_config("[agents.main]\nworkspce = 1\n")
     os.kill(pid, signal.SIGHUP)
@@ -240,7 +240,7 @@ def test_a_configuration_that_went_wrong_meanwhile_is_refused(ours: House) -> No
 
 def test_a_named_configuration_must_be_the_daemons(ours: House) -> None:
     """Changing another file would change nothing."""
-    ours.data("up")
+    ours.begin()
     (ours.home / "my.toml").write_text("", encoding="utf-8")
     ran = ours.run("up", "ws", "--config", "my.toml")
     assert ran.code == 2
@@ -259,7 +259,7 @@ def test_a_configuration_that_is_named_but_missing_starts_nothing(ours: House) -
 
 def test_all_of_it_may_be_elsewhere(ours: House) -> None:
     """Two daemons live beside each other; the hint for what to do next names the socket."""
-    ours.data("up")
+    ours.begin()
     flags = ["--socket", "k", "--state-dir", "st", "--config", str(ours.config)]
     ran = ours.run("up", *flags)
     assert ran.code == 0, ran
@@ -288,7 +288,7 @@ def test_a_socket_path_that_is_too_long_is_told_at_once(ours: House) -> None:
 
 def test_sync_tells_what_is_searchable(ours: House) -> None:
     """Of a real daemon; without a provider there are no vectors to wait for."""
-    ours.data("up")
+    ours.begin()
     ours.make("ws/memory/2026-02-10.md", "# Kites\n")
     ran = ours.run("sync")
     assert ran.code == 0

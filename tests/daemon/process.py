@@ -10,7 +10,8 @@ from typing import Self
 
 from memd.runtime.startup import prepare_environment
 from memd_client import Client, MemdClientError
-from tests.daemon.forked import HASHING, ForkedProcess
+from tests.daemon import hashing
+from tests.daemon.forked import HASHING, Files, ForkedProcess
 from tests.wait import until
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +81,7 @@ class Daemon:
         # Where modules are looked for is read once, when Python starts.
         is_forked = self._forked and "PYTHONPATH" not in (environ or {})
         if is_forked and command[:3] == [sys.executable, "-m", HASHING]:
-            self._process = ForkedProcess(command[3:], whole, self.log)
+            self._process = ForkedProcess(hashing.main, command[2:], whole, Files(self.log, self.log))
         else:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
