@@ -183,6 +183,11 @@ async def test_where_nothing_is_worth_it_the_newest_of_all_are_shown(tmp_path: P
         "walrus", kinds=KINDS, max_results=2, min_score=0.9, by_time=True, wanted=SearchFilter(tags=("x",))
     )
     assert [hit.path for hit in tagged.hits] == ["memory/3.md", "memory/2.md"]
+    _, trace = await searcher.explain("walrus", kinds=KINDS, max_results=3, min_score=0.9, by_time=True)
+    # Places of no side: each has one of its own, behind those of candidates.
+    places = [one.place for one in trace.candidates]
+    assert len(set(places)) == len(places) == 8
+    assert set(places) == set(range(1, 9))
     await index.close()
 
 

@@ -15,9 +15,10 @@ import pytest
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
 from memd.store import database as databases
 from memd.store import migrations, vector_matrix, vectors
-from memd.store.chunks import scripts_read
+from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
+from memd.store.files import kind_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
@@ -772,3 +773,102 @@ async def test_what_was_written_just_now_is_embedded_first(index: Index) -> None
     for path, mtime_ns in (("old", 5), ("fresh", -1), ("new", 9), ("ancient", -7)):
         await index.replace(found_file(path, mtime_ns=mtime_ns), b"1", [chunk_of(path)], {}, frozenset())
     assert [chunk.text for chunk in await index.waiting(10)] == ["fresh", "new", "old", "ancient"]
+
+
+async def test_how_much_is_to_be_written_is_told_before(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In bytes, about: texts, what places them, and the vectors that are known."""
+    sizes: list[int] = []
+    write_more = index.database.write_more
+
+    async def counting(size_bytes: int, *what: Any) -> Any:
+        sizes.append(size_bytes)
+        return await write_more(size_bytes, *what)
+
+    monkeypatch.setattr(index.database, "write_more", counting)
+    chunks = [chunk_of("12345", context="123"), chunk_of("1234567", 2)]
+    vectors = {chunks[0].hash: vector_of(1)}
+    await index.replace(found_file("a.md"), b"1", chunks, vectors, frozenset())
+    assert sizes == [5 + 3 + 7 + 4 * DIMENSIONS]
+
+
+async def test_an_index_that_sqlite_opens_for_reading_alone_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does so without a word, where the file may not be written."""
+    opened = Index(tmp_path / "main.sqlite")
+    await opened.open()
+    await opened.close()
+    connect = Database.connect
+
+    def only_to_read(self: Database, uri: str, flags: int) -> apsw.Connection:
+        flags &= ~(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        return connect(self, uri, flags | apsw.SQLITE_OPEN_READONLY)
+
+    monkeypatch.setattr(Database, "connect", only_to_read)
+    again = Index(tmp_path / "main.sqlite")
+    await again.open()
+    assert again.database.read_only is not None
+    assert "read-only (no permission to write)" in again.database.read_only
+    with pytest.raises(StoreUnavailable, match="no permission to write"):
+        await again.put_mounts([])
+    await again.close()
+
+
+async def test_what_waits_for_a_vector_is_told(index: Index) -> None:
+    """Whether any does, whether there is any vector, and which are missing from the file."""
+    assert not await index.any_waits()
+    assert not index.has_vectors
+    assert index.space == FINGERPRINT.space
+    one, other = chunk_of("one"), chunk_of("other", 2)
+    await index.replace(found_file("a.md"), b"1", [one, other], {one.hash: vector_of(1)}, frozenset())
+    assert (await index.any_waits(), index.has_vectors) == (True, True)
+    await index.set_aside(other.hash, ("another", "m", "k"))
+    assert await index.any_waits()
+    await index.set_aside(other.hash, FINGERPRINT.space)
+    assert not await index.any_waits()
+    assert await index.database.read(vectors.gaps) == ()
+    assert await index.vectors_of([one.hash, other.hash]) == {one.hash: vector_of(1)}
+    assert sorted(await index.hashes()) == sorted([one.hash, other.hash])
+    assert await index.embedded() == [one.hash]
+    assert index.store_bytes == _bytes_of(index)
+
+
+def _bytes_of(index: Index) -> int:
+    return sum(Path(f"{index.file}{end}").stat().st_size for end in ("", "-wal"))
+
+
+async def test_vectors_that_a_file_does_not_have_are_missed(tmp_path: Path) -> None:
+    """In an index that says so of its chunks; one without any place for them lacks none."""
+    opened = Index(tmp_path / "main.sqlite")
+    await opened.open()
+    assert await opened.database.read(vectors.gaps) == ()
+    assert await opened.database.read(vectors.of_texts, [chunk_of("one").hash]) == {}
+    assert await opened.database.read(vectors.loaded, DIMENSIONS) is None
+    assert await opened.database.read(vectors.shelved, DIMENSIONS) is None
+    await opened.adopt(Fingerprint("c1", "t1", ("memory",)))
+    await opened.replace(found_file("a.md"), b"1", [chunk_of("one"), chunk_of("two", 2)], {}, frozenset())
+    assert opened.store_bytes > 0
+    assert not await opened.waiting(9)
+    await opened.database.write(
+        lambda one: one.execute(f"UPDATE chunks SET vector = {vectors.DONE}").fetchall()
+    )
+    assert await opened.database.read(vectors.gaps) == ("2 vectors are missing",)
+    await opened.close()
+
+
+def test_a_file_of_a_kind_that_there_is_not_is_damage() -> None:
+    """It may be what nobody may see."""
+    assert kind_of(int(Kind.NOTE)) is Kind.NOTE
+    with pytest.raises(StoreDamaged, match="of kind 99"):
+        kind_of(99)
+
+
+@pytest.mark.parametrize(
+    ("first_s", "last_s", "when"), [(1, 2, (1, 2)), (None, 2, None), (1, None, None), (0, 0, (0, 0))]
+)
+def test_when_a_chunk_is(first_s: int | None, last_s: int | None, when: tuple[int, int] | None) -> None:
+    """Nothing, where nothing in its file says."""
+    chunk = StoredChunk(ChunkId(1), "a.md", Kind.NOTE, 1, 1, "text", "", first_s=first_s, last_s=last_s)
+    assert chunk.when == when

@@ -327,6 +327,32 @@ async def test_postings_that_cannot_be_made_are_done_without(
     assert not ready.postings.is_ready
 
 
+async def test_postings_that_cannot_follow_a_change_are_given_up(
+    ready: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would lack what came; FTS5 answers, until a search has them made anew."""
+    await put(ready, "memory/a.md", ["kettle"])
+    await made(ready)
+    with monkeypatch.context() as patched:
+        patched.setattr(Postings, "with_chunks", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
+        await put(ready, "memory/b.md", ["kettle of tea"])
+        assert not ready.postings.is_ready
+        assert not ready.postings.is_being_made
+    assert len(await ranked(ready, '"kettle"', LIMIT, EVERYTHING)) == 2
+    await made(ready)
+    await both(ready, ["kettle", "tea"])
+
+
+async def test_postings_that_are_to_be_on_disk_follow_no_change(ready: Index) -> None:
+    """Vectors were decided to be there, and have not gone yet: there is no memory for postings either."""
+    await put(ready, "memory/a.md", ["kettle"])
+    await made(ready)
+    await ready.vectors.shelve()
+    await put(ready, "memory/b.md", ["kettle of tea"])
+    assert not ready.postings.is_ready
+    assert len(await ranked(ready, '"kettle"', LIMIT, EVERYTHING)) == 2
+
+
 async def test_postings_give_way_where_memory_is_short(ready: Index) -> None:
     """With the vectors; FTS5 answers the same, and both come back."""
     await put(ready, "memory/a.md", [f"kettle {n}" for n in range(9)])

@@ -172,7 +172,9 @@ def test_only_columns_that_both_have_are_taken(tmp_path: Path) -> None:
     migrations.make_copy(connection, file, 2)
     connection.close()
     file.unlink()
+    Path(f"{file}-wal").write_text("frames of the file that is gone")
     recovery.bring_back(file, "embeddings")
+    assert not Path(f"{file}-wal").exists()
     connection = apsw.Connection(str(file))
     assert connection.execute("SELECT count(*) FROM cache").get == 20
     assert connection.execute("SELECT count(*) FROM documents").get == 0
