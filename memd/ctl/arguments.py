@@ -35,12 +35,13 @@ COMMANDS: Mapping[str, str] = {
     "hook": "bring memory into the conversations of an agent's program",
     "openclaw": "make memd the memory of OpenClaw",
     "shared": "keep one memory for many machines on a PostgreSQL server",
+    "completion": "have the shell complete memd-ctl, and man show its manual page",
     "help": "show a page of the documentation, or list the pages",
 }
 """Every command, with what it does."""
 
 _WITHOUT_AGENT = frozenset(
-    {"down", "reload", "demo", "config", "logs", "service", "openclaw", "help", "web", "shared"}
+    {"completion", "down", "reload", "demo", "config", "logs", "service", "openclaw", "help", "web", "shared"}
 )
 _VALUED = frozenset({"--agent", "--config", "--socket", "--state-dir", "--timeout"})
 MCP_CLIENTS = (
@@ -82,7 +83,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     given = argparse.Namespace(
         agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
     )
-    options = _parser().parse_args(argv, given)
+    options = make_parser().parse_args(argv, given)
     if options.agent is not None and options.command in _WITHOUT_AGENT:
         raise UsageError(f"--agent says nothing to `memd-ctl {options.command}`")
     return options
@@ -100,12 +101,18 @@ def is_hook(argv: Sequence[str]) -> bool:
     return plain[:1] == ["hook"] and plain[1:2] not in (["install"], ["uninstall"])
 
 
-def _parser() -> argparse.ArgumentParser:
-    common = _common()
+def make_parser(*, is_page: bool = False) -> argparse.ArgumentParser:
+    """The parser of all command lines.
+
+    Args:
+        is_page: It is made to be read: options that every command has stand once, at the top.
+    """
+    options = _common()
+    common = argparse.ArgumentParser(add_help=False) if is_page else options
     top = _Parser(
         prog="memd-ctl",
         description="Ask memd, the long-term memory of AI agents, and look after it.",
-        parents=[common],
+        parents=[options],
         allow_abbrev=False,
         formatter_class=_Help,
     )
@@ -143,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         "--editor", choices=EDITORS, help="what opens a note from the page (else one that is installed)"
     )
     _add_redact(parsers["redact"])
+    _add_completion(parsers["completion"], common)
     _add_service(parsers["service"], common)
     _add_mcp(parsers["mcp"], common)
     _add_hook(parsers["hook"], common)
@@ -160,6 +168,15 @@ def _parser() -> argparse.ArgumentParser:
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )
     return top
+
+
+def _add_completion(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    summaries = {
+        "install": "write completion for bash, zsh and fish, and a man page, to your data directory",
+        "uninstall": "delete them",
+    }
+    actions = _subparsers(parser, common, "action", summaries)
+    actions["install"].add_argument("--print", action="store_true", help="print the files, and write nothing")
 
 
 def _add_redact(parser: argparse.ArgumentParser) -> None:
