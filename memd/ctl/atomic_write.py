@@ -58,7 +58,7 @@ def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
         old = _find_status(target)
         if old is not None and not stat.S_ISREG(old.st_mode):
             raise NotWritten(f"{file} is not a regular file; it was left alone")
-        with _alone(target.parent):
+        with alone(target.parent):
             _replace(target, data, old, over)
     except OSError as error:
         raise NotWritten(f"{file} cannot be written: {error.strerror}") from error
@@ -138,14 +138,24 @@ def exchange(one: Path, other: Path) -> bool:
     )
 
 
+_held: set[tuple[int, int]] = set()  # directories that this process is alone in
+
+
 @contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Let no other memd-ctl replace a file of the directory meanwhile, where its file system knows locks."""
+def alone(directory: Path) -> Iterator[None]:
+    """Let no other memd-ctl replace a file of the directory meanwhile, where its file system knows locks. May be nested."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        status = os.fstat(descriptor)
+        own = {(status.st_dev, status.st_ino)} - _held
+        if own:  # else it would wait for itself
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _held.update(own)
+        try:
+            yield
+        finally:
+            _held.difference_update(own)
     finally:
         os.close(descriptor)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memd.ctl.atomic_write import change_file, make_private, write_text
+from memd.ctl.atomic_write import alone, change_file, make_private, write_text
 from memd.ctl.daemon_process import find_answer, remark_if_not_running
 from memd.ctl.failures import Failed
 from memd.ctl.integrations import json_edit, openclaw
@@ -24,6 +24,7 @@ from memd.ctl.output.terminal import Outcome
 from memd_client.messages import StatusReport
 
 _VERSION_S = 20.0  # for OpenClaw to say its version
+_SCRATCH = ".memd-"  # directories beside OpenClaw's, while files are put together
 
 Files = Literal["current", "outdated", "missing", "foreign"]
 
@@ -63,13 +64,14 @@ class OpenClawStatus(msgspec.Struct, frozen=True):
 def run_openclaw(invocation: Invocation) -> Outcome:
     """Run the action of the command line."""
     places = openclaw.places_of(invocation.environ, invocation.places.home)
-    match invocation.options.action:
-        case "install":
+    if invocation.options.action == "status":
+        return _status(invocation, places)
+    # One after the other: of two at once, one would take what the other has written for what was there before.
+    with alone(invocation.places.home):
+        _clear(places)
+        if invocation.options.action == "install":
             return _install(invocation, places)
-        case "uninstall":
-            return _uninstall(invocation, places)
-        case _:
-            return _status(invocation, places)
+        return _uninstall(invocation, places)
 
 
 def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
@@ -86,24 +88,27 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         raise Failed("not_changed", f"{name} was left alone: it is not memd's plugin.", "Move it away.")
     was_missing = not os.path.lexists(places.config)
     before, steps = _undo(places), [""]
-    made = _missing_parents(places.plugin)
+    made = tuple(map(str, _missing_parents(places.plugin)))
 
     def edit(text: str) -> str:
         nonlocal steps
         steps = _with_plugin(text, invocation, places)
         return steps[-1]
 
-    # What cannot be changed is found before a file is written.
+    # What cannot be changed is found before a file is written, and what leads back is there before the change.
     name = visible(shown(places.config, home))
     by_hand = f"Add this to it yourself:\n{_by_hand(invocation, places)}"
+    _check(places, edit, name, by_hand)
+    undo = _undo_of(places, steps, before, made, was_missing=was_missing)
     files_changed = _files(places) != "current"
     if files_changed:
-        _check(places, edit, name, by_hand)
-        _write_plugin(places, before)
+        _write_plugin(places, undo)
+    elif undo != before:
+        _write_undo(places, undo)
+    seen = steps[0]
     changed = change_file(places.config, edit, name=name, by_hand=by_hand)
-    undo = openclaw.undo_of(steps, before, was_missing=was_missing)
-    undo = msgspec.structs.replace(undo, made=(*(before.made if before else ()), *map(str, made)))
-    write_text(places.plugin / openclaw.UNDO, msgspec.json.encode(undo).decode())
+    if changed and steps[0] != seen:  # somebody has written it meanwhile
+        _write_undo(places, _undo_of(places, steps, before, made, was_missing=was_missing))
     text = (
         f"OpenClaw's memory is memd's from now on; {name} says so. A gateway that runs follows by itself."
         if changed
@@ -119,6 +124,23 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         text,
         tuple(remark for remark in remarks if remark is not None),
     )
+
+
+def _undo_of(
+    places: OpenClawPlaces, steps: list[str], before: Undo | None, made: tuple[str, ...], *, was_missing: bool
+) -> Undo:
+    undo = openclaw.undo_of(steps, str(places.plugin), before, was_missing=was_missing)
+    return msgspec.structs.replace(undo, made=(*(before.made if before else ()), *made))
+
+
+def _write_undo(places: OpenClawPlaces, undo: Undo) -> None:
+    write_text(places.plugin / openclaw.UNDO, msgspec.json.encode(undo).decode())
+
+
+def _clear(places: OpenClawPlaces) -> None:
+    """Delete what an installation left that was killed."""
+    for scratch in places.home.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _refuse_too_old(invocation: Invocation, places: OpenClawPlaces) -> None:
@@ -267,11 +289,13 @@ def read_config(places: OpenClawPlaces) -> dict[str, Any]:
 
 def _check(places: OpenClawPlaces, edit: Any, name: str, by_hand: str) -> None:
     """Fail where the configuration cannot be changed."""
-    with suppress(FileNotFoundError):
-        try:
-            edit(places.config.read_text("utf-8"))
-        except (NotEditable, UnicodeDecodeError) as error:
-            raise Failed("not_changed", f"{name} was left alone: {error}.", by_hand) from error
+    try:
+        text = places.config.read_text("utf-8") if os.path.lexists(places.config) else ""
+        edit(text)
+    except (NotEditable, UnicodeDecodeError) as error:
+        raise Failed("not_changed", f"{name} was left alone: {error}.", by_hand) from error
+    except OSError as error:
+        raise Failed("not_changed", f"{name} cannot be read: {error.strerror}.", by_hand) from error
 
 
 def _by_hand(invocation: Invocation, places: OpenClawPlaces) -> str:
@@ -313,17 +337,16 @@ def _undo(places: OpenClawPlaces) -> Undo | None:
         return None
 
 
-def _write_plugin(places: OpenClawPlaces, before: Undo | None) -> None:
+def _write_plugin(places: OpenClawPlaces, undo: Undo) -> None:
     """Put the plugin's files in place, all at once: a gateway may be reading them."""
     make_private(places.plugin.parent)
-    with tempfile.TemporaryDirectory(dir=places.home, prefix=".memd-") as scratch:
+    with tempfile.TemporaryDirectory(dir=places.home, prefix=_SCRATCH) as scratch:
         fresh, old = Path(scratch) / "new", Path(scratch) / "old"
         for name, content in openclaw.plugin_files().items():
             file = fresh / name
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file.write_bytes(content)
-        if before is not None:
-            write_text(fresh / openclaw.UNDO, msgspec.json.encode(before).decode())
+        write_text(fresh / openclaw.UNDO, msgspec.json.encode(undo).decode())
         if places.plugin.exists():
             places.plugin.rename(old)
         fresh.rename(places.plugin)

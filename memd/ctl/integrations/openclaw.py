@@ -153,28 +153,33 @@ def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = 
     return steps
 
 
-def undo_of(steps: list[str], before: Undo | None, *, was_missing: bool) -> Undo:
+def undo_of(steps: list[str], directory: str, before: Undo | None, *, was_missing: bool) -> Undo:
     """What leads back to the configuration as it was without the plugin.
 
     Args:
         steps: As with_plugin has them.
-        before: What led back from the first step, if memd's plugin was in it already.
+        directory: Of the plugin.
+        before: What was to lead back from an earlier installation.
         was_missing: Whether there was no file.
     """
     cuts = tuple(_cut(old, new) for old, new in pairwise(steps) if old != new)
-    if before is not None:
+    plugins = _plugins(steps[0])
+    slot, entry = (json_edit.find(plugins, path) for path in (("slots", "memory"), ("entries", PLUGIN)))
+    if slot == PLUGIN or directory in (json_edit.find(plugins, ("load", "paths")) or ()):
+        # It is installed already. What stood there before is known of that installation, or not at all.
+        if before is None:
+            return Undo()
         if before.digest == _digest(steps[0]):
             return msgspec.structs.replace(before, digest=_digest(steps[-1]), cuts=(*before.cuts, *cuts))
         return before if not cuts else msgspec.structs.replace(before, digest="", cuts=())
-    plugins = _plugins(steps[0])
-    slot, entry = (json_edit.find(plugins, path) for path in (("slots", "memory"), ("entries", PLUGIN)))
     return Undo(
         digest=_digest(steps[-1]),
         cuts=cuts,
         was_missing=was_missing,
-        slot=slot if isinstance(slot, str) and slot != PLUGIN else None,
+        slot=slot if isinstance(slot, str) else None,
         entry=entry if isinstance(entry, dict) else None,
         was_allowed=PLUGIN in (plugins.get("allow") or ()),
+        made=before.made if before else (),
     )
 
 

@@ -1,9 +1,11 @@
 """memd-ctl openclaw."""
 
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
@@ -58,6 +60,44 @@ def test_what_is_installed_is_undone_wholly(run: Run, home: Path, config: Path) 
     assert run("openclaw", "uninstall").code == 0
     assert snapshot(home) == before
     assert run("openclaw", "uninstall").out.startswith("OpenClaw has its own memory again")
+    assert snapshot(home) == before
+
+
+@pytest.mark.parametrize("of", ["_write_plugin", "change_file"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_installation_that_was_killed_is_made_again_and_undone(
+    run: Run, home: Path, config: Path, monkeypatch: pytest.MonkeyPatch, of: str, when: str
+) -> None:
+    """Wherever it ended, and with what it left beside."""
+    before = snapshot(home)
+    real = getattr(openclaw, of)
+
+    def killed(*given: Any, **named: Any) -> None:
+        if when == "after":
+            real(*given, **named)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(openclaw, of, killed)
+        assert run("openclaw", "install").code == 130
+    (config.parent / ".memd-left" / "new").mkdir(parents=True)
+    assert run("openclaw", "install").code == 0
+    assert run("openclaw", "uninstall").code == 0
+    assert snapshot(home) == before
+
+
+def test_several_at_once_are_one_after_the_other(home: Path, config: Path) -> None:
+    """None takes what another has written for what was there before."""
+    before = snapshot(home)
+    command = [sys.executable, "-P", "-m", "memd.ctl", "openclaw"]
+    environ = {"HOME": str(home), "PATH": "/nowhere"}
+    installs = [
+        subprocess.Popen([*command, "install"], env=environ, stderr=subprocess.PIPE) for _ in range(4)
+    ]
+    for one in installs:
+        _, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+    assert subprocess.run([*command, "uninstall"], env=environ, check=False).returncode == 0
     assert snapshot(home) == before
 
 

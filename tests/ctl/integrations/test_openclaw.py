@@ -50,7 +50,7 @@ def plugins(text: str) -> Any:
 def installed(text: str, before: Undo | None = None, socket: str = SOCKET) -> tuple[str, Undo]:
     """The configuration with the plugin, and what leads back."""
     steps = with_plugin(text, DIRECTORY, socket)
-    return steps[-1], undo_of(steps, before, was_missing=not text)
+    return steps[-1], undo_of(steps, DIRECTORY, before, was_missing=not text)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -64,6 +64,26 @@ def test_the_file_has_its_bytes_again(text: str) -> None:
     moved, again = installed(once, undo, "/other")
     assert without_plugin(once, DIRECTORY, undo) == text
     assert without_plugin(moved, DIRECTORY, again) == text
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_was_there_before_is_not_known_of_an_installation_whose_file_is_lost(text: str) -> None:
+    """The plugin is taken out all the same: a configuration that names what is not there is none that OpenClaw starts with."""
+    once, _ = installed(text)
+    again, undo = installed(once)
+    assert again == once
+    out = without_plugin(once, DIRECTORY, undo)
+    assert DIRECTORY not in out
+    assert state_in(document(out, comments=True), DIRECTORY).slot != "memd"
+
+
+def test_a_change_that_was_not_made_is_undone_by_nothing() -> None:
+    """Of two installations the first was ended before it wrote the configuration; a person has changed that since."""
+    _, early = installed("{}")
+    mine = '{"plugins": {"slots": {"memory": "memory-lancedb"}}}'
+    once, undo = installed(mine, early)
+    assert without_plugin(once, DIRECTORY, undo) == mine
+    assert without_plugin(mine, DIRECTORY, early) == mine
 
 
 @pytest.mark.parametrize("text", TEXTS)
