@@ -20,7 +20,7 @@ from memd.embedding.running_provider import ProviderParts
 from memd.maintenance.loop import BackgroundTasks
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import Candidate, ProviderChoice, SkippedProvider, choose
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable, space_of
+from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector, space_of
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
 from tests.bounds import shipped
@@ -399,3 +399,33 @@ def test_a_server_that_asks_for_no_pause_is_probed_after_the_usual_one(
 
     hastily(main())
     assert probes[1] - probes[0] < 0.1
+
+
+async def test_what_a_provider_is_asked_has_ended_before_it_is_closed(tmp_path: Path) -> None:
+    """A request that is given up may have something to put away."""
+    begun = asyncio.Event()
+
+    class Slow(HashingProvider):
+        under_way, at_the_close = 0, -1
+
+        async def embed_query(self, text: str) -> Vector:
+            self.under_way += 1
+            begun.set()
+            try:
+                return await asyncio.Future[Vector]()
+            finally:
+                await asyncio.sleep(0)
+                self.under_way -= 1
+
+        async def close(self) -> None:
+            self.at_the_close = self.under_way
+            await super().close()
+
+    provider = Slow()
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda _: ProviderChoice(provider, None))
+        await registry.providers_for(AgentSettings(workspace=tmp_path, provider="local"))
+        await begun.wait()
+        await registry.close()
+    assert (provider.at_the_close, provider.closed) == (0, True)

@@ -3,17 +3,21 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import numpy as np
 import pytest
 
 from memd.config.settings import BatchSettings
+from memd.domain_types import TextHash
 from memd.embedding.queue.agent_backlog import IndexToEmbed
+from memd.embedding.queue.batch_submitter import BatchSubmitter
 from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
@@ -21,7 +25,9 @@ from memd.providers.batch.job import VectorForm
 from memd.providers.batch.runner import BatchRunner
 from memd.providers.remote.provider import RemoteProvider
 from memd.runtime.asyncio_utils import ChangeNotifier
-from memd.store.embedding_cache import EmbeddingStore
+from memd.store.chunks import WaitingChunk
+from memd.store.embedding_cache import EmbeddingStore, KnownVectors
+from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
 from tests.embedding.queue.queues import DIMENSIONS, healthy, opened_for
@@ -221,3 +227,150 @@ async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, serv
         assert await at.queue.wait_for(index) == (0, None)
         assert len(server.requests("create")) == 1
         await index.close()
+
+
+class Jobs:
+    """Batch jobs, as far as who hands texts over looks at them."""
+
+    def __init__(self, *, jobs: int = 0, claimed: Sequence[bytes] = (), reason: str | None = None) -> None:
+        self.jobs = jobs
+        self.held = {TextHash(one) for one in claimed}
+        self.reason = reason
+        self.is_open = True
+        self.changes = ChangeNotifier()
+        self.submitted: list[dict[TextHash, str]] = []
+
+    @property
+    def claimed(self) -> int:
+        return len(self.held)
+
+    def holds(self, text_hash: TextHash) -> bool:
+        return text_hash in self.held
+
+    def takes(self, text_hash: TextHash) -> bool:
+        return text_hash != b"refused"
+
+    def held_of(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
+        return frozenset(self.held.intersection(hashes))
+
+    async def submit(self, texts: dict[TextHash, str]) -> None:
+        self.submitted.append(dict(texts))
+        self.held.update(texts)
+
+
+class Cached:
+    """A cache that knows some texts."""
+
+    def __init__(self, *, held: Sequence[bytes] = (), refused: Sequence[bytes] = ()) -> None:
+        self.store = SimpleNamespace(trouble=None)
+        self._held, self._refused = frozenset(held), frozenset(refused)
+
+    async def held(self, hashes: Collection[bytes]) -> frozenset[bytes]:
+        return self._held.intersection(hashes)
+
+    async def refused(self, hashes: Collection[bytes]) -> frozenset[bytes]:
+        return self._refused.intersection(hashes)
+
+
+def submitter(
+    jobs: Jobs | None = None, *, known: Cached | None = None, wait: bool = False, min_chunks: int = 2
+) -> BatchSubmitter:
+    """Who hands texts to jobs; None: there are none."""
+    made = BatchSubmitter(cast("KnownVectors", known or Cached()))
+    if jobs is not None:
+        made.use(cast("BatchRunner", jobs), BatchSettings(enabled=True, wait=wait, min_chunks=min_chunks))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("jobs", "wait", "note"),
+    [
+        (None, False, None),
+        (Jobs(), False, None),
+        (Jobs(reason="the quota is used up"), False, "the quota is used up"),
+        (Jobs(jobs=1, claimed=[b"1"]), False, "handed over to a batch job of 1 texts"),
+        (Jobs(jobs=2, claimed=[b"1", b"2"]), True, "in 2 batch jobs of 2 texts"),
+    ],
+)
+def test_what_texts_in_jobs_wait_for_is_told(jobs: Jobs | None, note: str | None, *, wait: bool) -> None:
+    """Nothing, where there are none."""
+    made = submitter(jobs, wait=wait)
+    assert made.note == note
+    assert jobs is None or made.is_waited_for is wait
+    assert made.is_enabled is (jobs is not None)
+
+
+def test_why_there_are_no_jobs_though_they_are_configured_is_told() -> None:
+    """Their vectors need a place; without them nothing is in the way."""
+    known = Cached()
+    assert submitter().reason(use_cache=False) is None
+    made = submitter(Jobs(reason="too many"), known=known)
+    assert "the cache is disabled" in str(made.reason(use_cache=False))
+    assert made.reason(use_cache=True) == "too many"
+    known.store.trouble = "it is full"
+    assert str(made.reason(use_cache=True)).endswith("would have no place: it is full")
+
+
+def test_a_job_is_wanted_where_there_is_enough_and_it_is_taken() -> None:
+    """As many as are configured; not where the cache is broken or no job is taken just now."""
+    known, jobs = Cached(), Jobs()
+    made = submitter(jobs, known=known)
+    assert [made.is_wanted(number) for number in (1, 2, 3)] == [False, True, True]
+    assert not submitter().is_wanted(99)
+    known.store.trouble = "it is full"
+    assert not made.is_wanted(2)
+    known.store.trouble, jobs.is_open = None, False
+    assert not made.is_wanted(2)
+    jobs.is_open = True
+    made.use(cast("BatchRunner", jobs), BatchSettings(enabled=False, min_chunks=2))
+    assert not made.is_wanted(2)
+
+
+class Waits:
+    """An index whose chunks wait."""
+
+    def __init__(self, *texts: bytes, fails: Exception | None = None) -> None:
+        self._texts = texts
+        self._fails = fails
+
+    async def waiting(self, _: int, passed_over: frozenset[TextHash]) -> list[SimpleNamespace]:
+        if self._fails is not None:
+            raise self._fails
+        return [SimpleNamespace(hash=one, text=one.decode()) for one in self._texts if one not in passed_over]
+
+    async def waiting_hashes(self) -> list[bytes]:
+        return list(self._texts)
+
+
+async def test_only_what_nobody_knows_or_asks_for_goes_into_a_job() -> None:
+    """If it is still enough; while it is put there, nobody else asks for it."""
+    jobs, asking = Jobs(), {TextHash(b"asked")}
+    known = Cached(held=[b"cached"], refused=[b"set aside"])
+    made = submitter(jobs, known=known)
+    index = Waits(b"1", b"2", b"out", b"asked", b"cached", b"set aside", b"refused")
+    sources = [
+        (cast("Index", Waits(b"3", fails=StoreUnavailable("busy"))), frozenset[TextHash]()),
+        (cast("Index", index), frozenset({TextHash(b"out")})),
+    ]
+    seen: list[set[TextHash]] = []
+    submit = jobs.submit
+
+    async def watching(texts: dict[TextHash, str]) -> None:
+        seen.append(set(asking))
+        await submit(texts)
+
+    jobs.submit = watching  # type: ignore[method-assign]  # looked at
+    assert await made.submit(sources, asking) == 2
+    assert jobs.submitted == [{b"1": "1", b"2": "2"}]
+    assert seen == [{b"asked", b"1", b"2"}]
+    assert asking == {b"asked"}
+    assert await submitter(jobs, known=known, min_chunks=3).submit(sources, asking) == 0
+    assert await submitter().submit(sources, asking) == 0
+    assert len(jobs.submitted) == 1
+    assert await made.held(cast("Index", index)) == {b"1", b"2"}
+    assert await submitter().held(cast("Index", index)) == frozenset()
+    assert await submitter(Jobs()).held(cast("Index", index)) == frozenset()
+    chunks = [SimpleNamespace(hash=one) for one in (b"1", b"9")]
+    left = made.without_held(cast("list[WaitingChunk]", chunks))
+    assert [chunk.hash for chunk in left] == [b"9"]
+    assert submitter(Jobs()).without_held(cast("list[WaitingChunk]", chunks)) == chunks
