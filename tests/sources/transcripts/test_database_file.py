@@ -1,15 +1,18 @@
 """Databases of other programs: read through the fence, without a trace, and without holding anybody up."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
-from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, OutsideFence
+from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, OutsideFence, ProcessExhausted
 from memd.sources.transcripts import database_file
 from memd.sources.transcripts.database_file import OpenDatabase, look_into
 from tests.bounds import shipped
@@ -328,3 +331,56 @@ def test_a_transaction_is_enough_after_its_time_or_its_bytes(
             return read.is_enough()
 
     assert look_into(base, PARTS, by_time) is True
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind", "said"),
+    [
+        (apsw.NoMemError("out of memory"), ProcessExhausted, "no memory is left"),
+        (apsw.BusyError("busy"), FileHeld, "keeps it to itself"),
+        (apsw.LockedError("locked"), FileHeld, "keeps it to itself"),
+        (apsw.InterruptError("interrupted"), FileUnreadable, "takes longer than"),
+        (msgspec.ValidationError("Expected `str`"), FileUnreadable, "rows of other types"),
+        (UnicodeDecodeError("utf-8", b"secret", 0, 1, "invalid"), FileUnreadable, "rows of other types"),
+        (apsw.NotADBError("no database"), FileUnreadable, "not a sound SQLite database"),
+        (apsw.CorruptError("malformed"), FileUnreadable, "not a sound SQLite database"),
+        (apsw.PermissionsError("denied"), FileUnreadable, "cannot be opened"),
+        (apsw.CantOpenError("unable to open"), FileUnreadable, "cannot be opened"),
+        (apsw.SQLError("no such column: secret"), FileUnreadable, r"SQLite cannot read it \(SQLError\)"),
+        (KeyError("a defect"), KeyError, "a defect"),
+    ],
+)
+def test_why_a_database_cannot_be_read_is_told(
+    base: Path, file: Path, trouble: Exception, kind: type[Exception], said: str
+) -> None:
+    """Without what is in it; a mistake in memd's own code is none of its program."""
+    _writer(file).close()
+
+    def look(_: OpenDatabase) -> None:
+        raise trouble
+
+    with pytest.raises(kind, match=said) as told:
+        look_into(base, PARTS, look)
+    assert type(told.value) is kind
+    assert "secret" not in str(told.value)
+
+
+def test_a_disk_that_does_not_say_what_is_there_is_told(
+    base: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is gone is missing."""
+    _writer(file).close()
+    look = os.stat
+
+    def refused(path: object, **how: Any) -> os.stat_result:
+        if path == file.name:
+            raise OSError(errno.EIO, "Input/output error")
+        return look(path, **how)  # type: ignore[arg-type]  # whatever it was called with
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", refused)
+        with pytest.raises(FileUnreadable, match="Input/output error"):
+            look_into(base, PARTS, _count)
+    file.unlink()
+    with pytest.raises(FileMissing):
+        look_into(base, PARTS, _count)
