@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import json
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -8,6 +9,7 @@ import pytest
 
 from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
+from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.schedule import TaskHistory
 from memd.config.settings import Redact, UserRule
 from memd.store.errors import StoreDamaged
@@ -177,6 +179,52 @@ async def test_an_index_that_is_broken_is_made_anew(tmp_path: Path, standin: Sta
         qmd = await bench.create()
         await lived(bench, qmd, standin, updates=2)
         assert "malformed" in (qmd.program_status.update_failure or "")
+
+
+async def test_an_index_that_is_broken_and_cannot_be_deleted_is_told(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is deleted with its log; where the disk refuses that, a person has to."""
+    async with indexing(tmp_path, standin.program) as bench:
+        qmd = await bench.create()
+        index = bench.directory / "cache" / "qmd" / "index.sqlite"
+        files = [index.with_name(index.name + end) for end in ("", "-wal", "-shm")]
+        for file in files:
+            file.write_text("rubbish")
+        await qmd.updater.drop_index("it is broken")
+        assert not any(file.exists() for file in files)
+
+        def refused(*_: object, **__: object) -> NoReturn:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr(Path, "unlink", refused)
+        with pytest.raises(QmdFailed, match=r"index\.sqlite is damaged and cannot be deleted: Read-only"):
+            await qmd.updater.drop_index("it is broken")
+
+
+async def test_a_record_of_collections_that_cannot_be_read_is_none(tmp_path: Path, standin: Standin) -> None:
+    """What is there under memd's names is taken for its own; nothing of others goes."""
+    async with indexing(tmp_path, standin.program) as bench:
+        await lived(bench, await bench.create(), standin)
+        record = bench.directory / "collections.json"
+        record.write_text("no JSON")
+        await lived(bench, await bench.create(), standin)
+        assert set(collections(bench)) == {"memory-root-main", "memory-dir-main"}
+
+
+async def test_a_collection_that_cannot_be_added_is_told_and_the_others_are_there(
+    tmp_path: Path, standin: Standin
+) -> None:
+    """Its record goes, so that it is tried at the next start; where none can be had, there is no update."""
+    refused = says("", stderr="Error: permission denied", status=1)
+    async with indexing(tmp_path, standin.program) as bench:
+        standin.play("collection add", refused, USUAL)
+        qmd = await bench.create()
+        await lived(bench, qmd, standin)
+        assert len(qmd.program_status.collections) == 1
+        assert "permission denied" in qmd.program_status.warnings[0]
+        assert qmd.program_status.update_failure is None
+        assert len(json.loads((bench.directory / "collections.json").read_text())) == 1
 
 
 async def test_what_qmd_has_made_of_secrets_goes_with_them(tmp_path: Path, standin: Standin) -> None:
