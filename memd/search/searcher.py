@@ -736,7 +736,7 @@ def _candidates(
     share[at] = [match.share for match in matches.values()]
     cosine = np.full(len(ids), np.nan)
     if isinstance(vectors, _VectorResults):
-        cosine = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids.tolist())
+        cosine = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids)
     facts = reader.facts(ids)
     is_of_time = np.zeros(len(ids), np.bool_)
     for time in asked.query.times:

@@ -129,7 +129,7 @@ def parts(known: ListedVector, blocks: Iterable[Block]) -> Iterator[MatrixBlock]
         at, is_there = places_among(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
         kinds[is_there] = known.kinds[at[is_there]]
-        yield MatrixBlock(vectors, ids, kinds, {})
+        yield MatrixBlock(vectors, ids, kinds)
 
 
 def nearest(
@@ -171,14 +171,11 @@ def nearest(
     # What was near for a while, until nearer ones came, is not needed any more.
     needed = distinct(np.concatenate((wanted, np.array(near, np.int64))))
     last = [_some(part, places_among(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return NearVectors(near, Rows(tuple(_withplaces_among(part) for part in last)), scanned.mean_cosine())
+    return NearVectors(near, Rows(tuple(last)), scanned.mean_cosine())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
     """A copy of some rows."""
-    return MatrixBlock(part.vectors[is_kept], part.ids[is_kept], part.kinds[is_kept], {})
-
-
-def _withplaces_among(part: MatrixBlock) -> MatrixBlock:
-    row_of = {chunk_id: row for row, chunk_id in enumerate(part.ids.tolist())}
-    return MatrixBlock(part.vectors, part.ids, part.kinds, row_of)
+    ids = part.ids[is_kept]
+    order = None if (ids[1:] > ids[:-1]).all() else np.argsort(ids)
+    return MatrixBlock(part.vectors[is_kept], ids, part.kinds[is_kept], order)

@@ -1,8 +1,11 @@
-"""The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block."""
+"""The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block.
+
+The product of a matrix rounds by the place of a row in it, and what is near must not depend on where it stands. So it tells
+which rows may be among the nearest, and the cosines of these are computed row by row: that takes half the time of computing
+all of them so.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from itertools import compress, repeat
 from typing import Any
 
 import msgspec
@@ -20,20 +23,20 @@ Ids = NDArray[np.int64]
 BLOCK_BYTES = 8 << 20
 FEWEST_ROWS = 64
 
-# Rows that are multiplied at once in float64: an array of a few MB is given back to the system each time, and costs
-# eight times the work to get again.
-AT_ONCE = 32
-
-DICT_BYTES = 120  # of an entry with its two numbers, more or less
+# Rows that are gathered at once: an array of a few MB is given back to the system each time, and costs eight times the work
+# to get again.
+AT_ONCE = 64
 
 DEAD = -1  # in the place of a kind
 
-_UNITS = 1 << 20  # of a cosine, where many are added
+# By how much two sums of a product of float32 vectors of length 1 can differ, for each dimension.
+# Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, 3.1.
+_ROUNDED = 2.0**-23
 
 
 def row_bytes(dimensions: int) -> int:
-    """Memory that a row takes: its vector, its id, its kind, and its place in a dict."""
-    return 4 * dimensions + 8 + 1 + DICT_BYTES
+    """Memory that a row takes: its vector, its id and its kind."""
+    return 4 * dimensions + 8 + 1
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -50,7 +53,20 @@ class MatrixBlock(msgspec.Struct, frozen=True):
     vectors: Floats  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
-    row_of: dict[int, int]  # by chunk id; rows that came since, at n and above, may be in it
+    order: NDArray[np.intp] | None = None  # of the rows by id; None: their ids ascend
+
+    def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The rows of chunks, and whether they are here; what came since is not, nor what went."""
+        nowhere = np.zeros(len(chunk_ids), np.intp), np.zeros(len(chunk_ids), np.bool_)
+        if not len(self.ids):
+            return nowhere
+        ids = self.ids if self.order is None else self.ids[self.order]
+        if ids[-1] < chunk_ids.min(initial=ids[-1] + 1) or ids[0] > chunk_ids.max(initial=ids[0] - 1):
+            return nowhere
+        # Of rows of the same chunk the last one may be alive.
+        at = np.maximum(np.searchsorted(ids, chunk_ids, side="right") - 1, 0)
+        rows = at if self.order is None else self.order[at]
+        return rows, (self.ids[rows] == chunk_ids) & (self.kinds[rows] != DEAD)
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -66,14 +82,13 @@ class _Block:
         self._vectors = np.zeros((capacity, dimensions), np.float32)
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
-        self._row_of: dict[int, int] = {}
+        self._order: NDArray[np.intp] | None = None  # as of MatrixBlock, of the first rows
+        self._ascends = True
+        self._alive = 0
         self.used = 0
 
     def __len__(self) -> int:
-        return len(self._row_of)
-
-    def held(self, chunk_ids: AbstractSet[int]) -> AbstractSet[int]:
-        return self._row_of.keys() & chunk_ids
+        return self._alive
 
     @property
     def is_full(self) -> bool:
@@ -93,23 +108,32 @@ class _Block:
         at = self.used
         self._vectors[at] = np.frombuffer(row.vector, "<f4")
         self._ids[at], self._kinds[at] = row.id, row.kind
-        self._row_of[row.id] = at
-        self.used = at + 1
+        self._note(at, at + 1)
 
-    def remove(self, chunk_ids: Collection[int]) -> None:
-        self._kinds[[self._row_of.pop(chunk_id) for chunk_id in chunk_ids]] = DEAD
+    def _note(self, start: int, end: int) -> None:
+        came = self._ids[max(0, start - 1) : end]
+        self._ascends = self._ascends and bool((came[1:] > came[:-1]).all())
+        self._alive += end - start
+        self.used = end
+
+    def remove(self, chunk_ids: Ids) -> None:
+        rows, is_here = self.part().rows_of(chunk_ids)
+        gone = distinct(rows[is_here])
+        self._kinds[gone] = DEAD
+        self._alive -= len(gone)
 
     def part(self) -> MatrixBlock:
         n = self.used
-        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._row_of)
+        if not self._ascends and (self._order is None or len(self._order) < n):
+            self._order = np.argsort(self._ids[:n], kind="stable")
+        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._order)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; there must be room."""
         start, end = self.used, self.used + len(rows)
         self._vectors[start:end] = other.vectors[rows]
         self._ids[start:end], self._kinds[start:end] = other.ids[rows], other.kinds[rows]
-        self._row_of.update(zip(self._ids[start:end].tolist(), range(start, end), strict=True))
-        self.used = end
+        self._note(start, end)
 
     @property
     def room(self) -> int:
@@ -138,7 +162,7 @@ class Matrix:
         return sum(map(len, self._blocks))
 
     def __contains__(self, chunk_id: ChunkId) -> bool:
-        return any(block.held({chunk_id}) for block in self._blocks)
+        return any(block.part().rows_of(np.array([chunk_id]))[1].any() for block in self._blocks)
 
     @property
     def resident_bytes(self) -> int:
@@ -174,9 +198,9 @@ class Matrix:
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
         """Forget chunks; those without a row are passed over."""
-        gone = set(chunk_ids)
+        gone = np.fromiter(chunk_ids, np.int64)
         for block in self._blocks:
-            block.remove(block.held(gone))
+            block.remove(gone)
 
     def _make_room(self) -> None:
         """Begin a block, with what is left of two that are half dead: each edit of a file leaves a few dead rows behind."""
@@ -242,17 +266,15 @@ class NearestRows:
             for some in among
         ]
         self._count = 0
-        self._total = 0  # of all cosines, in units: whole numbers add up to the same in any order
+        self._total = 0.0  # of all cosines
 
     def take(self, part: MatrixBlock) -> NDArray[np.intp]:
         """Look at another block; which of its rows are among the nearest so far."""
-        # Row by row, as vecdot has it: the product of a matrix rounds by the place of a row in it, and what is near
-        # must not depend on where it stands.
-        near = np.vecdot(part.vectors, self._query)
-        seen = near[self._seen[part.kinds]]
+        rough = part.vectors @ self._query
+        seen = rough[self._seen[part.kinds]]
         self._count += len(seen)
-        self._total += int(np.rint(seen * _UNITS).astype(np.int64).sum())
-        kept = [one.take(part, near) for one in self._sources]
+        self._total += float(seen.sum(dtype=np.float64))
+        kept = [one.take(part, rough, self._query) for one in self._sources]
         return np.concatenate(kept) if kept else np.empty(0, np.intp)
 
     def nearest(self) -> list[ChunkId]:
@@ -265,8 +287,8 @@ class NearestRows:
         return list(dict.fromkeys(ordered))
 
     def mean_cosine(self) -> tuple[float, int]:
-        """The mean cosine of all that may be seen, and how many these are."""
-        return (self._total / _UNITS / self._count if self._count else 0.0), self._count
+        """The mean cosine of all that may be seen, rounded by where they stand, and how many these are."""
+        return (self._total / self._count if self._count else 0.0), self._count
 
 
 class _NearestOfSource:
@@ -279,17 +301,32 @@ class _NearestOfSource:
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
-    def take(self, part: MatrixBlock, near: NDArray[Any]) -> NDArray[np.intp]:
+    def take(self, part: MatrixBlock, rough: Floats, query: Floats) -> NDArray[np.intp]:
         visible = np.flatnonzero(self._seen[part.kinds])
         if self._among is not None:
             visible = visible[places_among(self._among, part.ids[visible])[1]]
         # From this side: a partition of the other takes ten times as long where many are equal.
+        far = -rough[visible]
+        margin = _ROUNDED * len(query)
+        border = float(self.far.max()) + margin if len(self.far) == self._limit else np.inf
+        if len(far) > self._limit:
+            border = min(border, float(np.partition(far, self._limit - 1)[self._limit - 1]) + 2 * margin)
+        visible = visible[far <= border]
         ids = np.concatenate((self.ids, part.ids[visible]))
-        far = np.concatenate((self.far, -near[visible]))
+        far = np.concatenate((self.far, -_row_by_row(part.vectors, visible, query)))
         kept = _smallest(far, ids, self._limit)
         before = len(self.ids)
         self.ids, self.far = ids[kept], far[kept]
         return visible[kept[kept >= before] - before]
+
+
+def _row_by_row(vectors: Floats, rows: NDArray[np.intp], query: Floats) -> Floats:
+    """The products of some rows with a vector, each the same wherever it stands."""
+    found = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        np.vecdot(vectors[rows[some]], query, out=found[some])
+    return found
 
 
 def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
@@ -329,18 +366,14 @@ def lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
     return seen
 
 
-def cosines(rows: Rows, query: Floats, chunk_ids: Sequence[int]) -> Doubles:
+def cosines(rows: Rows, query: Floats, chunk_ids: Ids) -> Doubles:
     """The cosine of each of these chunks with a query of length 1; NaN: the chunk has no vector.
 
-    In float64 and row by row: the product of a whole matrix rounds by the place of a row in it, and equal texts must
-    tie whatever their place.
+    Row by row: equal texts must tie whatever their place.
     """
-    precise = query.astype(np.float64)
     found = np.full(len(chunk_ids), np.nan)
     for places, part, at in _rows_of(rows, chunk_ids):
-        for start in range(0, len(at), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            found[places[some]] = (part.vectors[at[some]] * precise).sum(axis=1)
+        found[places] = _row_by_row(part.vectors, at, query)
     return found
 
 
@@ -348,20 +381,14 @@ def vectors_of(rows: Rows, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, Floats
     """The vectors of these chunks; chunks without one are left out."""
     return {
         chunk_ids[place]: vector
-        for places, part, at in _rows_of(rows, chunk_ids)
+        for places, part, at in _rows_of(rows, np.array(chunk_ids, np.int64))
         for place, vector in zip(places.tolist(), part.vectors[at], strict=True)
     }
 
 
-def _rows_of(
-    rows: Rows, chunk_ids: Sequence[int]
-) -> Iterator[tuple[NDArray[np.intp], MatrixBlock, NDArray[np.intp]]]:
+def _rows_of(rows: Rows, chunk_ids: Ids) -> Iterator[tuple[NDArray[np.intp], MatrixBlock, NDArray[np.intp]]]:
     """Of each block the places, among some chunks, of those that it has, and their rows."""
-    left, places = list(chunk_ids), np.arange(len(chunk_ids))
     for part in rows.parts:
-        at = np.fromiter(map(part.row_of.get, left, repeat(-1)), np.intp, len(left))
-        # What came since, or went, has no row that may be looked at.
-        is_here = (at >= 0) & (at < len(part.ids))
-        yield places[is_here], part, at[is_here]
-        is_left = at < 0
-        left, places = list(compress(left, is_left.tolist())), places[is_left]
+        at, is_here = part.rows_of(chunk_ids)
+        if is_here.any():
+            yield np.flatnonzero(is_here), part, at[is_here]

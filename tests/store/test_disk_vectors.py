@@ -54,13 +54,13 @@ def test_what_is_found_on_disk_is_what_is_found_in_memory(
         found = disk_vectors.nearest(known, blocks_of(shuffled, size), query, limit, kinds, wanted)
         assert found is not None
         assert found.chunk_ids == near
-        assert found.mean_cosine == scanned.mean_cosine()
+        assert found.mean_cosine == pytest.approx(scanned.mean_cosine(), abs=1e-6)
         assert told(found.rows, query, [*near, *wanted]) == told(resident.snapshot(), query, [*near, *wanted])
 
 
 def told(rows: vector_matrix.Rows, query: vector_matrix.Floats, chunk_ids: list[ChunkId]) -> dict[int, float]:
     wanted = list(dict.fromkeys(chunk_ids))
-    found = zip(wanted, vector_matrix.cosines(rows, query, wanted).tolist(), strict=True)
+    found = zip(wanted, vector_matrix.cosines(rows, query, np.array(wanted, np.int64)).tolist(), strict=True)
     return {one: cosine for one, cosine in found if not math.isnan(cosine)}
 
 
@@ -106,7 +106,7 @@ def test_the_vectors_of_another_index_are_none() -> None:
     found = disk_vectors.nearest(NOTHING, blocks_of(rows, 2), query, 3, EVERYTHING, [])
     assert found is not None
     assert found.chunk_ids == []
-    assert np.isnan(vector_matrix.cosines(found.rows, query, [ChunkId(0)])).all()
+    assert np.isnan(vector_matrix.cosines(found.rows, query, np.array([0]))).all()
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 500])

@@ -389,7 +389,7 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     near = vector_matrix.nearest(rows, query, 10, EVERYTHING)
     by_vec0 = await second.database.read(vectors.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
-    assert vector_matrix.cosines(rows, query, near) == pytest.approx(
+    assert vector_matrix.cosines(rows, query, np.array(near)) == pytest.approx(
         [cosine for _, cosine in by_vec0], abs=1e-5
     )
     await second.close()

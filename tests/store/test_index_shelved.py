@@ -62,7 +62,9 @@ async def near(index: Index, seed: int, limit: int = 1000) -> Told:
         looked = await on_disk(index, rows, query, limit)
         assert looked is not None
         found, rows = looked.chunk_ids, looked.rows
-    return dict(zip(found, vector_matrix.cosines(rows, query, found).tolist(), strict=True))
+    return dict(
+        zip(found, vector_matrix.cosines(rows, query, np.array(found, np.int64)).tolist(), strict=True)
+    )
 
 
 async def write(index: Index, path: str, *numbers: int, kind: Kind = Kind.NOTE) -> None:

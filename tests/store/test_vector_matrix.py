@@ -30,8 +30,8 @@ def question(seed: int) -> NDArray[np.float32]:
 
 
 def cosines_of(rows: Matrix, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
-    wanted = [ChunkId(one) for one in ids]
-    found = vector_matrix.cosines(rows.snapshot(), query, wanted).tolist()
+    wanted = list(ids)
+    found = vector_matrix.cosines(rows.snapshot(), query, np.array(wanted, np.int64)).tolist()
     return {one: cosine for one, cosine in zip(wanted, found, strict=True) if not math.isnan(cosine)}
 
 
@@ -65,7 +65,7 @@ def test_what_was_added_and_not_removed_is_found(steps: list[tuple[str, int]]) -
     assert mean == pytest.approx(sum(float(one @ query) for one in alive.values()) / max(1, count), abs=1e-5)
     exact = {n: float(vector.astype(np.float64) @ query) for n, vector in alive.items()}
     assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
-    assert cosines_of(rows, query, [*alive, made + 5]) == pytest.approx(exact)
+    assert cosines_of(rows, query, [*alive, made + 5]) == pytest.approx(exact, abs=1e-6)
 
 
 def test_rows_that_are_gone_take_no_room_for_ever() -> None:
@@ -92,7 +92,7 @@ def test_a_search_keeps_the_rows_that_it_was_given() -> None:
     assert sorted(near) == [n for n in range(4 * FEWEST_ROWS) if n % 5 == 0]
     exact = {n: float(question(n).astype(np.float64) @ query) for n in near}
     assert [exact[n] for n in near] == pytest.approx(sorted(exact.values(), reverse=True), abs=1e-6)
-    assert np.isnan(vector_matrix.cosines(given, query, [ChunkId(1001)])).all()
+    assert np.isnan(vector_matrix.cosines(given, query, np.array([1001]))).all()
 
 
 def test_equal_vectors_tie_exactly_wherever_they_stand() -> None:
@@ -161,3 +161,19 @@ def test_of_equal_ones_the_oldest_are_taken(numbers: list[int], limit: int) -> N
     for number in numbers:
         rows.add([row(number, seed=1)])
     assert vector_matrix.nearest(rows.snapshot(), question(1), limit, EVERYTHING) == [*range(1, limit + 1)]
+
+
+@pytest.mark.parametrize("spread", [1e-8, 1e-7, 1e-6, 1e-4, 1.0])
+def test_what_is_nearly_as_near_is_told_apart_row_by_row(spread: float) -> None:
+    """The nearest are those of products of single rows to the last bit, though a product of a matrix rounds otherwise."""
+    rng = np.random.default_rng(int(1 / spread))
+    some = rng.standard_normal(384) + spread * rng.standard_normal((3000, 384))
+    vectors = (some / np.linalg.norm(some, axis=1, keepdims=True)).astype("<f4")
+    rows = Matrix(384, block_bytes=700 * 4 * 384)
+    rows.add(Row(ChunkId(n), int(Kind.NOTE), vector.tobytes()) for n, vector in enumerate(vectors))
+    for query in (vectors[7], (rng.standard_normal(384) / 19).astype("<f4")):
+        cosines = np.vecdot(vectors, query)
+        expected = np.lexsort((np.arange(3000), -cosines))[:200]
+        assert vector_matrix.nearest(rows.snapshot(), query, 200, EVERYTHING) == expected.tolist()
+        found = vector_matrix.cosines(rows.snapshot(), query, expected)
+        assert found.tolist() == cosines[expected].tolist()
