@@ -1,8 +1,7 @@
 """The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block.
 
 The product of a matrix rounds by the place of a row in it, and what is near must not depend on where it stands. So it tells
-which rows may be among the nearest, and the cosines of these are computed row by row: that takes half the time of computing
-all of them so.
+which rows may be among the nearest, and the cosines of these are computed row by row. Of full blocks, bytes tell the same.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
+from memd.store.rough_vectors import RoughBlock
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -54,6 +54,7 @@ class MatrixBlock(msgspec.Struct, frozen=True):
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
     order: NDArray[np.intp] | None = None  # of the rows by id; None: their ids ascend
+    rough: RoughBlock | None = None  # None: rows may still come
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The rows of chunks, and whether they are here; what came since is not, nor what went."""
@@ -85,6 +86,7 @@ class _Block:
         self._order: NDArray[np.intp] | None = None  # as of MatrixBlock, of the first rows
         self._ascends = True
         self._alive = 0
+        self._rough: RoughBlock | None = None
         self.used = 0
 
     def __len__(self) -> int:
@@ -101,7 +103,8 @@ class _Block:
 
     @property
     def resident_bytes(self) -> int:
-        return self.used * row_bytes(self._vectors.shape[1])
+        rough_bytes = 0 if self._rough is None else self._rough.resident_bytes
+        return self.used * row_bytes(self._vectors.shape[1]) + rough_bytes
 
     def add(self, row: Row) -> None:
         # What a search must not see yet is behind the rows that it was given; the id comes last of all.
@@ -115,6 +118,8 @@ class _Block:
         self._ascends = self._ascends and bool((came[1:] > came[:-1]).all())
         self._alive += end - start
         self.used = end
+        if self.is_full:
+            self._rough = RoughBlock(self._vectors)
 
     def remove(self, chunk_ids: Ids) -> None:
         rows, is_here = self.part().rows_of(chunk_ids)
@@ -126,7 +131,7 @@ class _Block:
         n = self.used
         if not self._ascends and (self._order is None or len(self._order) < n):
             self._order = np.argsort(self._ids[:n], kind="stable")
-        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._order)
+        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._order, self._rough)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; there must be room."""
@@ -270,11 +275,19 @@ class NearestRows:
 
     def take(self, part: MatrixBlock) -> NDArray[np.intp]:
         """Look at another block; which of its rows are among the nearest so far."""
-        rough = part.vectors @ self._query
-        seen = rough[self._seen[part.kinds]]
-        self._count += len(seen)
-        self._total += float(seen.sum(dtype=np.float64))
-        kept = [one.take(part, rough, self._query) for one in self._sources]
+        by_bytes = None if part.rough is None else part.rough.products(self._query)
+        if part.rough is None or by_bytes is None:
+            rough, margin = part.vectors @ self._query, _ROUNDED * len(self._query)
+            seen = rough[self._seen[part.kinds]]
+            self._count += len(seen)
+            self._total += float(seen.sum(dtype=np.float64))
+        else:
+            rough, margin = by_bytes
+            for kind, (count, total) in part.rough.sums(part.kinds).items():
+                if self._seen[kind]:
+                    self._count += count
+                    self._total += float(total @ self._query)
+        kept = [one.take(part, rough, margin, self._query) for one in self._sources]
         return np.concatenate(kept) if kept else np.empty(0, np.intp)
 
     def nearest(self) -> list[ChunkId]:
@@ -301,13 +314,12 @@ class _NearestOfSource:
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
-    def take(self, part: MatrixBlock, rough: Floats, query: Floats) -> NDArray[np.intp]:
+    def take(self, part: MatrixBlock, rough: Floats, margin: float, query: Floats) -> NDArray[np.intp]:
         visible = np.flatnonzero(self._seen[part.kinds])
         if self._among is not None:
             visible = visible[places_among(self._among, part.ids[visible])[1]]
         # From this side: a partition of the other takes ten times as long where many are equal.
         far = -rough[visible]
-        margin = _ROUNDED * len(query)
         border = float(self.far.max()) + margin if len(self.far) == self._limit else np.inf
         if len(far) > self._limit:
             border = min(border, float(np.partition(far, self._limit - 1)[self._limit - 1]) + 2 * margin)

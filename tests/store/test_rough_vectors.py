@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memd.domain_types import ChunkId, Kind
+from memd.store import rough_vectors, vector_matrix
+from memd.store.rough_vectors import RoughBlock
+from memd.store.vector_matrix import Matrix, Row
+
+DIMENSIONS, ROWS_OF_BLOCK = 64, 500
+EVERYTHING = frozenset(Kind)
+NOTES = frozenset({Kind.NOTE})
+
+Floats = NDArray[np.float32]
+
+
+def some_vectors(seed: int, count: int, *, spread: float = 1.0) -> Floats:
+    """Vectors of length 1, around one of them where the spread is small."""
+    rng = np.random.default_rng(seed)
+    found = rng.standard_normal(DIMENSIONS) + spread * rng.standard_normal((count, DIMENSIONS))
+    return np.ascontiguousarray(found / np.linalg.norm(found, axis=1, keepdims=True), "<f4")
+
+
+def in_blocks(vectors: Floats) -> Matrix:
+    """A matrix of them with blocks that are full; every third is of a session."""
+    rows = Matrix(DIMENSIONS, block_bytes=ROWS_OF_BLOCK * 4 * DIMENSIONS)
+    kinds = (Kind.NOTE, Kind.CURATED, Kind.SESSION)
+    rows.add(Row(ChunkId(n), int(kinds[n % 3]), one.tobytes()) for n, one in enumerate(vectors))
+    return rows
+
+
+@pytest.mark.skipif(rough_vectors.simsimd() is None, reason="simsimd has no wheel here")
+@pytest.mark.parametrize("spread", [0.01, 0.3, 10.0])
+def test_bytes_find_what_floats_find(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
+    """The same chunks in the same order, with the same mean, of what is left when half are gone, too."""
+    vectors = some_vectors(1, 4 * ROWS_OF_BLOCK + 37, spread=spread)
+    asked = [
+        *some_vectors(2, 20, spread=spread),
+        *some_vectors(3, 20),
+        vectors[5],
+        np.eye(DIMENSIONS, dtype="<f4")[3],
+    ]
+    rows, gone = in_blocks(vectors), set[int]()
+    for _ in range(3):
+        for query in asked:
+            for kinds in (EVERYTHING, NOTES):
+                by_bytes = vector_matrix.scan(rows.snapshot(), query, 50, kinds)
+                with monkeypatch.context() as without:
+                    without.setattr(rough_vectors, "simsimd", lambda: None)
+                    by_floats = vector_matrix.scan(rows.snapshot(), query, 50, kinds)
+                assert by_bytes.nearest() == by_floats.nearest()
+                assert by_bytes.mean_cosine() == pytest.approx(by_floats.mean_cosine(), abs=1e-6)
+        gone |= {n for n in range(len(vectors)) if (n * 2654435761) % 7 < 2 + len(gone) // 900}
+        rows.remove([ChunkId(n) for n in gone])
+
+
+def test_the_margin_holds_for_products() -> None:
+    """Also where one dimension is much larger than all others, and for a vector of nothing."""
+    vectors = some_vectors(4, 300)
+    vectors[:100, 7] += 20 * np.float32(np.abs(vectors).max())
+    vectors[:100] /= np.linalg.norm(vectors[:100], axis=1, keepdims=True)
+    vectors[200] = 0
+    block = RoughBlock(vectors)
+    assert block.resident_bytes == 0
+    for query in some_vectors(5, 50):
+        found = block.products(query)
+        if found is None:
+            pytest.skip("simsimd has no wheel here")
+        products, margin = found
+        assert np.abs(products - vectors @ query).max() < margin
+    assert block.resident_bytes == vectors.size + 4 * len(vectors)
+
+
+def test_the_sums_are_those_of_rows_that_are_there() -> None:
+    """A row that goes, and one that is of another kind now, are taken out of what was added up."""
+    vectors = some_vectors(6, 90)
+    kinds = np.arange(90, dtype=np.int8) % 3
+    block = RoughBlock(vectors)
+    for _ in range(3):
+        found = block.sums(kinds)
+        for kind in (0, 1, 2):
+            count, total = found.get(kind, (0, np.zeros(DIMENSIONS)))
+            assert count == (kinds == kind).sum()
+            np.testing.assert_allclose(
+                total, vectors[kinds == kind].astype(np.float64).sum(axis=0), atol=1e-12
+            )
+        kinds = np.where(np.arange(90) % 4 == 0, -1, np.roll(kinds, 1)).astype(np.int8)
