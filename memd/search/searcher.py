@@ -48,7 +48,7 @@ from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
-from memd.store.chunks import ChunkPlace, StoredChunk, scripts_read
+from memd.store.chunks import ChunkPlace, StoredChunk
 from memd.store.disk_vectors import ListedVector
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
@@ -56,7 +56,7 @@ from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.search_vectors import REST_S
 from memd.store.vector_matrix import DEAD, Rows
-from memd.text.writing_systems import foreign, scripts
+from memd.text.writing_systems import scripts
 
 CANDIDATES = 200  # a side, of each source
 MAX_RESULTS = 50
@@ -603,12 +603,8 @@ class Searcher:
         """Candidates, some of them with their best parts and with how foreign they are to the question; and those parts."""
         ids: list[ChunkId] = found.ids[first].tolist()
         parts = reader.closest_parts(ids, vectors.question.vector) if self._index.has_parts else {}
-        places = reader.places(ids)
-        asked_in = scripts(asked.embed_text)
-        stored = [places[one].scripts for one in ids]
-        foreign_by = {one: foreign(asked_in, scripts_read(one)) for one in set(stored)}
         part_of, foreign_of = found.part.copy(), found.foreign.copy()
-        foreign_of[first] = [foreign_by[one] for one in stored]
+        foreign_of[first] = reader.foreign(found.ids[first], scripts(asked.embed_text))
         part_of[first] = [parts[one].cosine if one in parts else np.nan for one in ids]
         closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts

@@ -127,11 +127,12 @@ def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[C
         StoreDamaged: what is stored of one is no such thing.
     """
     rows = connection.execute(
-        "SELECT chunks.id, files.kind, chunks.text, chunks.context, files.id, chunks.first_s, chunks.last_s FROM chunks"
+        "SELECT chunks.id, files.kind, chunks.text, chunks.context, files.id, chunks.first_s, chunks.last_s, chunks.scripts"
+        " FROM chunks"
         " CROSS JOIN files ON files.id = chunks.file_id WHERE chunks.id > ? ORDER BY chunks.id LIMIT ?",
         (after, limit),
     )
-    return typed(rows.fetchall(), list[ChunkText])
+    return typed([(*row[:7], scripts_read(row[7])) for row in rows], list[ChunkText])
 
 
 def numbers_stored(numbers: Sequence[int] | None) -> bytes | None:
@@ -161,7 +162,7 @@ def scripts_stored(text: str) -> bytes:
 
 
 @lru_cache(maxsize=1024)  # most chunks of an index are written in one script
-def scripts_read(stored: bytes | None) -> Mapping[str, float]:
+def scripts_read(stored: object) -> Mapping[str, float]:
     """What scripts_stored gave; nothing of a chunk that was stored before scripts were.
 
     Raises:
@@ -170,9 +171,11 @@ def scripts_read(stored: bytes | None) -> Mapping[str, float]:
     if stored is None:
         return {}
     try:
-        return msgspec.msgpack.decode(stored, type=dict[str, float])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StoreDamaged("the scripts of a chunk in the index are not what was written there") from error
+        if isinstance(stored, bytes):
+            return msgspec.msgpack.decode(stored, type=dict[str, float])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    raise StoreDamaged("the scripts of a chunk in the index are not what was written there")
 
 
 def typed(rows: object, kind: type[T]) -> T:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from memd.domain_types import (
     Chunk,
@@ -30,6 +32,7 @@ from memd.store.postings import ChunkFacts
 from memd.store.search_keywords import IndexMemory, KeywordReader, SearchKeywords
 from memd.store.search_vectors import Floats, Held, SearchVectors, at_rest
 from memd.store.vector_matrix import Ids
+from memd.text.writing_systems import ScriptShares
 
 T = TypeVar("T")
 
@@ -113,6 +116,15 @@ class Reader:
         places = self.places(wanted)
         there = (places.get(one) for one in wanted)
         return ChunkFacts.of([None if one is None else (one.kind, one.first_s, one.last_s) for one in there])
+
+    def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> NDArray[np.float64]:
+        """How foreign chunks are to the scripts of a question; see ScriptShares.foreign_to."""
+        if self._held is not None:
+            return self._held.foreign(chunk_ids, question)
+        wanted = [ChunkId(one) for one in chunk_ids.tolist()]
+        places = self.places(wanted)
+        stored = [chunks.scripts_read(places[one].scripts) for one in wanted]
+        return ScriptShares.of(stored).foreign_to(question)
 
     def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, chunks.ChunkPlace]:
         """Where chunks stand, and maybe others; those that are gone are left out."""

@@ -23,6 +23,7 @@ from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
 from memd.store.vector_matrix import distinct, lookup, places_among
 from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
+from memd.text.writing_systems import ScriptShares
 
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -59,6 +60,7 @@ class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
     file_id: int = 0
     first_s: int | None = None  # of when it is, see TimeSpan.as_seconds; None: nothing in its file says
     last_s: int | None = None
+    scripts: dict[str, float] = {}  # see writing_systems.scripts
 
 
 class Occurrences(msgspec.Struct, frozen=True):
@@ -300,6 +302,7 @@ class Postings(msgspec.Struct, frozen=True):
     lengths: Doubles  # in tokens
     files: Ints  # the ids of their files
     times: Ints  # (n, 2): of when they are, in seconds
+    scripts: ScriptShares  # of their texts
     segments: tuple[Segment, ...] = ()
     kinds_held: frozenset[Kind] = frozenset()  # those of all its chunks, and maybe of some that are gone
     dead: int = 0
@@ -308,7 +311,8 @@ class Postings(msgspec.Struct, frozen=True):
     def empty(cls) -> "Postings":
         """Those of no chunk."""
         none = np.empty(0, np.int64)
-        return cls(none, np.empty(0, np.int8), np.empty(0, np.float64), none, none.reshape(0, 2))
+        times = none.reshape(0, 2)
+        return cls(none, np.empty(0, np.int8), np.empty(0, np.float64), none, times, ScriptShares.of(()))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -321,7 +325,14 @@ class Postings(msgspec.Struct, frozen=True):
     @property
     def resident_bytes(self) -> int:
         """Memory that it takes."""
-        arrays: list[NDArray[Any]] = [self.ids, self.kinds, self.lengths, self.files, self.times]
+        arrays: list[NDArray[Any]] = [
+            self.ids,
+            self.kinds,
+            self.lengths,
+            self.files,
+            self.times,
+            self.scripts.shares,
+        ]
         for segment in self.segments:
             arrays += [segment.keys, segment.starts, segment.rows, segment.counts]
         return sum(array.nbytes for array in arrays)
@@ -348,6 +359,7 @@ class Postings(msgspec.Struct, frozen=True):
             np.append(self.lengths, lengths),
             np.append(self.files, [one.file_id for one in chunks]),
             np.concatenate((self.times, [_seconds(one.first_s, one.last_s) for one in chunks])),
+            self.scripts.followed_by(ScriptShares.of([one.scripts for one in chunks])),
             tuple(segments),
             self.kinds_held.union(one.kind for one in chunks),
             self.dead,
@@ -381,6 +393,10 @@ class Postings(msgspec.Struct, frozen=True):
         """What is known of chunks."""
         rows, is_here = places_among(self.ids, chunk_ids)
         return ChunkFacts(np.where(is_here, self.kinds[rows], DEAD).astype(np.int8), self.times[rows])
+
+    def foreign(self, chunk_ids: Ints, question: Mapping[str, float]) -> Doubles:
+        """How foreign chunks that are here are to the scripts of a question; see ScriptShares.foreign_to."""
+        return self.scripts.some(places_among(self.ids, chunk_ids)[0]).foreign_to(question)
 
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
         """Which rows a filter lets through, among them rows of chunks that are gone.

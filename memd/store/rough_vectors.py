@@ -17,7 +17,6 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Kinds = NDArray[np.int8]
 
-_LARGEST = 127
 _MARGIN = 3.0
 
 
@@ -99,7 +98,7 @@ class RoughBlock:
 
 
 def _bytes_of(vectors: Floats) -> _Bytes:
-    steps = np.abs(vectors).max(axis=1) / np.float32(_LARGEST)
+    steps = np.abs(vectors).max(axis=1) / np.float32(np.iinfo(np.int8).max)
     steps[steps == 0] = 1.0  # a vector of nothing
     codes = np.rint(vectors / steps[:, np.newaxis]).astype(np.int8)
     return _Bytes(codes, steps, float(steps.max(initial=0.0)))

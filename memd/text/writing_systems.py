@@ -5,9 +5,11 @@ An index keeps the scripts of each chunk: a change of what is counted here raise
 
 import itertools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 # Letters that say as much as one character of a script without spaces between words: a word has about five.
 _LETTERS_OF_A_WORD = 5
@@ -56,11 +58,45 @@ def _script_of(ch: str) -> str:
     return _ALSO.get(name, name)
 
 
-def foreign(question: Mapping[str, float], text: Mapping[str, float]) -> float:
-    """How much of a text is written in other scripts than a question, 0..1; 0 where one of them has no letter."""
-    if not question or not text:
-        return 0.0
-    common = 0.0
-    for script, share in question.items():
-        common += min(share, text.get(script, 0.0))
-    return max(0.0, 1.0 - common)
+class ScriptShares(msgspec.Struct, frozen=True):
+    """The shares of scripts in many texts."""
+
+    scripts: tuple[str, ...]
+    shares: NDArray[np.float64]  # (n, scripts): of each text; nothing of one without a letter
+
+    @classmethod
+    def of(cls, texts: Sequence[Mapping[str, float]]) -> "ScriptShares":
+        """Of each text what scripts told of it."""
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(texts)))
+        rows = [[one.get(name, 0.0) for name in names] for one in texts]
+        return cls(names, np.array(rows, np.float64).reshape(len(texts), len(names)))
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def some(self, rows: NDArray[np.intp]) -> "ScriptShares":
+        """Those of some of the texts."""
+        return ScriptShares(self.scripts, self.shares[rows])
+
+    def followed_by(self, other: "ScriptShares") -> "ScriptShares":
+        """Those of these texts and of others."""
+        names = tuple(dict.fromkeys(self.scripts + other.scripts))
+        return ScriptShares(names, np.concatenate((self.of_scripts(names), other.of_scripts(names))))
+
+    def of_scripts(self, names: tuple[str, ...]) -> NDArray[np.float64]:
+        """The shares of these scripts, among which are all that the texts have."""
+        if names == self.scripts:
+            return self.shares
+        found = np.zeros((len(self), len(names)))
+        found[:, [names.index(name) for name in self.scripts]] = self.shares
+        return found
+
+    def foreign_to(self, question: Mapping[str, float]) -> NDArray[np.float64]:
+        """How much of each text is written in other scripts than a question, 0..1; 0 where one of them has no letter."""
+        if not question:
+            return np.zeros(len(self))
+        common = np.zeros(len(self))
+        for script, share in question.items():
+            if script in self.scripts:
+                common += np.minimum(share, self.shares[:, self.scripts.index(script)])
+        return np.where(self.shares.any(axis=1), np.maximum(0.0, 1.0 - common), 0.0)

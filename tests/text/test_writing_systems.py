@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.text.writing_systems import foreign, scripts
+from memd.text.writing_systems import ScriptShares, scripts
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,12 @@ from memd.text.writing_systems import foreign, scripts
 def test_a_text_is_told_by_its_letters(text: str, expected: dict[str, float]) -> None:
     """Five letters count as much as one character of a script without spaces; digits and signs belong to none."""
     assert scripts(text) == pytest.approx(expected)
+
+
+def foreign(question: dict[str, float], text: dict[str, float]) -> float:
+    """Of a text among others, which change nothing."""
+    others = ScriptShares.of([{"THAI": 0.5, "LATIN": 0.5}, {}])
+    return float(others.followed_by(ScriptShares.of([text, {"CJK": 1.0}])).foreign_to(question)[2])
 
 
 @pytest.mark.parametrize(
