@@ -168,7 +168,6 @@ class OpenCodeReader:
         self._found = found
         self._redactor = redactor
         self._subagents = subagents
-        self._too_long = 0
         with opened.transaction() as read:
             self._tables = KIND.tables_of(read, str(found.file))
 

@@ -13,6 +13,8 @@ def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
     own_files.put(tmp_path, "sessions/a/b.md", b"text")
     assert (tmp_path / "sessions/a/b.md").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "sessions/a").stat().st_mode & 0o777 == 0o700
+    own_files.make(tmp_path / "made")
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
     assert own_files.get(tmp_path, "sessions/a/b.md") == b"text"
     own_files.put(tmp_path, "sessions/a/b.md", b"other")
     assert own_files.markdown(tmp_path, "sessions") == {"sessions/a/b.md": 5}

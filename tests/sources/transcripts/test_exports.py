@@ -171,6 +171,7 @@ def test_each_version_of_a_file_is_gone_through_once(
         return identify(content)
 
     monkeypatch.setattr(chats, "identify", counted)
+    monkeypatch.setattr(exports, "reliable_stamp", lambda *_: None)
     write(root.directory / NAME, TALKS)
     _ids(root)
     _ids(root)
@@ -186,3 +187,11 @@ def test_each_version_of_a_file_is_gone_through_once(
         _ids(other)
     _ids(root)
     assert len(told) == 2 * len(TALKS) + exports.KEPT_EXPORTS
+    # What is looked at stays, however long ago it came.
+    told.clear()
+    for number in range(exports.KEPT_EXPORTS + 2):
+        other = SessionPaths(root.directory / f"more {number}", "exported", "plain")
+        write(other.directory / NAME, [TALKS[0]])
+        _ids(other)
+        _ids(root)
+    assert len(told) == exports.KEPT_EXPORTS + 2

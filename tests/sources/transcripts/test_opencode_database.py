@@ -48,6 +48,8 @@ def test_what_comes_is_read_on_from_where_it_was(base: Path, store: OpenCodeStor
     follower = _follower(base)
     assert follower.read() == "WholeTranscript"
     assert follower.read() == "UnchangedTranscript"
+    assert follower.progress is not None
+    assert follower.progress.learnt.cwd == "/home/li/shop"
     answer = store.message("ses_1", "assistant")
     store.part(answer, "reasoning", text="a thought")
     store.part(answer, "tool", tool="bash", state={"output": "an output"})
