@@ -33,7 +33,7 @@ _KEYS_OF = (
     "api", "access", "secret", "private", "auth", "account", "encryption", "encrypt", "signing", "sign",
     "master", "service", "app", "client", "shared", "consumer", "deploy", "webhook", "hmac", "jwt",
     "cipher", "aes", "license", "root", "storage", "admin", "crypto", "bot", "rsa", "sas", "user",
-    "application", "subscription",
+    "application", "subscription", "preshared", "pre-shared", "write", "ingest", "admin api", "vault",
 )  # fmt: skip
 # "API key", "api_key", "apiKey", "X-Api-Key" and "api.key" are the same word.
 _COMPOUNDS = tuple(f"{word}{gap}" for word in _KEYS_OF for gap in ("", " ", "_", "-", "."))
@@ -157,7 +157,7 @@ _HEAD = re.compile(
     r"""\\{0,7}["'`]?[*_]{0,3}\]?                       # the end of the key: quotes, emphasis, environ["X"]
     (?:[ ]?[(（](?!["'])[^()（）\n]{1,30}[)）]|[ ]\[[^\[\]\n"']{1,30}\])?[*_]{0,3}[ \t]{0,40}
     (?:</(?:b|i|u|em|strong|code|span|label|td|th|p)>[ \t]{0,4})?
-    (?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]?\\{0,7}["'])
+    (?:\#[ ]?(?==>))?(?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]?\\{0,7}["'])
       |[.·…]{4,80}(?=[ ])|(?:就?是|为|即|如下|换成|换为|改成|改为|设为|设成|设置为|更新为|填)了?[ ]?[:：]?)
     [*_]{0,3}[ \t\u3000]{0,40}
     (?:</?(?:b|i|u|em|strong|code|kbd|tt|pre|span|td|p)(?:[ ][^<>\n]{0,80})?>[ \t]{0,8}){0,3}
@@ -190,6 +190,11 @@ _PLACED = re.compile(
     |\\{0,7}["']?[ \t]{0,4},?(?:\s|\\{1,7}n){0,40}\\{0,7}["']?\bvalue\\{0,7}["']?[ ]?[:=][ ]?
     |["'][ ]?\{[^{}]{0,200}?\bdefault[ ]{0,8}=[ ]{0,8}(?=["'])
     |["']?\]["']?(?:\)\.(?:type|fill|sendKeys|setValue)\(|[ ]?,[ ]?)(?=["'])
+    |["']\)?(?:\)\.|,[ ]?)(?:type|fill|send_?keys|set_?value|set_?text|enter_?text|press_?sequentially|val)\([ ]{0,2}(?=["'])
+    |["'][ ]?,[ ]?(?=["'](?:(?=[^\s"']{0,40}[0-9])(?=[^\s"']{0,40}[A-Z])(?=[^\s"']{0,40}[a-z])(?=[^\s"']{0,40}[!@\#$%^&*?~])[^\s"'(){}]{8,64}|[0-9a-f]{32,128}|(?=[A-Z_a-z-]{0,40}[0-9])(?=[a-z_0-9-]{0,40}[A-Z])[\w+/=-]{20,128})["'])
+    |[ ]by[ ]\w{1,20}[ ]?[({][ ]?(?=["'])
+    |["'](?:[ ]?,[ ]?(?!default)[\w.]{1,20}=[^,\n]{1,40}){0,4}[ ]?,[ ]{0,2}default=(?=["'])
+    |:["']?;?\s{1,4}send[ ](?=["'])
     |[ ]?\|[ ]?default\([ ]?(?=["'])
     |[ ](?:\*?string|\[\]byte|String|str)[ ]?=[ ]?(?=["'`])
     |\[[0-9]{0,4}\][ ]?=[ ]?(?=["'])
@@ -261,7 +266,12 @@ def assigned(word: KeyWord) -> Find:
         # What looks random has a digit, and soon; so has what is as good as that.
         if (word.strict or word.strength == "key") and _DIGIT_SOON.match(text, match.end()) is None:
             return None
-        if word.strict and _SAYS.match(text, match.end()) is None:
+        end = match.end()
+        if (
+            word.strict
+            and _SAYS.match(text, end) is None
+            and (text[end : end + 1] not in {'"', "'", "\n"} or _PLACED.match(text, end) is None)
+        ):
             return None
         if word.never or word.before:
             before = text[max(0, at - 16) : at].lower()
@@ -378,7 +388,8 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
     # hibernate.connection.password is the name of a setting.
     if name and not name.endswith("."):
         said_apart = _LOOSE_TOKEN.match(text, end) if strength == "token" else None
-        is_one = said_apart is not None and secret_values.is_scrambled(said_apart["secret"].rstrip(".,;:"))
+        bare = "" if said_apart is None else said_apart["secret"].rstrip(".,;:")
+        is_one = secret_values.is_scrambled(bare) or (bare.endswith("=") and secret_values.looks_random(bare))
         return said_apart.span("secret") if said_apart is not None and is_one else None
     if strength == "password":
         match = _LOOSE.match(text, end)

@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Find, Rule, Span
+from memd.redact.rule import Find, Rule, Span, matching
 
 # Every -p that has its value in quotes, right behind it or apart, is a password with some program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
@@ -38,6 +38,7 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
     "a": ("redis-cli", "valkey-cli"),
     "P": ("sqlcmd", "unzip", "bcp"),
 }
+_OF_MANY = frozenset("pPw")  # flags of a password with so many programs that the value itself may tell
 _PUTTY = ("plink", "pscp", "psftp", "putty")
 _USER = re.compile(
     r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100})(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
@@ -72,9 +73,10 @@ def _flagged(text: str, at: int) -> Span | None:
     # Cheap questions first: of thousands of such flags in a row none has a value.
     if text[start : start + 1] in {"", " ", "-", "\n", "\t"} or text.startswith("[REDACTED:", start):
         return None
-    if not _runs(text, at, programs):
+    is_known = _runs(text, at, programs)
+    value = secret_values.value_at(text, start) if is_known or sign in _OF_MANY else None
+    if not is_known and (value is None or not secret_values.is_generated(value.text, ends_free=True)):
         return _named(text, at) if sign == "a" else None
-    value = secret_values.value_at(text, start)
     if value is None or secret_values.is_reference(value.text) or len(value.text) < 3:
         return None
     return value.start, value.end
@@ -134,6 +136,60 @@ def _behind(written: str, *, strong: bool = False) -> Find:
     return find
 
 
+# The comment behind a literal says what it is: derive("hunter2") // the key that signs.
+_COMMENTED = re.compile(
+    r"[\])};,. ]{1,8}(?://|\#|--)[ ]?(?:[\w'’-]{1,20}[ ]){0,5}?(?:key|token|secret|password|passphrase)(?![a-z])",
+    re.IGNORECASE,
+)
+_LITERAL = re.compile(r"(?P<quote>[\"'])(?P<secret>[^\s\"'\n]{8,200})(?P=quote)\Z")
+_COMMENTS = tuple(
+    f"{quote}{closed}{blank}{comment}"
+    for quote in ('"', "'")
+    for closed in ("", ")", ");", "))", ",", ";", "),")
+    for blank in (" ", "  ")
+    for comment in ("//", "#", "--")
+)
+
+
+def _commented(text: str, at: int) -> Span | None:
+    if _COMMENTED.match(text, at + 1) is None:
+        return None
+    left = max(0, at - 202)
+    match = _LITERAL.search(text[left : at + 1])
+    if match is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_generated(said, ends_free=True) or secret_values.looks_random(said)
+    return (left + match.start("secret"), left + match.end("secret")) if is_one else None
+
+
+# A client or a wallet is made with its key: what was drawn by chance, or so many digits as such a key has.
+_MADE_WITH = re.compile(
+    r"(?:client|api|sdk|bot|wallet|signer|account|session|gateway|provider)(?:from[A-Za-z]{2,20})?[ ]?\(\s{0,20}"
+    r"(?:(?:[\w.$&*]{1,40}|[\"'][^\"'\n]{1,60}[\"'])[ ]?,\s{0,20}){0,2}"
+    r"(?:[\w.]{1,30}[ ]?[=:][ ]?)?[bBrRuUfFNL$@]{0,2}\\{0,7}[\"'](?P<secret>(?:0x)?[\w+/=.:-]{16,200})\\{0,7}[\"'](?P<behind>[^\n]{0,60})",
+    re.IGNORECASE,
+)
+_OF_WALLET = re.compile(r"(?:0x)?[0-9a-f]{64}", re.IGNORECASE)
+_SAYS_KEY = re.compile(r"(?:key|token|secret)(?![a-z])|密钥|令牌", re.IGNORECASE)
+
+
+def _made_with(text: str, at: int) -> Span | None:
+    match = _MADE_WITH.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"]
+    is_one = (
+        secret_values.is_scrambled(said)
+        or (
+            _OF_WALLET.fullmatch(said) is not None
+            and text[at : at + 6].lower() in {"wallet", "signer", "accoun"}
+        )
+        or (secret_values.looks_random(said) and _SAYS_KEY.search(match["behind"]) is not None)
+    )
+    return match.span("secret") if is_one and not secret_values.is_reference(said) else None
+
+
 # echo hunter2 | sudo -S ..., and its like: the line is read backwards from what takes the password.
 _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
@@ -170,7 +226,7 @@ _SQL = re.compile(
     re.IGNORECASE,
 )
 _PGPASS = re.compile(
-    r":(?:5432|5433|5434|5439|6432|15432|26257|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>(?:\\[:\\]|[^\s:@/\"'\\]){3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
+    r":(?:5432|5433|5434|5439|6432|15432|26257|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>(?:\\[:\\]|[^\s:/\"'\\]){3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
 )
 # In the log of a conversation with a server: a line of its own.
 _SPOKEN = re.compile(
@@ -253,15 +309,16 @@ _USER_ARGUMENT = r"""\\{0,7}["'][^"'\n\\]{1,100}\\{0,7}["'][ ]?,\s{0,20}"""
 _FIRST = r"(?:[\w.$&*]{1,60}[ ]?,\s{0,20})?"
 # A name and a password, for whatever logs in with both.
 _LOGIN = re.compile(
-    rf"(?:auth[ ]?[=:]?|auth2?|login|credentials?|authenticate)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
+    rf"(?:auth[ ]?[=:]?|auth2?|authentication|login|log_in|sign_?in(?:_?with_?(?:email_?and_?)?password)?|credentials?|authenticate|(?:create|add|new)_?user|wifi\.begin|softap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
     re.IGNORECASE,
 )
 _CONNECTS = re.compile(
-    rf"connect(?:ion)?[ ]?\(\s{{0,20}}(?:{_USER_ARGUMENT}|{_FIRST}){_USER_ARGUMENT}{_STRING}", re.IGNORECASE
+    rf"(?:connect(?:ion)?|pdo|mysqli|open_?database)[ ]?\(\s{{0,20}}(?:{_USER_ARGUMENT}|{_FIRST}){_USER_ARGUMENT}{_STRING}",
+    re.IGNORECASE,
 )
 # The key that claims are signed with is the second argument, that of a hash the first.
 _SIGNS = re.compile(
-    rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}|hmac(?:\.new)?\(\s{{0,20}}(?:[\w.]{{1,40}}|[\"'][\w-]{{1,20}}[\"'])?(?:[ ]?,[ ]?)?){_STRING}",
+    rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}|(?:hmac(?:\.new)?|create(?:hmac|cipheriv|decipheriv)|fernet|secretkeyspec|aes\.new|cryptojs\.[a-z0-9]{{2,10}}(?:\.(?:en|de)crypt)?)\(\s{{0,20}}(?:[\w.]{{1,40}}|[\"'][\w-]{{1,20}}[\"'])?(?:[ ]?,[ ]?)?(?:[\w.]{{1,30}}\([ ]?)?){_STRING}",
     re.IGNORECASE,
 )
 _SECURE = re.compile(rf"ConvertTo-SecureString(?:[ ]-String)?[ ]{_STRING}", re.IGNORECASE)
@@ -342,7 +399,7 @@ RULES = (
         "net-use",
         "password",
         ("net use",),
-        _behind(r"net[ ]use[ ](?:[A-Z*]:?[ ])?\\{2,4}[^\s]{1,120}[ ]", strong=True),
+        _behind(r"net[ ]use[ ](?:[A-Z*]:?[ ])?\\{2,4}[^\s]{1,120}[ ](?:/user:\S{1,80}[ ])?", strong=True),
     ),
     Rule("sqlplus", "password", ("sqlplus",), _behind(r"sqlplus[ ](?:-[a-z][ ])?[\w$]{1,40}/", strong=True)),
     Rule(
@@ -359,8 +416,54 @@ RULES = (
         skips_prose=True,
     ),
     Rule(
-        "wifi-psk", "password", ("psk",), _behind(r"(?:(?<=sec\.)|(?<=security\.))psk[ ]"), skips_prose=True
+        "wifi-psk",
+        "password",
+        ("psk",),
+        _behind(r"(?:(?<=sec\.)|(?<=security\.)|(?<=:[ ])(?=psk[ ][\"']))psk[ ]"),
+        skips_prose=True,
     ),
+    Rule("sudo-given", "password", ("sudo -s",), _behind(r"sudo[ ]-S\b[^\n<]{0,80}<<<[ ]?")),
+    Rule(
+        "expected",
+        "password",
+        ('assword:"', "assword:'", 'assword: "', "assword: '", 'assword"', "assword'", "assword:\n"),
+        _behind(r"assword[^\n\"']{0,8}[\"']?[;\s]{1,4}send(?:_user)?[ ](?:--[ ])?(?=[\"'])"),
+    ),
+    Rule(
+        "password-set",
+        "password",
+        ("set password",),
+        _behind(r"set[ ]password(?:[ ]for[ ][^=\n]{1,80}?)?[ ]?(?:=|to)[ ]?(?:password\()?(?=[\"'])"),
+    ),
+    Rule(
+        "snmp-community",
+        "password",
+        ("community",),
+        _behind(r"(?:(?<=snmp-server[ ])community|(?<=r[ow])community6?)[ ]", strong=True),
+    ),
+    Rule(
+        "router-password",
+        "password",
+        (
+            "password 7 ",
+            "key 7 ",
+            *(f"secret {kind} " for kind in "04589"),
+            *(f"password {kind} " for kind in "0589"),
+        ),
+        _behind(
+            r"(?:password|secret|key)[ ](?:7[ ](?=[0-9A-F]{8})|(?:0|4|5|8|9)[ ](?=[$\w./]{8}))", strong=True
+        ),
+    ),
+    Rule(
+        "cookie-file",
+        "cookie",
+        ("\ttrue\t", "\tfalse\t"),
+        matching(
+            r"\t(?:TRUE|FALSE)\t/[^\s]{0,100}\t(?:TRUE|FALSE)\t[0-9]{1,12}\t[^\s]{1,100}\t(?P<secret>[^\s]{12,4000})",
+            re.IGNORECASE,
+        ),
+    ),
+    Rule("key-in-comment", "key", _COMMENTS, _commented),
     Rule(
         "rpc-login",
         "api-key",
@@ -368,9 +471,52 @@ RULES = (
         _behind(r"login_with_api_key[\"'],\s{0,40}[\"']params[\"'][ ]?:[ ]?\[\s{0,40}"),
     ),
     Rule("iwconfig-key", "password", ("key",), _behind(r"key[ ](?:s:)", strong=True), skips_prose=True),
-    Rule("login-call", "password", ("auth", "login", "cred"), _given(_LOGIN), skips_prose=True),
-    Rule("connection-call", "password", ("connect",), _given(_CONNECTS), skips_prose=True),
-    Rule("signing-call", "secret", ("jwt", "hmac"), _given(_SIGNS, random=True), skips_prose=True),
+    Rule(
+        "made-with-key",
+        "key",
+        ("client", "api", "sdk", "bot", "wallet", "signer", "account", "session", "gateway", "provider"),
+        _made_with,
+        skips_prose=True,
+    ),
+    Rule(
+        "authenticator-command",
+        "code",
+        ("oathtool",),
+        matching(
+            r"oathtool[ ](?:-{1,2}[\w=-]{1,24}[ ]){0,6}[\"']?(?P<secret>[A-Z2-7]{16,104}={0,6}|[0-9a-f]{20,128})(?![\w])",
+            re.IGNORECASE,
+        ),
+    ),
+    Rule(
+        "login-call",
+        "password",
+        ("auth", "login", "log_in", "sign", "cred", "create", "add", "new", "wifi.begin", "softap"),
+        _given(_LOGIN),
+        skips_prose=True,
+    ),
+    Rule(
+        "connection-call",
+        "password",
+        ("connect", "pdo", "mysqli", "open"),
+        _given(_CONNECTS),
+        skips_prose=True,
+    ),
+    Rule(
+        "signing-call",
+        "secret",
+        (
+            "jwt",
+            "hmac",
+            "createcipheriv",
+            "createdecipheriv",
+            "fernet",
+            "secretkeyspec",
+            "aes.new",
+            "cryptojs.",
+        ),
+        _given(_SIGNS, random=True),
+        skips_prose=True,
+    ),
     Rule("secure-string", "password", ("convertto-",), _given(_SECURE)),
 )
 """Each kind of place on a command line, and of call."""

@@ -8,14 +8,14 @@ from importlib import resources
 import msgspec
 
 from memd.redact import secret_values
-from memd.redact.rule import Find, Rule, Span, stem
+from memd.redact.rule import LEAD_IN, Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
 # What the word is about may stand in brackets: 密码（测试环境）：
 _ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
 _NOW = r"(?:(?:我|你|他|她|它|我们|咱|已经|已|就|都|也|刚|刚刚|现在|目前|还|还是|先|暂时|后来|今天|昨天|一直|帮你|给你|统一|默认|分别|的话|这里|那边|应该|可能|大概|好像)){0,4}"
 _SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到)?|设(?:置|定)?(?:成|为)?|换成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
-_EQUALS = rf"(?:(?:改|换|更新|重置)了?[，,]?(?:现在|新的|目前)(?:是|为)[:：]?[ ]?|[ \u3000]?(?:{_NOW}(?:是|为|叫|即|等于|就是)|{_NOW}{_SET}|[:：=＝]|=>|->|→|——|\|)[ \t\u3000]{{0,4}}(?:[:：=＝][ \u3000]?)?|[，,][ ]?|[ \u3000]{{1,3}})"
+_EQUALS = rf"(?:(?:改|换|更新|重置)了?[，,]?(?:现在|新的|目前)(?:是|为)[:：]?[ ]?|[ \u3000]?(?:{_NOW}(?:是|为|係|叫|即|等于|就是)|{_NOW}{_SET}|[:：=＝]|=>|->|→|——|\|)[ \t\u3000]{{0,4}}(?:[:：=＝][ \u3000]?)?|[，,][ ]?|[ \u3000]{{1,3}})"
 _CHINESE = re.compile(
     rf"[*_`]{{0,3}}{_ABOUT}[*_]{{0,3}}(?P<sep>{_EQUALS})?[*_]{{0,3}}[ \t]{{0,4}}", re.VERBOSE
 )
@@ -116,7 +116,10 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
 
 
 _ASKED = re.compile(
-    r"(?:密码|密碼|口令)(?![^?？\n]{0,20}(?:长度|规则|重置|管理))[^?？\n]{0,20}[?？][ \t]{0,4}\n[ \t>]{0,8}(?:[\w.-]{1,16}[:：][ ]?)?[`「“\"]?(?P<secret>[!-~]{5,64}?)[`」”\"]?[。]?[ \t]{0,4}(?=\n|\Z)"
+    r"(?:密码|密碼|口令)(?![^?？\n]{0,20}(?:长度|规则|重置|管理))[^?？\n]{0,20}[?？][ \t]{0,4}\n[ \t>]{0,8}(?:[\w.-]{1,16}[:：][ ]?)?"
+    + LEAD_IN
+    + r"[`「“\"]?(?P<secret>[!-~]{5,64}?)[`」”\"]?[。]?[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
 )
 _PHRASE = re.compile(
     r"(?:密码|口令)短语[ ]?(?:[:：]|是|为)[ ]?[\"“]?(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})(?![A-Za-z-])",
@@ -148,7 +151,7 @@ def _in_place(text: str, at: int) -> Span | None:
 
 
 _BEFORE_IT = re.compile(
-    r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|这个|这一)\Z"
+    r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|[，,]?[ ]?(?:这个|这一|这是|那是))\Z"
 )
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
@@ -191,11 +194,15 @@ _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
-    r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو)[ ]{1,2}"
+    r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
     r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ][-–—][ ])"
 )
 _OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
 _CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
+
+
+# A question for it, and a line below that has nothing but the answer.
+_ANSWERED = rf"[^\n?？]{{0,80}}[?？؟][ \t\"'”»]{{0,4}}\n[ \t>]{{0,8}}(?:[\w.-]{{1,20}}[ ]?[:：][ ]?)?{LEAD_IN}[\"'`“「«]?(?P<secret>[!-~]{{5,64}}?)[\"'`”」»]?[.。]?[ \t]{{0,4}}(?=\n|\Z)"
 
 
 def _any_of(labels: tuple[str, ...]) -> str:
@@ -223,9 +230,13 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
         strict: They mean other things, too.
     """
     pattern = _behind_label(labels, "[!-~]{4,64}?")
+    asked = re.compile(rf"(?:{_any_of(labels)}){_ANSWERED}", re.IGNORECASE)
 
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)
+        if match is None and text.find("\n", at, at + 120) >= 0:
+            answer = asked.match(text, at)
+            return None if answer is None else secret_values.strong_span(text, *answer.span("secret"))
         if match is None or secret_values.is_reference(match["secret"]):
             return None
         said = match["secret"]

@@ -12,8 +12,10 @@ from memd.config.check_redaction import require_faultless
 from memd.config.settings import Redact
 from memd.redact import (
     assignments,
+    codes,
     commands,
     headers,
+    logins,
     personal_numbers,
     private_keys,
     prose_english,
@@ -44,6 +46,8 @@ RULES: tuple[Rule, ...] = (
     *seed_phrases.RULES,
     *assignments.RULES,
     *prose_english.RULES,
+    *codes.RULES,
+    *logins.RULES,
     *prose_other_languages.RULES,
     *commands.RULES,
 )
@@ -53,11 +57,17 @@ _REASONS: Mapping[str, str] = {
     rule.name: reason
     for rules, reason in (
         (private_keys.RULES, "a block of a private key"),
+        (
+            token_formats.RULES[len(token_formats.TOKEN_FORMATS) :],
+            "a password as a system keeps it, to try others on",
+        ),
         (headers.RULES, "a header that carries credentials"),
         (urls.RULES, "credentials in a URL"),
         (seed_phrases.RULES, "words of a wallet behind what says so"),
         (assignments.RULES, "the value of a key that says what it holds"),
         (prose_english.RULES, "a sentence that tells it"),
+        (logins.RULES, "a password where a text speaks of logging in"),
+        (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
         (commands.RULES, "an argument of a command that is a password or a token"),
     )

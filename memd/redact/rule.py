@@ -17,7 +17,7 @@ try:
 except ImportError:  # it has no wheel for musl
     HAS_AUTOMATON = False
 
-VERSION = 8
+VERSION = 9
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"
@@ -60,10 +60,16 @@ def rules_key(settings: Redact) -> str:
 
 GOES_ON = re.compile(
     r"(?<![^ \n])[a-z]{1,40}+(?:[ ](?!(?:is|are|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated"
-    r"|switched|for|to|of|or|on|at|in|from|string|str|value|content|default|code|number|below|here|follows)\b)[a-z]{1,20}+"
+    r"|switched|for|to|of|or|on|at|in|from|one|part|half|itself|string|str|value|content|default|code|number|below|here|follows)\b)[a-z]{1,20}+"
     r"(?=[ \n]|[,.;?!)](?:\s|\Z)|\Z)|[.!](?=\s|\Z))"
 )
 """A word with what follows it, where a sentence goes on or ends without saying anything of it: most words do so."""
+
+LEAD_IN = (
+    r"(?:(?:it['’]?s|it[ ]is|its|that['’]?s|that[ ]is|that[ ]would[ ]be|it[ ]should[ ]be|should[ ]be|yes|yep|yeah|sure|ok(?:ay)?|here(?:[ ]you[ ]go)?|try|use"
+    r"|probably|still|i[ ]think|just|now|is|here[ ]it[ ]is|就?是|就是|应该是|还是|给你|答|用|试试|네|はい|sí|oui|ja|да|это|c['’]est|es|sim)[ ]?[,:：，-]?[ ]{0,2}){0,4}"
+)
+"""What an answer begins with before it says what was asked for; matched in any case."""
 
 LEAST_RUN = 14
 """So many signs of a token stand together at least, the anchor among them."""

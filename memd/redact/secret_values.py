@@ -227,12 +227,32 @@ def is_secret(
     return _is_token(value, text, shouts=shouts, spoken=spoken)
 
 
+# What begins with a dollar sign and is no variable: a word, digits and a word in capitals, or a sign that no name has.
+_BEHIND_DOLLAR = re.compile(
+    r"\$(?:[a-z]{2,20}[0-9]{2,4}[A-Z]{2,20}|[A-Z][a-z]{1,20}[0-9]{2,4}[a-z]{2,20}|(?=\w{0,40}[0-9])(?=\w{0,40}[A-Za-z])\w{2,30}[!#%^&*?~]\w{1,30})(?![\w.\[(])"
+)
+_OF_VARIABLES = re.compile(r"\$\w{8,40}", re.ASCII)
+
+
+def _refers(text: str) -> bool:
+    """Whether a value stands for one that is somewhere else."""
+    if _REFERENCE.match(text) is None:
+        return False
+    if not text.startswith("$") or text[1:2] in {"{", "("}:
+        return True
+    if _BEHIND_DOLLAR.match(text) is not None:
+        return False
+    is_drawn = _OF_VARIABLES.fullmatch(text) is not None and mixes(text.rstrip("0123456789"))
+    # Of letters and digits drawn by chance, half have one of another kind behind them; of names put together fewer.
+    return not is_drawn or 2 * len(_OTHER_SIGN.findall(text)) < len(text) - 1
+
+
 def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     """Whether a value is a reference, an example, a path or, without quotes, the name of a type."""
     return (
-        _REFERENCE.match(text) is not None
+        _refers(text)
         or _EXAMPLE.match(text) is not None
-        or (_PATH.match(text) is not None and not _mixes(text))
+        or (_PATH.match(text) is not None and not mixes(text))
         or _CHARACTER_CLASS.match(text) is not None
         or (
             not quoted and (_CALL.match(text) or _TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None
@@ -317,11 +337,7 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
 
 def is_reference(text: str) -> bool:
     """Whether a text stands for a secret that is somewhere else, or for none at all: $VAR, <password>, ***."""
-    return (
-        _REFERENCE.match(text) is not None
-        or _EXAMPLE.match(text) is not None
-        or _MARK.search(text) is not None
-    )
+    return _refers(text) or _EXAMPLE.match(text) is not None or _MARK.search(text) is not None
 
 
 def is_about_passwords(text: str) -> bool:
@@ -351,10 +367,45 @@ def is_strong(text: str) -> bool:
         and not _DATE.match(text)
         and not _AMOUNT.fullmatch(text)
         and not _ALGORITHM.match(text)
-        and (not _FILE.fullmatch(text) or (_mixes(text) and _digits(text) >= 2))
+        and (not _FILE.fullmatch(text) or (mixes(text) and _digits(text) >= 2))
         and not _SNAKE.fullmatch(text)
         and not is_reference(text)
     )
+
+
+def strong_span(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """What is strong at a place of a text, without the punctuation behind it; None where it is not."""
+    said = text[start:end].rstrip(".,;)`\"'")
+    return (start, start + len(said)) if is_strong(said) else None
+
+
+def is_generated(text: str, *, ends_free: bool = False) -> bool:
+    """Whether a word of a sentence could only be a password: letters of both cases, two digits, and a sign among them.
+
+    Args:
+        text: The word, without the punctuation around it.
+        ends_free: The sign may be its last one, as in a sentence that says what it is.
+    """
+    if not 8 <= len(text) <= 40 or _GENERATED.fullmatch(text) is None or not mixes(text) or _digits(text) < 2:
+        return False
+    signs = _OF_PASSWORDS.findall(text if ends_free else text[:-1])
+    return (
+        bool(signs)
+        and set(signs) != {"+"}
+        and _WITH_VERSION.search(text) is None
+        and not is_reference(text)
+        and text.count("%") < 2
+    )
+
+
+# A call, a path, an address or an expression of a program has other signs, too.
+_GENERATED = re.compile(r"[A-Za-z0-9!@#$%^&*?~+._-]+", re.ASCII)
+_OF_PASSWORDS = re.compile(r"[!@#$%^&*?~+]")
+# name@1.2.3, ann@example.org, Class#method, HEAD~3
+_WITH_VERSION = re.compile(
+    r"@@|@v?[0-9^~][0-9.x*^~]{0,20}\Z|@[\w-]+\.[a-z]{2,}|\A@|\A[A-Z]\w*#[a-z]\w*\Z|~[0-9]{1,2}\Z|\A[#&][0-9A-Fa-f]+\Z|%[0-9A-F]{2}",
+    re.ASCII,
+)
 
 
 _ALGORITHM = re.compile(
@@ -371,7 +422,7 @@ def looks_random(text: str) -> bool:
     """Whether a text could only be a key: long, and with small letters, capitals and digits, or long in base 16."""
     if len(text) < 16 or _OF_TOKENS.fullmatch(text) is None:
         return False
-    return (_mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
+    return (mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
         len(text) >= 32
         and re.fullmatch(r"(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]+", text) is not None
         and not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text)
@@ -403,7 +454,7 @@ def is_scrambled(text: str) -> bool:
         and plain.isascii()
         and plain.isalnum()
         and _digits(plain) >= 2
-        and _mixes(plain)
+        and mixes(plain)
         and len(set(plain)) >= 10
         and len(_OTHER_SIGN.findall(plain)) >= 0.45 * len(plain)
     )
@@ -412,7 +463,8 @@ def is_scrambled(text: str) -> bool:
 _LEAST_SCRAMBLED = 16  # letters and digits
 
 
-def _mixes(text: str) -> bool:
+def mixes(text: str) -> bool:
+    """Whether a text has a digit, and letters of both cases."""
     return _has_digit(text) and text != text.lower() and text != text.upper()
 
 

@@ -5,7 +5,7 @@ import re
 from memd.redact.rule import Rule, Span
 
 _LABEL = re.compile(
-    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)
+    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)
     (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
@@ -40,6 +40,8 @@ RULES = (
         "seed-phrase",
         (
             "seed",
+            "wallet",
+            "words",
             "recovery",
             "mnemonic",
             "phrase",

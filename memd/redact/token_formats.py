@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from memd.redact.rule import BREAK, EDGE, WORD, Rule, Runs, Span, stem
+from memd.redact.rule import BREAK, EDGE, WORD, Rule, Runs, Span, matching, stem
 from memd.redact.secret_values import is_scrambled, looks_mixed, looks_random
 
 _LETTERS = string.ascii_letters + string.digits
@@ -150,18 +150,34 @@ def _read(name: str) -> object:
 
 TOKEN_FORMATS = msgspec.convert(_read("token_formats"), dict[str, tuple[TokenFormat, ...]])["formats"]
 
-RULES = tuple(
-    Rule(
-        row.kind,
-        row.kind,
-        row.anchors,
-        row.find_broken if row.is_strict else row.find,
-        in_token=True,
-        at_edge=row.edge and not row.before and not row.glued,
-    )
-    for row in TOKEN_FORMATS
+# As crypt(3) and its like write them down: whoever has one can try passwords on it.
+_HASH = (
+    r"\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|5\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
+    r"|6\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}|(?:7|y|gy)\$[./A-Za-z0-9]{1,32}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
+    r"|(?:argon2(?:id?|d))\$(?:v=[0-9]{1,3}\$)?[mtp=0-9,]{5,40}\$[+/A-Za-z0-9]{8,200}\$[+/A-Za-z0-9]{16,200}={0,2}"
+    r"|scrypt\$[a-z0-9=,]{3,40}\$[+/=A-Za-z0-9]{8,200}\$[+/=A-Za-z0-9]{16,200})(?![./A-Za-z0-9])"
 )
-"""One of each row."""
+
+RULES = (
+    *(
+        Rule(
+            row.kind,
+            row.kind,
+            row.anchors,
+            row.find_broken if row.is_strict else row.find,
+            in_token=True,
+            at_edge=row.edge and not row.before and not row.glued,
+        )
+        for row in TOKEN_FORMATS
+    ),
+    Rule(
+        "password-hash",
+        "password-hash",
+        ("$2a$", "$2b$", "$2x$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$"),
+        matching(_HASH),
+    ),
+)  # fmt: skip
+"""One of each row, and the hashes of passwords."""
 
 
 class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,7 +218,7 @@ _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _IS_KEY = re.compile(
     r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
     r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
-    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是])|(?:secret|access)[ _-]?key(?=[ ]))"
+    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是]|[ ])|(?:secret|access)[ _-]?key(?=[ ]))"
 )
 # Behind such a word of another language than English and Chinese: its ending, what it is of, and what says that it comes.
 _TELLS = re.compile(
@@ -236,7 +252,7 @@ _NOT_A_KEY = re.compile(
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 _SAID_OF_IT = re.compile(
-    r"[\"'`*_)\]]{0,4}[ \t]{0,4}(?:(?:is|as|for|was|into|in|to|when|where|if|with)[ ]|[(—–=-]|<-|是|就是|这|,[ ]|登|填|放|贴|写|设|配|当|作为|做)"
+    r"[\"'`*_)\];]{0,4}[ \t]{0,4}(?:(?:is|as|for|was|into|in|to|when|where|if|with)[ ]|[(—–=-]|<-|//|\#|\n?(?:that|this|it)(?:['’]s|[ ](?:is|was))[ ]|\n?这?(?:个|就)?是|这|,[ ]|登|填|放|贴|写|设|配|当|作为|做)"
 )
 # Behind one of these the value stands, and what says that it is a key right before it.
 _KEY_OF_API = re.compile(
@@ -245,7 +261,7 @@ _KEY_OF_API = re.compile(
 )
 _AS_KEY_OF_API = re.compile(
     r"(?:(?:api|access|auth|secret|signing)[ _-]?(?:key|token|secret)|(?<![a-z])as[ ](?:the|our|my|a)[ ](?:key|token|secret))(?![a-z])"
-    r"|密钥|秘钥|令牌|凭证|授权码",
+    r"|密钥|秘钥|令牌|凭证|授权码|(?<![a-z])secrets\.(?:toml|ya?ml|json|env)|password manager|keychain",
     re.IGNORECASE,
 )
 _ONE_CASE = re.compile(
@@ -338,7 +354,8 @@ def _is_announced(lowered: str, key: re.Match[str] | None, *, is_chance: bool, i
 
 def _kind_behind(text: str, end: int, said: str, *, is_chance: bool, is_digits: bool) -> str | None:
     """The kind of a key of which the rest of its sentence says that it is one."""
-    clause = _clause(text, end) if _SAID_OF_IT.match(text, end) else ""
+    said_of_it = _SAID_OF_IT.match(text, end)
+    clause = "" if said_of_it is None else _clause(text, end, said_of_it.end())
     word = _IS_KEY.search(clause.lower())
     if word is None:
         return None
@@ -406,10 +423,10 @@ def _leads_to(beside: str, end: int) -> bool:
     )
 
 
-def _clause(text: str, at: int) -> str:
-    """What goes on at a place of a text, up to where the sentence or the line ends."""
+def _clause(text: str, at: int, begun: int) -> str:
+    """What goes on at a place of a text, up to where the sentence or the line ends behind how it begins."""
     behind = text[at : at + _BEHIND_CHARS]
-    ending = _ENDS.search(behind)
+    ending = _ENDS.search(behind, begun - at)
     return behind if ending is None else behind[: ending.start()]
 
 

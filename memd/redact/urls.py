@@ -44,13 +44,13 @@ def _userinfo(text: str, at: int) -> Span | None:
 
 _ASKED = (
     "token", "key", "sig", "signature", "code", "auth", "secret", "credential", "password", "passwd",
-    "pwd", "jwt", "ticket", "assertion", "session", "hmac", "sign", "hash",
+    "pwd", "jwt", "ticket", "assertion", "session", "hmac", "sign", "hash", "appid",
 )  # fmt: skip
 _NAMES = tuple(f"{written}=" for name in _ASKED for written in (name, name.title(), name.upper()))
 _QUERY = re.compile(r"(?P<name>[a-z]{2,12})=(?P<secret>[^\s&#\"'<>`\\()\[\]{},;|]{4,16384})", re.IGNORECASE)
 _IN_NAME = string.ascii_letters + string.digits + "_-.%[]"
 _SHORT = frozenset({"password", "passwd", "pwd", "secret"})
-_STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign"})
+_STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign", "appid"})
 
 
 def _query(text: str, at: int) -> Span | None:
@@ -75,9 +75,22 @@ def _query(text: str, at: int) -> Span | None:
     return match.start("secret"), match.start("secret") + len(value)
 
 
+_BEFORE_PROTOCOL = re.compile(r"(?<![\w.-])[\w.-]{1,60}:(?P<secret>[^\s:\"'`]{3,200})\Z", re.ASCII)
+
+
+def _before_protocol(text: str, at: int) -> Span | None:
+    left = max(0, at - 262)
+    match = _BEFORE_PROTOCOL.search(text[left:at])
+    if match is None or _REFERENCE.match(match["secret"]) or match["secret"].lower() in _SHOWN:
+        return None
+    return left + match.start("secret"), left + match.end("secret")
+
+
 RULES = (
     Rule("url-userinfo", "url-password", ("://",), _userinfo),
     Rule("url-query", "url-token", _NAMES, _query, in_token=True),
+    # What Go reaches a database by has no scheme: app:hunter2@tcp(db:3306)/shop
+    Rule("database-address", "url-password", ("@tcp(", "@unix(", "@udp(", "@cloudsql("), _before_protocol),
     Rule(
         "oracle-url",
         "url-password",

@@ -5,7 +5,14 @@ import string
 
 import pytest
 
-from memd.redact.secret_values import SecretValue, is_jumble, is_scrambled, is_secret
+from memd.redact.secret_values import (
+    SecretValue,
+    is_generated,
+    is_jumble,
+    is_reference,
+    is_scrambled,
+    is_secret,
+)
 from tests.bounds import shipped
 
 
@@ -59,3 +66,35 @@ def test_letters_and_digits_drawn_by_chance_are_scrambled() -> None:
     least = shipped("memd.redact.secret_values._LEAST_SCRAMBLED")
     assert is_scrambled("aB3dE9xQkM5zT7vW"[:least])
     assert not is_scrambled("aB3dE9xQkM5zT7vW"[: least - 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ("$HOME", False),
+        ("$dbPass1", False),
+        ("$oauth2Token", False),
+        ("$purple76MIRROR", True),
+        ("$a7Kq2Zr9Lm", True),
+    ],
+)
+def test_what_begins_with_a_dollar_sign(text: str, *, stands: bool) -> None:
+    """A variable is named like words; what is drawn by chance is a password."""
+    assert is_reference(text) is not stands
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("LX9dg2DYy5^0", True),
+        ("Walnut@River19", True),
+        ("Walnut41!", False),
+        ("React@18.2.0", False),
+        ("Class12#method3", False),
+        ("Ctrl+Shift+P12", False),
+        ("ann12B@example.org", False),
+    ],
+)
+def test_what_could_only_be_a_password(text: str, *, is_one: bool) -> None:
+    """Letters of both cases, two digits and a sign inside, and no form that something else has."""
+    assert is_generated(text) is is_one

@@ -1,0 +1,205 @@
+"""Codes of digits and of groups: PINs, codes of a door and of a login, seeds of authenticators, recovery codes, licences."""
+
+import re
+
+from memd.redact import secret_values
+from memd.redact.rule import Find, Rule, Span
+
+
+def _matched(pattern: re.Pattern[str]) -> Find:
+    def find(text: str, at: int) -> Span | None:
+        match = pattern.match(text, at)
+        return None if match is None else match.span("secret")
+
+    return find
+
+
+_ENDS_NUMBER = r"(?![\w%]|[.,:/-][0-9]|[ ]{0,20}(?:lines|bytes|characters|chars|files|words|tokens|times|digits|%)(?![a-z]))"
+_PIN = re.compile(
+    r"(?<![A-Za-z])pin(?:[ ](?:code|number))?(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
+    rf"(?:[ ](?:is|was)|[ ]?[:=])[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"(?:(?<=verification )|(?<=confirmation )|(?<=one-time )|(?<=security )|(?<=login )|(?<=2fa )|(?<=otp )|(?<=auth )"
+    r"|(?<=authentication )|(?<=one-time pass)|(?<=recovery )|(?<=backup )|(?<=sms )|(?<=your )|(?<=my )"
+    r"|(?<=sign-in )|(?<=access )|(?<=passcode or ))code(?:[ ](?:is|was)|[ ]?:)[ ]{0,3}"
+    rf"(?P<secret>(?:[A-Z]-)?[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+# What is locked: of these a code of digits opens, whatever stands between the word and the digits.
+_LOCKED = (
+    r"(?:door|gate|alarm|disarm|arming|entry|entrance|unlock|keypad|garage|safe|vault|lock|locker|lockbox|key ?box|padlock|voicemail"
+    r"|sim|debit|credit|atm|bank|card|burglar|panel|building|office|apartment|house|elevator|lift|gym|bike|suitcase|luggage"
+    r"|ipad|iphone|phone|tablet|screen|parental|smart ?lock|front|back)"
+)
+_CODE_OF_LOCK = re.compile(
+    rf"(?<![A-Za-z]){_LOCKED}(?:[ ](?:door|gate|panel|lock|unlock|disarm|screen|time|entry)){{0,2}}[ ](?:code|pin|combo|combination|passcode)(?![a-z])"
+    r"(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*]{0,2}"
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_CODE_FOR_LOCK = re.compile(
+    rf"(?:code|pin|combo)[ ](?:for|of|to|on)[ ](?:(?:the|my|our|his|her|their|your)[ ])?(?:[\w'’-]{{1,20}}[ ]){{0,2}}{_LOCKED}(?:[ ](?:door|gate|panel|lock|keypad|box)){{0,2}}"
+    rf"(?:[ ](?:is|was|now|still|just)){{1,3}}[ ]?:?[ ]{{0,3}}[\"'`*]{{0,2}}(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(
+    r"(?:opens?|unlocks?|disarms?)[ ](?:it[ ])?(?:with|by|using|on|at)[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
+    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_OF_CARD = re.compile(
+    r"(?<![a-z])(?:cvv2?|cvc2?|puk[12]?|sim[ ]pin|voicemail[ ]pin|card[ ]pin)(?:[ ](?:code|number))?(?:[ ](?:is|was)|[ ]?[:=：是为])?[ ]{0,3}"
+    rf"(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_COMBINATION = re.compile(
+    r"comb(?:ination|o)(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?[ ]"
+    r"(?P<secret>[0-9]{1,3}(?:[ ]?[-–][ ]?[0-9]{1,3}){2,4})(?![\w-])",
+    re.IGNORECASE,
+)
+_CODE_BEFORE = re.compile(
+    r"(?P<secret>(?<![\w.])(?:[A-Z]-)?[0-9]{4,8})[ ]is[ ]your[ ](?:[A-Za-z0-9'-]{1,20}[ ]){0,3}\Z",
+    re.IGNORECASE,
+)
+_CODE_TO = re.compile(
+    r"code[ ](?P<secret>[0-9]{4,8})[ ](?:to|for)[ ](?:log|sign|verif|confirm|authenticat|access)",
+    re.IGNORECASE,
+)
+
+
+def _code_before(text: str, at: int) -> Span | None:
+    """A number that is then said to be a code."""
+    left = max(0, at - 90)
+    is_said = text[at - 1 : at] == " " and text[left:at].lower().find(" is your ") >= 0
+    match = _CODE_BEFORE.search(text[left:at]) if is_said else None
+    return None if match is None else (left + match.start("secret"), left + match.end("secret"))
+
+
+_CHARS_OF_LOCK = 40  # before the word for a code, among which what it opens begins
+
+
+def _of_lock(text: str, at: int) -> Span | None:
+    """The code of what is locked, named before the word for a code or behind it."""
+    match = _CODE_FOR_LOCK.match(text, at)
+    if match is not None:
+        return match.span("secret")
+    left = max(0, at - _CHARS_OF_LOCK)
+    if text[at - 1 : at] != " " or _DIGIT.search(text, at, at + 80) is None:
+        return None
+    match = _CODE_OF_LOCK.search(text, left, at + 120)
+    return None if match is None or match.start() >= at else match.span("secret")
+
+
+_DIGIT = re.compile(r"[0-9]")
+_TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
+
+
+def _to_verify(text: str, at: int) -> Span | None:
+    """The code that is there to verify something with."""
+    left = max(0, at - 16)
+    match = _TO_VERIFY.search(text[left:at])
+    return None if match is None else (left + match.start("secret"), left + match.end("secret"))
+
+
+_RECOVERY = re.compile(
+    r"(?:(?<=recovery )|(?<=backup )|(?<=reset )|(?<=activation )|(?<=licen[sc]e ))codes?(?:[ ](?:is|are))?[ ]?:?[ ]{1,3}"
+    r"(?P<secret>(?=[A-Za-z-]{0,30}[0-9])(?=[0-9-]{0,30}[A-Za-z])[A-Za-z0-9-]{8,64})(?![\w])",
+    re.IGNORECASE,
+)
+_OTP = re.compile(
+    rf"(?<![A-Za-z])t?otp(?:[ ](?:code|is|code[ ]is))?[ ]?[:=]?[ ]{{0,3}}(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+_UNSEAL = re.compile(
+    r"""(?:unseal|recovery)(?:[ _]key)?(?:[ _]?[0-9]{1,2})?[*_`"']{0,3}[ \t]{0,4}[:=]?[ \t]{0,8}["'`*]{0,3}
+    (?P<secret>[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{44}|[0-9a-f]{32,66})(?![A-Za-z0-9+/])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+# Codes for when an authenticator is lost: a list of two or more, each with a digit and none of them a year.
+_ITEM = r"(?:[0-9]{1,2}[.)、][ \t]{0,2}|[-*•>][ \t]{0,2}|\[[ x]?\][ ])?"
+_ONE = (
+    r"(?!(?:19|20)[0-9]{2}(?![0-9A-Za-z]))(?=[A-Za-z-]{0,20}[0-9])"
+    r"(?:[0-9]{4}[ ][0-9]{4}(?![0-9])|[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{4,12}){0,4})"
+)
+_CODES = re.compile(
+    r"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥))"
+    r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[（(][^()（）\n]{1,30}[)）])?"
+    r"(?:[是为如下，,]{1,4}[^\n:：0-9]{0,24})?[ ]?[:：=]?[ \t]{0,4}[\"'\[]{0,2}\n?(?:[ \t]{0,8}\n)?[ \t]{0,8}"
+    rf"(?P<secret>{_ITEM}{_ONE}(?:[\"']{{0,2}}[ \t]{{0,4}}[ \t,;、，；|\n][ \t]{{0,8}}[\"']{{0,2}}{_ITEM}{_ONE}){{1,30}})(?![\w-])",
+    re.IGNORECASE,
+)
+
+# A seed of codes by time, in base 32: in groups as it is typed, or as one word; letters alone are no word either.
+_SEED = re.compile(
+    r"(?<![A-Za-z0-9/+=-])(?:(?P<groups>(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{2,4}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{2,4})"
+    r"|(?P<word>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,104}={0,6}))(?![A-Za-z0-9/+-])"
+)
+_CHARS_OF_SEED = 110  # behind the word that says so, in which a seed begins
+
+
+def _seed(text: str, at: int) -> Span | None:
+    end = text.find("\n", text.find("\n", at, at + _CHARS_OF_SEED) + 1 or at, at + _CHARS_OF_SEED)
+    match = _SEED.search(text, at, at + 2 * _CHARS_OF_SEED if end < 0 else end)
+    if match is None or match.start() > at + _CHARS_OF_SEED:
+        return None
+    said = match["groups"]
+    if said is None or _DIGIT.search(said) is not None:
+        return match.span()
+    return match.span() if secret_values.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
+
+
+# Groups of capitals and digits: of a licence, of the recovery of a disk.
+_GROUPS = re.compile(
+    r"(?:key|licen[cs]e|serial|activation|product|voucher|coupon|gift card|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥)[^\n]{0,60}?"
+    r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8})(?![\w-])",
+    re.IGNORECASE,
+)
+_UUID = re.compile(r"[0-9A-F]{8}-(?:[0-9A-F]{4}-){3}")
+
+
+def _groups(text: str, at: int) -> Span | None:
+    match = _GROUPS.match(text, at) if text.find("-", at, at + 70) >= 0 else None
+    if match is None or match["secret"] != match["secret"].upper() or _UUID.match(match["secret"]):
+        return None
+    return match.span("secret")
+
+
+RULES = (
+    Rule("unseal-key", "key", ("unseal", "recovery"), _matched(_UNSEAL)),
+    Rule("pin-said", "code", ("pin",), _matched(_PIN), skips_prose=True),
+    Rule("code-said", "code", ("code",), _matched(_CODE), skips_prose=True),
+    Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True),
+    Rule("code-opens", "code", ("open", "unlock", "disarm"), _matched(_OPENS)),
+    Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), _matched(_OF_CARD)),
+    Rule("code-told-before", "code", ("code",), _code_before),
+    Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO), skips_prose=True),
+    Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY), skips_prose=True),
+    Rule("otp-said", "code", ("otp",), _matched(_OTP), skips_prose=True),
+    Rule("code-to-verify", "code", ("verify your", "verify it"), _to_verify),
+    Rule(
+        "key-groups",
+        "key",
+        ("key", "licen", "serial", "activation", "product", "voucher", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码"),
+        _groups,
+    ),
+    Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
+    Rule(
+        "backup-codes",
+        "code",
+        ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援"),
+        _matched(_CODES),
+    ),
+    Rule(
+        "authenticator-seed",
+        "code",
+        (
+            "authenticator", "setup key", "secret key", "manual entry", "totp", "2fa", "mfa", "otp", "two-factor",
+            "二次验证", "两步验证", "双重验证", "双因素", "验证器", "动态口令",
+        ),
+        _seed,
+    ),
+)  # fmt: skip
+"""What opens a lock, confirms a login or proves a purchase."""

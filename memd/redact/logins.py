@@ -1,0 +1,265 @@
+"""Passwords where a text speaks of logging in: beside a name, as one word with it, or anywhere in a sentence about it."""
+
+import re
+
+from memd.redact import secret_values
+from memd.redact.rule import Rule, Span
+from memd.redact.secret_values import is_generated, is_strong, strong_span
+
+# A login and its password, in one: admin / hunter2.
+_PAIR = re.compile(
+    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户)["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?(?:(?:[:=]|→|->)?[ ]{1,2}|(?<=[录陆入号號户])(?:[是为]|[:：])?[ ]?|[：])[`"']?
+    (?P<user>[\w.@+-]{2,60})(?:[ ][/|][ ]|[/:|])(?P<secret>[!-~]{5,64})""",
+    re.IGNORECASE | re.VERBOSE | re.ASCII,
+)
+_MAIL = re.compile(
+    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|][ ]|:|[ ]pw[ ]|[ ]?(?:->|→|=>)[ ]|[ ]?[,;][ ]|[ ](?:and|with)[ ])[\"'`]?(?P<secret>[!-~]{6,64})",
+    re.ASCII | re.IGNORECASE,
+)
+_SURE_OF_MAIL = frozenset({" / ", " | ", " pw "})
+_AT_HOST = re.compile(r":(?P<secret>[^\s:@/'\"`]{6,64})@(?=[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b)", re.ASCII)
+_COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECASE)
+_PW = re.compile(r"(?<![A-Za-z])(?:pw|pass)[ ](?P<secret>[!-~]{5,64})(?=\s|\Z)", re.IGNORECASE)
+_LOGS_IN = re.compile(r"\b(?:user(?:name)?|login|account|admin|root|mail)\b|@", re.IGNORECASE)
+
+# root/hunter2: a path, unless logging in is spoken of, or it has signs that names of files have not.
+_USER = re.compile(
+    r"(?<![\w./~@-])(?P<user>root|admin|administrator)(?P<by>[/:])[ ]?(?P<secret>[!-.0-~]{6,64})(?![/\w])",
+    re.ASCII | re.IGNORECASE,
+)
+_LOGS_IN_WITH = re.compile(
+    r"\b(?:ssh|rdp|vnc|creds?|credentials?|(?:log(?:s|ged|ging)?|sign(?:s|ed|ing)?)[ -]?in(?:[ ](?:as|with|by))?)[ ]?[:=]?[ ][\"'`]?\Z",
+    re.IGNORECASE,
+)
+_TO_LOG_IN = re.compile(r"[\"'`]?[ ](?:to|for)[ ](?:log|sign|ssh)", re.IGNORECASE)
+_OF_FILES = frozenset("._-")
+
+
+def _user(text: str, at: int) -> Span | None:
+    """A user and the password, as one word."""
+    match = _USER.match(text, at)
+    span = None if match is None else strong_span(text, *match.span("secret"))
+    if match is None or span is None:
+        return None
+    said = text[slice(*span)]
+    if match["by"] == ":":
+        is_made = len(said) >= 8 and secret_values.mixes(said) and secret_values.has_symbol(said)
+        return span if is_made or _is_drawn(said) else None
+    if secret_values.has_symbol(said) and _OF_FILES.isdisjoint(said):
+        return span
+    is_login = _LOGS_IN_WITH.search(text[max(0, at - 40) : at]) or _TO_LOG_IN.match(text, span[1])
+    return span if said.isalnum() and is_login else None
+
+
+def _is_told(said: str) -> bool:
+    """Whether a word is a password where a sentence says that one comes."""
+    return is_generated(said, ends_free=True) or _is_drawn(said) or _HYPHENED.fullmatch(said) is not None
+
+
+def _is_drawn(said: str) -> bool:
+    """Whether a word has letters of both cases and two digits, none of them at its end alone, and nothing of a file."""
+    return (
+        len(said) >= 8
+        and len(re.findall("[0-9]", said)) >= 2
+        and any(map(str.isupper, said))
+        and any(map(str.islower, said))
+        and not said.rstrip("0123456789").isalpha()
+        and "." not in said
+        and "/" not in said
+        and ":" not in said
+    )
+
+
+def _paired(text: str, at: int) -> Span | None:
+    match = _PAIR.match(text, at)
+    if match is None or "/" in match["secret"]:
+        return None
+    if match["auth"] and text[match.start("secret") - 3 : match.start("secret")] != " / ":
+        return None
+    return strong_span(text, *match.span("secret"))
+
+
+def _with_mail(text: str, at: int) -> Span | None:
+    """After an address; right behind it only what no name of a file is like."""
+    match = _MAIL.match(text, at)
+    if match is not None:
+        said = match["secret"].rstrip(".,;\"'`")
+        by = match["by"].lower()
+        if by == ":" and (
+            "/" in said
+            or not (is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said)))
+            or _COPIES.search(text[max(0, at - 60) : at])
+        ):
+            return None
+        if by not in _SURE_OF_MAIL and by != ":" and not (len(said) >= 8 and secret_values.mixes(said)):
+            return None
+        return strong_span(text, *match.span("secret"))
+    left = max(0, at - 66)
+    host = _AT_HOST.search(text[left : at + 20]) if text[at + 1 : at + 2].isdigit() else None
+    if host is None or left + host.end() != at + 1:
+        return None
+    return strong_span(text, left + host.start("secret"), left + host.end("secret"))
+
+
+def _short(text: str, at: int) -> Span | None:
+    """After pw, or after pass where a login stands before it."""
+    match = _PW.match(text, at)
+    if match is None or (text[at + 1] in "aA" and _LOGS_IN.search(text[max(0, at - 50) : at]) is None):
+        return None
+    return strong_span(text, *match.span("secret"))
+
+
+# "Log in as admin with hunter2", "it opens with ...": what logs in or unlocks says that it comes.
+_WITH = re.compile(
+    r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|decrypt(?:s|ed)?|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
+    r"[ ](?:with|using|via|by)[ ](?:the[ ])?(?:password[ ]|passphrase[ ]|pass[ ])?[\"'`“]?(?P<secret>[!-~]{6,64})",
+    re.IGNORECASE,
+)
+_WORDS_WITH = re.compile(
+    r"(?:unlock|decrypt)(?:s|ed)?(?:[ ](?:it|them|the[ ]\w{1,16}))?[ ](?:with|using|by)[ ][\"'`“]?(?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){3,9})[\"'`”]?[.]?[ \t]{0,4}(?=\n|\Z)"
+)
+
+
+def _with(text: str, at: int) -> Span | None:
+    match = _WORDS_WITH.match(text, at)
+    if match is not None:
+        words = frozenset(re.split("[ -]", match["secret"]))
+        is_one = words.isdisjoint(secret_values.SENTENCE_WORDS) and words.isdisjoint(
+            secret_values.HARMLESS_WORDS
+        )
+        return match.span("secret") if is_one else None
+    match = _WITH.match(text, at)
+    span = None if match is None else strong_span(text, *match.span("secret"))
+    if span is None:
+        return None
+    said = text[slice(*span)].rstrip("”")
+    return (span[0], span[0] + len(said)) if _is_told(said) else None
+
+
+# 'Just type "hunter2" when it asks for the password': quoted, before what it is for.
+_TYPED = re.compile(
+    r"[a-z]{3,8}[ ][\"'`“](?P<secret>[!-~]{5,64}?)[\"'`”][ ](?:when|if|as|for|where|at|once|then|into|in|to)\b[^\n\"]{0,50}?[ ]"
+    r"(?:pass(?:word|phrase|code|wd)?|sudo|login)(?![a-z])",
+    re.IGNORECASE,
+)
+_TYPES = tuple(
+    f"{verb} {quote}"
+    for verb in ("type", "enter", "use", "put in", "try", "paste", "give")
+    for quote in ('"', "'", "`", "“")
+)
+
+
+def _typed(text: str, at: int) -> Span | None:
+    match = _TYPED.match(text, at)
+    return None if match is None else strong_span(text, *match.span("secret"))
+
+
+# What stands before "master" opens all that is kept in it.
+_MASTER = re.compile(
+    r"(?:(?<=1password )|(?<=bitwarden )|(?<=lastpass )|(?<=keepass )|(?<=keepassxc )|(?<=vault )|(?<=dashlane )|(?<=proton pass ))"
+    r"master(?:[ ](?:pass(?:word|phrase)?|pw|key))?(?:[ ]is|[ ]?[:=])[ ]{1,2}[\"'`“]?(?P<secret>[!-~]{8,80})",
+    re.IGNORECASE,
+)
+_SOME_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[-_.][A-Za-z]{3,12}){2,9}")
+
+
+def _master(text: str, at: int) -> Span | None:
+    match = _MASTER.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"].rstrip(".,;\"'`”")
+    is_one = is_strong(said) or _SOME_WORDS.fullmatch(said) is not None
+    return (match.start("secret"), match.start("secret") + len(said)) if is_one else None
+
+
+# "tried hunter2 for the printer and it works"
+_HYPHENED = re.compile(r"[a-z]{3,12}(?:[-_][a-z]{3,12}){1,5}[-_]?[0-9]{2,4}", re.ASCII)
+_TRIED = re.compile(
+    r"(?:tried|try|typed|entered|used|using)[ ][\"'`“]?(?P<secret>[!-~]{6,64}?)[\"'`”]?[ ](?:for|on|at|in|with)[ ](?:[\w.'’-]{1,24}[ ]){1,5}?"
+    r"(?:and|,|-|–|—)[ ]?(?:it|that)[ ](?:works|worked|did|let|got|was[ ]accepted|logged)",
+    re.IGNORECASE,
+)
+
+
+def _tried(text: str, at: int) -> Span | None:
+    match = _TRIED.match(text, at) if text[at - 1 : at] in {"", " ", "\n", "("} else None
+    return match.span("secret") if match is not None and _is_told(match["secret"]) else None
+
+
+# Anywhere in a sentence about it, before the word or behind it, on the same line.
+_BEHIND, _BEFORE = 100, 70  # signs
+_CANDIDATE = re.compile(r"(?=[!-~]{0,63}[0-9])[!-~]{8,96}")
+_AROUND = "\"'`*_()[]{}<>“”「」『』.,;:"
+_NAME_BEFORE = re.compile(r"[\w.@+-]{2,40}[/:|=]")
+_SPEAKS_OF_CODE = re.compile(r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\(")
+
+
+def _in_sentence(text: str, at: int) -> Span | None:
+    # Most sentences have no such sign.
+    if _SIGN.search(text, max(0, at - _BEFORE), at + _BEHIND) is None:
+        return None
+    end = text.find("\n", at, at + _BEHIND)
+    end = min(len(text), at + _BEHIND) if end < 0 else end
+    begin = text.rfind("\n", max(0, at - _BEFORE), at) + 1 or max(0, at - _BEFORE)
+    for found in _CANDIDATE.finditer(text, begin, end):
+        # One that is cut at either end is another one's to find.
+        if (found.start() == begin and "!" <= text[begin - 1 : begin] <= "~") or (
+            found.end() == end and "!" <= text[end : end + 1] <= "~"
+        ):
+            continue
+        start, said = found.start(), found[0]
+        name = _NAME_BEFORE.match(said)
+        if name is not None and is_generated(said[name.end() :].strip(_AROUND)):
+            start, said = start + name.end(), said[name.end() :]
+        plain = said.strip(_AROUND)
+        if is_generated(plain) and _SPEAKS_OF_CODE.search(text, begin, end) is None:
+            start += said.index(plain)
+            return start, start + len(plain)
+    return None
+
+
+_SIGN = re.compile(r"[!@#$%^&*?~+][\w!@#$%^&*?~+.-]", re.ASCII)
+_CUES = (
+    "pass", "pwd", "log in", "logged in", "log into", "login", "logon", "sign in", "sign-in", "signed in", "unlock", "credential", "creds",
+    "rdp ", "sudo", "wifi", "wi-fi", "ssid", "admin", "root",
+    "密码", "密碼", "口令", "登录", "登陆", "登入", "账号", "帐号", "帳號", "账户", "解锁", "后台", "管理员",
+    "passwort", "contrase", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "парол", "パスワード", "비밀번호", "비번", "mật khẩu",
+    "كلمة",
+)  # fmt: skip
+
+RULES = (
+    Rule(
+        "login-paired",
+        "password",
+        (
+            "login",
+            "cred",
+            "wifi",
+            "wi-fi",
+            "auth",
+            "登录",
+            "登陆",
+            "登入",
+            "账号",
+            "帐号",
+            "賬號",
+            "帳號",
+            "账户",
+        ),
+        _paired,
+    ),
+    Rule(
+        "user-paired",
+        "password",
+        ("root/", "admin/", "administrator/", "root:", "admin:", "administrator:"),
+        _user,
+    ),
+    Rule("mail-paired", "password", ("@",), _with_mail),
+    Rule("password-short", "password", ("pass", "pw"), _short, skips_prose=True),
+    Rule("login-with", "password", ("log", "sign", "rdp", "ssh", "unlock", "decrypt", "open"), _with),
+    Rule("password-tried", "password", ("tried", "try ", "typed", "entered", "used", "using"), _tried),
+    Rule("password-typed", "password", _TYPES, _typed),
+    Rule("password-master", "password", ("master",), _master),
+    Rule("password-in-sentence", "password", _CUES, _in_sentence),
+)
+"""Names and passwords, and passwords that no word before them names."""
