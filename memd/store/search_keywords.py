@@ -9,6 +9,7 @@ import structlog
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.errors import TransientError
+from memd.runtime.malloc import give_back_beside
 from memd.store import keywords, labels, meta, postings
 from memd.store.chunks import indexed_texts
 from memd.store.database import Database
@@ -187,15 +188,15 @@ class SearchKeywords:
 
     async def _make(self) -> None:
         me = asyncio.current_task()
-        reader = TermReader(apsw.Connection(":memory:"))
         try:
-            made = await self._with_new(Postings.empty(), reader)
-            made = await self._database.read(lambda _: made.put_together())
+            made = await self._made_of_all()
             async with self._changing:
                 # What was taken out before it was read is not in it, and what came since is read now.
                 made = await self._with_new(made.without(self._gone).dated(self._dated))
                 if self._making is me and self._vectors.is_to_be_resident:
                     self._postings = made
+            # What they were made of and with, 140 MB for 100,000 chunks, would stay with the allocator.
+            await give_back_beside()
         except _FAILURES as trouble:
             log.info("store.no_postings", file=str(self._database.file), reason=str(trouble))
             await asyncio.sleep(REFUSED_S)
@@ -203,6 +204,11 @@ class SearchKeywords:
             if self._making is me:
                 self._making = None
                 self._forget_changes()
+
+    async def _made_of_all(self) -> Postings:
+        reader = TermReader(apsw.Connection(":memory:"))
+        parts = await self._with_new(Postings.empty(), reader)
+        return await self._database.read(lambda _: parts.put_together())
 
     def _forget_changes(self) -> None:
         self._gone.clear()

@@ -1,6 +1,6 @@
 """Measures how what memd costs grows with the memory, and draws it.
 
-    python -m tests.benchmarks.growth [--chunks N ...] [--large] [--svg FILE] [--json FILE]
+    python -m tests.benchmarks.growth [--chunks N ...] [--large] [--write] [--json FILE]
 
 Of each size one daemon is measured on notes of its own, made with the hashing embedder, so that no model is part of it. A
 search is asked over the socket, in turn with one float32 product of as many vectors on one thread of this process: on a
@@ -8,6 +8,8 @@ machine that does other work compare the CPU and its ratios, not the times.
 """
 
 import argparse
+import os
+import re
 import sys
 import tempfile
 import threading
@@ -24,7 +26,7 @@ from tests.benchmarks.figures import Samples
 from tests.benchmarks.idle import spent_by
 from tests.benchmarks.memory import resident_bytes
 from tests.benchmarks.searching import at_rest
-from tests.daemon.process import Daemon
+from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
 
 SIZES, LARGE = (200, 2_000, 20_000), (100_000, 270_000)
@@ -175,6 +177,28 @@ def table(costs: Sequence[Cost]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+PAGE, DRAWING = ROOT / "memd/docs/development.md", ROOT / "tests/benchmarks/growth.svg"
+_TABLE = re.compile(r"^_Measured [^\n]*_\n\n(?:\|[^\n]*\n)+", re.MULTILINE)
+
+
+def written(page: str, costs: Sequence[Cost], circumstances: str) -> str:
+    """The page about benchmarks with these costs in the place of those that it has.
+
+    Raises:
+        ValueError: it has none.
+    """
+    found = _TABLE.search(page)
+    if found is None:
+        raise ValueError("the page has no table of costs")
+    return f"{page[: found.start()]}_{circumstances}_\n\n{table(costs)}\n{page[found.end() :]}"
+
+
+def _circumstances() -> str:
+    """On what, and beside how much else, it was measured."""
+    busy = os.getloadavg()[2]
+    return f"Measured on {os.cpu_count()} processors; in the last 15 minutes {busy:.1f} programs ran or waited at a time."
+
+
 # --- the drawing
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 420, 60, 190, 20, 50
@@ -249,7 +273,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--large", action="store_true", help=f"also {LARGE[0]:,} and {LARGE[1]:,} chunks: half an hour"
     )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the costs there")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"put the table into {PAGE.name}, and the drawing beside this file",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     chosen = parser.parse_args(arguments)
     sizes = chosen.chunks or (SIZES + LARGE if chosen.large else SIZES)
@@ -259,8 +287,10 @@ def main(arguments: Sequence[str]) -> None:
             costs.append(measured(Path(home), chunks))
         sys.stdout.write(f"\n{table(costs)}\n")
         sys.stdout.flush()
-        if chosen.svg is not None:
-            chosen.svg.write_text(drawing(costs), encoding="utf-8")
+        if chosen.write:
+            page = PAGE.read_text("utf-8")
+            PAGE.write_text(written(page, costs, _circumstances()), encoding="utf-8")
+            DRAWING.write_text(drawing(costs), encoding="utf-8")
         if chosen.json is not None:
             chosen.json.write_bytes(msgspec.json.format(msgspec.json.encode(costs)) + b"\n")
 

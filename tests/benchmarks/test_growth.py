@@ -4,8 +4,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import msgspec
+import pytest
 
-from tests.benchmarks.growth import CURVES, Cost, drawing, measured, table
+from tests.benchmarks.growth import CURVES, PAGE, Cost, drawing, measured, table, written
 
 SMALL = Cost(
     chunks=200,
@@ -33,14 +34,26 @@ def test_the_table_has_a_column_for_each_size() -> None:
     assert {line.count("|") for line in lines} == {4}
 
 
+def test_the_table_takes_the_place_of_the_one_in_the_page() -> None:
+    """With what it was measured beside; all else of the page stays, and so it can be written again."""
+    page = PAGE.read_text("utf-8")
+    before, _, after = page.partition("_Measured on ")
+    for costs in ([SMALL], [SMALL, LARGE]):
+        page = written(page, costs, "Measured on a napkin.")
+        assert page.startswith(f"{before}_Measured on a napkin._\n\n{table(costs)}\n\n![")
+        assert page.endswith(after[after.index("![") :])
+    with pytest.raises(ValueError, match="no table"):
+        written("# A page\n", [SMALL], "")
+
+
 def test_the_drawing_has_a_curve_for_each_cost() -> None:
     """Larger memories stand to the right, larger costs above."""
     root = ET.fromstring(drawing([SMALL, LARGE]))
     svg = "{http://www.w3.org/2000/svg}"
     curves = root.findall(f"{svg}polyline")
     assert len(curves) == len(CURVES)
-    written = [one.text for one in root.findall(f"{svg}text")]
-    assert {"200", "20,000", *(name for name, _, _ in CURVES)} <= set(written)
+    texts = [one.text for one in root.findall(f"{svg}text")]
+    assert {"200", "20,000", *(name for name, _, _ in CURVES)} <= set(texts)
     [of_search] = [
         one
         for one in curves

@@ -395,6 +395,22 @@ async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:
     assert not ready.postings.is_ready
 
 
+async def test_what_postings_were_made_with_goes_back_to_the_system(
+    ready: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, when they are there."""
+    given_back: list[bool] = []
+
+    async def gives_back() -> None:
+        given_back.append(ready.postings.is_ready)
+
+    monkeypatch.setattr(search_keywords, "give_back_beside", gives_back)
+    await put(ready, "memory/a.md", ["kettle"])
+    await made(ready)
+    await until_async(lambda: not ready.postings.is_being_made)
+    assert given_back == [True]
+
+
 async def read_chunks(index: Index, texts: Sequence[str], batch: int) -> Postings:
     """The postings of some texts, added so many at a time."""
 
