@@ -96,7 +96,11 @@ async def _built_on(
     if rebuild is not None:
         sync.rebuild(rebuild)
     reranker: Reranker | None = None
-    if settings.rerank.provider != "none":
+    if settings.rerank.provider == "onnx":
+        from memd.providers.local import cross_encoder  # noqa: PLC0415
+
+        reranker = cross_encoder.reranker(settings.rerank, time.monotonic)
+    elif settings.rerank.provider != "none":
         # It speaks HTTP, which nobody else may need.
         from memd.providers.remote import rerank  # noqa: PLC0415
 

@@ -46,6 +46,11 @@ def _rerank(rerank: Rerank) -> Iterator[Complaint]:
             (("rerank", "base_url"), ("rerank", "provider")),
             'rerank.provider = "compatible" needs rerank.base_url, such as "http://127.0.0.1:8080/v1"',
         )
+    if rerank.provider == "onnx" and not rerank.model:
+        yield (
+            (("rerank", "model"), ("rerank", "provider")),
+            'rerank.provider = "onnx" needs rerank.model, the path of an ONNX file or of the directory of a model',
+        )
 
 
 def _fallback(settings: AgentSettings) -> Iterator[Complaint]:

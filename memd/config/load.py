@@ -234,6 +234,8 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     rerank = settings.rerank
     if rerank.api_key_file:
         rerank = msgspec.structs.replace(rerank, api_key_file=str(path(Path, rerank.api_key_file)))
+    if rerank.provider == "onnx" and rerank.model:
+        rerank = msgspec.structs.replace(rerank, model=str(path(Path, rerank.model)))
     publish = settings.publish
     if publish.dsn_file:
         publish = msgspec.structs.replace(publish, dsn_file=str(path(Path, publish.dsn_file)))

@@ -133,10 +133,10 @@ class Remote(_Section, frozen=True):
 
 
 class Rerank(_Section, frozen=True):
-    """What orders the first hits anew, over HTTP; it is sent questions and texts of memory."""
+    """What orders the first hits anew; over HTTP it is sent questions and texts of memory."""
 
-    provider: Literal["none", "cohere", "voyage", "compatible"] = "none"
-    model: str = ""  # "": the provider's default
+    provider: Literal["none", "cohere", "voyage", "compatible", "onnx"] = "none"
+    model: str = ""  # "": the provider's default; of "onnx" a path, absolute once it is read
     base_url: str = ""  # "": the provider's own
     api_key: str = ""
     api_key_env: str = ""  # name of an environment variable

@@ -22,6 +22,7 @@ from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED, bugs, comes_true, finds, harm_store, is_well, many_notes
 from tests.fakes import HashingProvider
+from tests.fakes.cross_encoder import write as write_model
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until, until_async
 
@@ -516,3 +517,28 @@ rerank = {{ provider = "compatible", base_url = "{server.url}", timeout_ms = 100
                 for one in found.degraded
             ] == [("rerank", True)]
             assert {hit.path for hit in found.results} == {"MEMORY.md", "memory/a.md", "memory/b.md"}
+
+
+def test_a_cross_encoder_on_this_machine_orders_the_hits_and_explain_shows_their_new_places(
+    home: Path,
+) -> None:
+    """Its files are named relative to the configuration; the place of a candidate is the one it had, its row the one it has."""
+    write_model(home / "model")
+    settings = 'rerank = { provider = "onnx", model = "model", timeout_ms = 10000 }'
+    with Daemon(home, settings=settings) as daemon, daemon.client() as client:
+        daemon.write("memory/a.md", "The red shed has a roof.\n")
+        daemon.write("memory/b.md", "A cat sits on the roof.\n")
+        client.sync()
+        asked = "red shed roof cat"
+        explained = client.explain(asked)
+        found = client.search(asked)
+        assert found.degraded == explained.found.degraded == []
+        assert [hit.path for hit in found.results] == ["memory/b.md", "memory/a.md"]
+        assert [(one.path, one.place) for one in explained.candidates] == [
+            ("memory/b.md", 2),
+            ("memory/a.md", 1),
+        ]
+    (home / "model/onnx/model.onnx").unlink()
+    with Daemon(home, settings=settings) as daemon, daemon.client() as client:
+        (part,) = client.search(asked).degraded
+        assert (part.part, "there is no ONNX file" in part.reason) == ("rerank", True)

@@ -1,6 +1,5 @@
 """Orders texts by how well they answer a question: the /rerank of Cohere, Voyage, Jina, llama.cpp, vLLM and others."""
 
-import asyncio
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -8,8 +7,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from memd.config.settings import Rerank
-from memd.domain_types import DegradedPart
-from memd.errors import MemdError
 from memd.providers.api_keys import (
     Account,
     NoAccount,
@@ -21,15 +18,12 @@ from memd.providers.api_keys import (
 )
 from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest
 from memd.providers.remote.http import HttpConnections
+from memd.providers.reranker import BoundedReranker, NoReranker, by_score
 from memd.runtime.timing import Clock
 
 MOST_CONNECTIONS = 16
 # A request goes on when its search does not wait for it any more: so the next one finds an open connection.
 LONGEST_S = 5.0
-# After so many failures in a row no search waits for an answer for a while.
-MOST_FAILURES = 3
-PAUSE_S = 30.0
-MAX_TEXT_CHARS = 2_000
 
 _ENDINGS = ("/rerank", "/reranking")
 _HOMES: Mapping[str, tuple[ProviderAddress, str]] = {
@@ -96,11 +90,11 @@ class RerankApi(msgspec.Struct, frozen=True):
         }
         if not scored:
             raise BadReply(f"{self.provider}: the answer orders nothing")
-        return sorted(range(count), key=lambda n: (n not in scored, -scored.get(n, 0.0), n))
+        return by_score([scored.get(n) for n in range(count)])
 
 
-class RemoteReranker:
-    """One account with one provider; a search that it fails goes on without it."""
+class RemoteReranker(BoundedReranker):
+    """One account with one provider."""
 
     def __init__(self, api: RerankApi, who: Account, settings: Rerank, clock: Clock) -> None:
         """Connections are opened by requests.
@@ -111,73 +105,23 @@ class RemoteReranker:
             settings: Of the agent.
             clock: Tells the monotonic time, in seconds.
         """
-        self.candidates = settings.candidates
+        super().__init__(api.provider, settings, clock, MOST_CONNECTIONS)
         self._api = api
-        self._timeout_s = settings.timeout_ms / 1000
         self._session = HttpConnections(api.provider, who, None, MOST_CONNECTIONS)
-        self._clock = clock
-        self._under_way: set[asyncio.Task[HttpAnswer]] = set()
-        self._failures = 0
-        self._paused_until = -math.inf
-        self._reason = ""
 
-    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
-        """The texts by their place, the best first; or why nobody has ordered them in time."""
-        if self._clock() < self._paused_until:
-            return DegradedPart("rerank", f"{self._reason}; it is asked again within {PAUSE_S:g} s")
-        if len(self._under_way) >= MOST_CONNECTIONS:
-            return DegradedPart("rerank", f"{self._api.provider}: earlier requests are not answered yet")
-        call = self._api.request(question, [text[:MAX_TEXT_CHARS] for text in texts])
-        asking = asyncio.ensure_future(self._session.send(call, LONGEST_S))
-        self._under_way.add(asking)
-        asking.add_done_callback(self._ended)
-        done, _ = await asyncio.wait({asking}, timeout=self._timeout_s)
-        try:
-            if not done:
-                raise BadReply(f"{self._api.provider}: no answer within {1000 * self._timeout_s:g} ms")
-            order = self._api.order(asking.result(), len(texts))
-        except MemdError as failure:
-            self._failed(str(failure))
-            return DegradedPart("rerank", str(failure))
-        self._failures = 0
-        return order
+    async def ask(self, question: str, texts: Sequence[str]) -> list[int]:
+        """As the provider has them.
 
-    def _failed(self, reason: str) -> None:
-        self._failures += 1
-        self._reason = reason
-        if self._failures >= MOST_FAILURES:
-            self._failures = 0
-            self._paused_until = self._clock() + PAUSE_S
-
-    def _ended(self, asking: asyncio.Task[HttpAnswer]) -> None:
-        self._under_way.discard(asking)
-        if not asking.cancelled():
-            asking.exception()  # which nobody may be left to hear of
+        Raises:
+            BadReply, TransientError: it does not answer, or with no order.
+        """
+        answer = await self._session.send(self._api.request(question, texts), LONGEST_S)
+        return self._api.order(answer, len(texts))
 
     async def close(self) -> None:
         """Give up what is under way, and close the connections."""
-        under_way = set(self._under_way)
-        for asking in under_way:
-            asking.cancel()
-        if under_way:
-            await asyncio.wait(under_way)
+        await super().close()
         await self._session.close()
-
-
-class NoReranker:
-    """Stands for one that cannot be asked: there is no key for it, or no address."""
-
-    candidates = 1
-
-    def __init__(self, reason: str) -> None:
-        self._part = DegradedPart("rerank", reason)
-
-    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:  # noqa: ARG002 - as a reranker
-        """Why nobody orders them."""
-        return self._part
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 def reranker(

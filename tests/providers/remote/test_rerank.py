@@ -12,7 +12,8 @@ import pytest
 from memd.config.settings import Rerank
 from memd.domain_types import DegradedPart
 from memd.providers.remote.dialect import BadReply, HttpAnswer
-from memd.providers.remote.rerank import NoReranker, RemoteReranker, RerankApi, reranker
+from memd.providers.remote.rerank import RemoteReranker, RerankApi, reranker
+from memd.providers.reranker import NoReranker
 from tests.bounds import shipped
 from tests.clock import Clock
 from tests.fakes.http import Request, Response, Server
@@ -161,8 +162,8 @@ async def test_a_search_waits_no_longer_than_it_is_told(server: Server, standin:
 async def test_after_some_failures_no_search_waits_for_a_while(server: Server, standin: Standin) -> None:
     """Then it is asked again; one success is enough to be asked each time."""
     clock = Clock()
-    failures = shipped("memd.providers.remote.rerank.MOST_FAILURES")
-    pause_s = shipped("memd.providers.remote.rerank.PAUSE_S")
+    failures = shipped("memd.providers.reranker.MOST_FAILURES")
+    pause_s = shipped("memd.providers.reranker.PAUSE_S")
     standin.response = Response(503)
     async with opened(at(server), clock) as asked:
         for _ in range(failures):
@@ -190,7 +191,7 @@ async def test_requests_that_are_not_answered_are_bounded(server: Server, standi
 
 async def test_long_texts_are_cut(server: Server, standin: Standin) -> None:
     """A chunk may be of any size by its settings."""
-    most = shipped("memd.providers.remote.rerank.MAX_TEXT_CHARS")
+    most = shipped("memd.providers.reranker.MAX_TEXT_CHARS")
     standin.response = Response(500)
     async with opened(at(server)) as asked:
         await asked.order("cat", ["x" * (most + 1), "y"])
