@@ -520,7 +520,7 @@ export interface Explanation {
   left_out: string[];
   /** how much meaning counted: 1 by the default weights; 0: there was nothing to compare */
   vector_share: number;
-  /** how much words counted: 1 by the default weights, 1.4 where there was nothing to compare; 0: no word was found */
+  /** how much words counted: 1 by the default weights, 2 where there was nothing to compare; 0: no word was found */
   text_share: number;
   /** of a chunk that has no vector yet */
   assumed_cosine: number | null;

@@ -21,8 +21,8 @@ Ints = NDArray[np.int64]
 # The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
 WORDS = 0.8
 
-# Where nothing can be told of meaning, words are all there is: a third of what a question tells is then worth reading.
-ALONE = 1.4
+# Where nothing can be told of meaning, words are all there is: a quarter of what a question tells is then worth reading.
+ALONE = 2.0
 
 # A chunk with parts is as close as the best of them and the whole, in this proportion.
 PART = 0.65

@@ -99,9 +99,9 @@ async def test_an_idle_side_is_told_of(home: Path) -> None:
         await client.sync()
         provider.fail_next(1)
         keyword, printed = await asked(client, "coffee machine")
-        assert (keyword.vector_share, keyword.text_share) == (0.0, 1.4)
+        assert (keyword.vector_share, keyword.text_share) == (0.0, 2.0)
         assert keyword.found.degraded[0].part == "query_embedding"
-        assert "score       tanh(1.40 x 0.8 x share of the words); no vectors were compared:" in printed
+        assert "score       tanh(2.00 x 0.8 x share of the words); no vectors were compared:" in printed
         assert "min_score   0.35, the least score of a hit" in printed
         vector, printed = await asked(client, "zebra")
         assert (vector.vector_share, vector.text_share) == (1.0, 0.0)

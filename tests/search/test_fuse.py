@@ -90,7 +90,7 @@ def test_meaning_and_words_add_up(cosine: float, share: float | None, expected: 
 def test_a_relevance_has_its_meaning_in_every_mode() -> None:
     """Reading begins at .35, whichever side finds it; all rare words of a question are near 1."""
     assert relevance(READABLE) == pytest.approx(0.35, abs=0.001)
-    alone = fuse([candidate(1, None, 1.0), candidate(2, None, 1 / 3)], FusionWeights(), CALIBRATION)
+    alone = fuse([candidate(1, None, 1.0), candidate(2, None, 0.228)], FusionWeights(), CALIBRATION)
     assert alone[0].score > 0.8
     assert alone[1].score == pytest.approx(0.35, abs=0.01)
     [near] = fuse([candidate(1, 0.5 * READABLE, None)], FusionWeights(), CALIBRATION)
