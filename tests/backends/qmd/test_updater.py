@@ -65,9 +65,12 @@ async def test_a_collection_that_differs_is_made_anew(tmp_path: Path, standin: S
         state = json.loads(state_file.read_text())
         state["collections"]["theirs"] = {"path": "/theirs", "pattern": "*"}
         state_file.write_text(json.dumps(state))
+        index = bench.directory / "cache" / "qmd" / "index.sqlite"
+        index.write_text("what is in it is secret to nobody")
         await lived(bench, await bench.create(), standin)
         assert [call["arguments"][2] for call in standin.calls("collection remove")] == ["memory-dir-main"]
         assert set(collections(bench)) == {"memory-root-main", "memory-dir-main", "theirs"}
+        assert index.exists()
 
 
 async def test_a_name_that_is_taken_is_used(tmp_path: Path, standin: Standin) -> None:
@@ -351,6 +354,11 @@ async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> 
         upkeep.pace = msgspec.structs.replace(upkeep.pace, clean_quiet_s=0.0, clean_rest_s=0.0)
         living = asyncio.create_task(bench.qmd.run())
         await until_async(lambda: standin.calls("cleanup"), 30)
+        updates = len(standin.calls("update"))
+        bench.write("memory/new.md", "a dunlin\n")
+        await bench.settle()
+        await until_async(lambda: len(standin.calls("update")) > updates and not upkeep.updating, 30)
+        assert upkeep.cleanings.unseen is None  # nothing is gone
         (bench.workspace / "memory" / "birds.md").unlink()
         await bench.settle()
         await until_async(lambda: len(standin.calls("cleanup")) == 2, 30)
