@@ -401,6 +401,33 @@ async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytes
     assert set(await index.known()) == {"memory/b.md"}
 
 
+@pytest.mark.parametrize("added", [30_000, 3_000_000])
+@pytest.mark.parametrize("is_enough", [True, False])
+async def test_what_is_to_be_written_has_room_in_the_log_and_in_the_file(
+    index: Index, monkeypatch: pytest.MonkeyPatch, added: int, *, is_enough: bool
+) -> None:
+    """To the byte: the log is written over where all of it is in the file, and so are pages of the file that are free."""
+    chunks = [chunk_of(f"word {i} " * 60, i + 1) for i in range(100)]
+    await index.replace(found_file("memory/a.md"), b"1", chunks, {}, frozenset())
+    await index.remove(["memory/a.md"])
+    await index.database.checkpoint(wait=False)
+    log_bytes = database_files.size(Path(f"{index.file}-wal"))
+    free_pages = await index.database.read(lambda one: one.pragma("freelist_count"))
+    assert log_bytes > 0
+    assert free_pages > 0
+    in_log = max(0, databases.IN_LOG * added - log_bytes)
+    in_file = max(0, databases.IN_FILE * added - databases.PAGE * free_pages)
+    assert in_log + in_file > 0
+    free = in_log + in_file - (not is_enough)
+    monkeypatch.setattr(databases, "SPARED", 0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(1 << 40, 1 << 40, free))
+    if is_enough:
+        assert await index.database.write_more(added, lambda _: "written") == "written"
+    else:
+        with pytest.raises(StoreFull):
+            await index.database.write_more(added, lambda _: "written")
+
+
 async def test_emptying_the_log_takes_no_patience_from_writes(tmp_path: Path) -> None:
     """It waits a moment for whoever reads; a write afterwards waits as long as before for whoever writes."""
     database = Database(tmp_path / "e.sqlite", "embeddings")

@@ -327,6 +327,31 @@ async def test_postings_that_cannot_be_made_are_done_without(
     assert not ready.postings.is_ready
 
 
+async def test_what_is_known_of_words_is_forgotten_together(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are very many: the places of some must not be told by what was known of others."""
+    monkeypatch.setattr("memd.store.search_keywords.FEWEST", 1)
+    monkeypatch.setattr("memd.store.postings._MOST_WORDS", 3)
+    monkeypatch.setattr("memd.store.postings.BATCH", 2)
+    forms = (
+        "walks",
+        "walked",
+        "kettle",
+        "kettles",
+        "walking",
+        "teapot",
+        "walk",
+        "kettle's",
+        "teapots",
+        "数据库",
+    )
+    for number, form in enumerate(forms):
+        await put(index, f"memory/{number}.md", [f"{form} {number}"])
+    await made(index)
+    await both(index, ["walk", "kettle", "teapot", "walking 4", "7"])
+
+
 async def test_postings_that_cannot_follow_a_change_are_given_up(
     ready: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

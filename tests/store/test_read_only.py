@@ -178,6 +178,22 @@ async def test_the_cache_tells_its_rows(tmp_path: Path) -> None:
     assert (seen.rows, seen.faults) == (9, ())
 
 
+@pytest.mark.parametrize("schema", [0, 99])
+async def test_a_cache_that_is_empty_or_newer_is_told_and_not_looked_into(
+    tmp_path: Path, schema: int
+) -> None:
+    """Its tables may be others, or are not there yet."""
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    await cache.put(("p", "m", "k"), {chunk_of("one").hash: vector_of(1)}, 1.0)
+    await cache.close()
+    connection = apsw.Connection(str(cache.file))
+    connection.pragma("user_version", schema)
+    connection.close()
+    seen = read_only.look_at_cache(cache.file, _PATIENCE_S)
+    assert (seen.schema, seen.rows, seen.faults) == (schema, 0, ())
+
+
 _LOOKS = shipped("memd.store.read_only._LOOKS")
 
 

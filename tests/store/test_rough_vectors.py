@@ -1,10 +1,14 @@
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.store import rough_vectors, vector_matrix
-from memd.store.rough_vectors import RoughBlock
+from memd.store.rough_vectors import RoughBlock, simsimd
 from memd.store.vector_matrix import Matrix, Row
 
 DIMENSIONS, ROWS_OF_BLOCK = 64, 500
@@ -85,3 +89,25 @@ def test_the_sums_are_those_of_rows_that_are_there() -> None:
                 total, vectors[kinds == kind].astype(np.float64).sum(axis=0), atol=1e-12
             )
         kinds = np.where(np.arange(90) % 4 == 0, -1, np.roll(kinds, 1)).astype(np.int8)
+
+
+def test_what_multiplies_bytes_here_is_used_only_if_it_does_so_rightly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it is installed; a version that multiplies otherwise, or not at all, is done without."""
+    installed = find_spec("simsimd") is not None
+    simsimd.cache_clear()
+    assert (simsimd() is not None) is installed
+    wrong = ([[1], [2]], TypeError("another signature"), ValueError("no such kind"), AttributeError("cdist"))
+    for told in wrong:
+
+        def cdist(*_: object, told: object = told) -> object:
+            if isinstance(told, Exception):
+                raise told
+            return told
+
+        monkeypatch.setitem(sys.modules, "simsimd", SimpleNamespace(cdist=cdist))
+        simsimd.cache_clear()
+        assert simsimd() is None
+    monkeypatch.undo()
+    simsimd.cache_clear()

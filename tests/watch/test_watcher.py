@@ -704,6 +704,16 @@ async def test_a_directory_that_came_while_watches_were_set_is_to_be_looked_at(b
         assert await backlog.drained(20.0) == frozenset({base / "vault"})
 
 
+async def test_a_directory_that_came_while_watches_were_set_is_watched_soon(base: Path) -> None:
+    """The watches are set once more."""
+    new = base / "vault" / "new"
+    methods = WatchMethods(recursive=False, feed=lambda: Late(new))
+    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=PACE) as seen:
+        await seen.rescanned(2)
+        (new / "b.md").write_text("b")
+        await seen.changed(new / "b.md")
+
+
 async def test_a_file_that_came_is_watched_by_the_next_watches_too(base: Path) -> None:
     """It may have been written under its other name while there were none."""
     note, outside = base / "vault" / "b.md", base / "outside.md"
