@@ -157,7 +157,9 @@ async def test_each_search_looks_whether_a_disk_that_is_away_is_there_again(benc
     shutil.rmtree(away)
     await bench.settle()
     assert await bench.paths("apples") == {"memory/away/a.md", "memory/there/a.md"}
-    assert bench.parts.backlog.otherwise(frozenset) == {away}
+    # The tests themselves may lie on a disk in memory.
+    expected = bench.parts.backlog.otherwise(frozenset)
+    assert {place for place in expected if place.is_relative_to(bench.workspace)} == {away}
     assert bench.parts.backlog.otherwise(lambda _: frozenset()) == frozenset()
 
 

@@ -592,6 +592,31 @@ async def test_an_explanation_names_the_names_that_are_missing(tmp_path: Path) -
     await index.close()
 
 
+async def test_an_explanation_has_what_a_search_leaves_out_unread(tmp_path: Path) -> None:
+    """A candidate with less than the least score, and why it is no hit; a search reads only what may be one."""
+    texts = ["kettle 400", "kettle 405", *(f"ledger {900 + number}" for number in range(30))]
+    index, searcher = await filled(tmp_path / "main.sqlite", texts)
+    found, trace = await searcher.explain("kettle 400", kinds=KINDS, max_results=6, min_score=0.5)
+    assert [hit.path for hit in found.hits] == ["memory/000.md", "memory/001.md"]
+    assert [one.cut for one in trace.candidates[:3]] == [None, None, "min_score"]
+    assert len(trace.candidates) > 20
+    read: list[int] = []
+    texts_of = Reader.texts
+
+    def counting(self: Reader, ids: Sequence[ChunkId]) -> Any:
+        read.append(len(ids))
+        return texts_of(self, ids)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Reader, "texts", counting)
+        searched = await searcher.search("kettle 400", kinds=KINDS, max_results=6, min_score=0.5)
+        few, read[:] = sum(read), []
+        await searcher.explain("kettle 400", kinds=KINDS, max_results=6, min_score=0.5)
+    assert searched.hits == found.hits
+    assert few < sum(read)
+    await index.close()
+
+
 async def test_one_side_alone_is_asked(tmp_path: Path) -> None:
     """By words what is far is found, by meaning what has none of the words; the answer says by what."""
     index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 900", "ledger 10"])
