@@ -20,6 +20,7 @@ from tests.benchmarks import (
     indexing,
     memory,
     model,
+    page,
     reading,
     redaction,
     remote,
@@ -38,6 +39,7 @@ OF_A_STAGE: dict[str, Callable[[stage.Stage], Iterator[Figure]]] = {
     "search": searching.measure,
     "get": reading.measure,
     "start": starting.measure,
+    "page": page.measure,
     "edit": editing.measure,
     "memory": memory.measure,
 }

@@ -21,6 +21,7 @@ let way = "folder";
 let workspaces = {}; // by agent
 let reading = null; // what ends the reading before
 let listing = null; // likewise
+let lastDay = null; // of the files by day that are listed
 
 /** The signal of a new list: an answer for the one before draws nothing any more. */
 function listed() {
@@ -96,14 +97,16 @@ async function compare(pair, agent) {
 
 async function list(agent, wanted, after = null) {
   const signal = listed();
+  if (after === null) lastDay = null;
   try {
     const page = await ask("files", { agent, ...wanted, after }, signal);
     notice("");
     const entries = [
       ...Object.entries(page.folders ?? {}).map(([path, count]) => entry(
         path.slice((wanted.folder ?? "").length), `${say("files")}: ${number(count)}`, () => list(agent, { folder: path }))),
-      ...(page.files ?? []).map((file) => entry(
-        file.path.slice((wanted.folder ?? "").length), told(file), () => read(file, agent))),
+      ...(page.files ?? []).flatMap((file) => [
+        ...(wanted.folder === undefined ? dated(file) : []),
+        entry(file.path.slice((wanted.folder ?? "").length), told(file), () => read(file, agent))]),
     ];
     if (page.next) {
       const more = make("li", {}, make("button", { type: "button", on: { click: () => { more.remove(); list(agent, wanted, page.next); } } }, say("More")));
@@ -119,6 +122,14 @@ async function list(agent, wanted, after = null) {
   } catch (error) {
     if (error.name !== "AbortError") notice(error.message);
   }
+}
+
+/** The heading of a day, before the first file of it. */
+function dated(file) {
+  const date = (file.date ?? "").split("/").pop();
+  if (date === lastDay) return [];
+  lastDay = date;
+  return [make("li", {}, make("h2", { class: "day" }, date ? day(date) : say("without a date")))];
 }
 
 function crumbs(agent, wanted) {
@@ -152,6 +163,8 @@ export async function read(file, agent, hit = null, lit = null) {
       await draw(place);
       notice("");
       place.querySelector(".hit")?.scrollIntoView({ block: "center" });
+      // On a narrow screen it is below the list.
+      if (!hit && pane.offsetTop > innerHeight / 2) pane.scrollIntoView();
     } catch (error) {
       if (error.name !== "AbortError") notice(error.message);
     }
@@ -168,8 +181,6 @@ export async function read(file, agent, hit = null, lit = null) {
   };
   tools.append(...ways.map(([label], at) => make("button", { type: "button", on: { click: () => pick(at) } }, say(label))));
   const pane = put("pane", head, isSession ? "" : editor(file.path, agent, hit ? hit[0] : 1), tools, place);
-  // On a narrow screen it is below the list.
-  if (!hit && pane.offsetTop > innerHeight / 2) pane.scrollIntoView();
   pick(0);
 }
 
@@ -197,13 +208,26 @@ async function chunks(place, file, agent, hit, lit, signal, skip = 0) {
   const redacted = Object.entries(found.redacted ?? {}).map(([kind, count]) => `${kind}: ${number(count)}`);
   const shownChunks = (found.chunks ?? []).map((chunk) => make("section", { class: "chunk" },
     make("p", { class: "about" }, `${chunk.start_line}–${chunk.end_line}`,
-      ...(chunk.windows ?? []).map(([first, last]) => make("span", {}, ` · ${first}–${last}`)), ` · ${say(chunk.vector ?? "waiting")}`),
+      ` · ${say(chunk.vector ?? "waiting")}`),
     chunk.context ? make("p", { class: "about text" }, shown(chunk.context)) : null,
-    make("p", { class: hit && chunk.start_line <= hit[1] && chunk.end_line >= hit[0] ? "text hit" : "text" }, shown(chunk.text, lit))));
+    make("p", { class: hit && chunk.start_line <= hit[1] && chunk.end_line >= hit[0] ? "text hit" : "text" }, windowed(chunk, lit))));
   if (skip === 0) place.replaceChildren(make("p", { class: "about" }, found.missing ? say("not indexed") : "",
     redacted.length ? `${say("what was taken out")}: ${redacted.join(", ")}` : ""));
   place.append(...shownChunks);
   further(place, found.next, (next) => chunks(place, file, agent, hit, lit, signal, next));
+}
+
+/** The text of a chunk; where a window of it begins, its lines are named. */
+function windowed(chunk, lit) {
+  const nodes = document.createDocumentFragment();
+  const windows = chunk.windows ?? [];
+  chunk.text.split("\n").forEach((line, at, all) => {
+    for (const [first, last] of windows) {
+      if (first === chunk.start_line + at) nodes.append(make("span", { class: "window" }, `${say("window")} ${first}–${last}`));
+    }
+    nodes.append(shown(at + 1 < all.length ? `${line}\n` : line, lit));
+  });
+  return nodes;
 }
 
 async function turns(place, file, agent, hit, lit, signal, skip = 0) {

@@ -1,7 +1,7 @@
 // What the page says, in English and Chinese, and numbers and dates as this person writes them.
 
 const CHINESE = {
-  Duplicates: "重复", copy: "内容相同", "No note says what another does.": "没有内容相同的笔记。", "There are more.": "还有更多。", Editor: "编辑器", None: "无",
+  Duplicates: "重复", copy: "内容相同", "No note says what another does.": "没有内容相同的笔记。", "There are more.": "还有更多。", configuration: "配置", "waits for memd-ctl reload": "等待 memd-ctl reload", Editor: "编辑器", window: "窗口", "without a date": "无日期", done: "完成", refused: "被拒绝", None: "无",
   Search: "搜索", Browse: "浏览", State: "状态", Agent: "智能体", Question: "问题", Source: "来源", All: "全部", Notes: "笔记",
   Conversations: "对话", Since: "从", Until: "到", Tag: "标签", Path: "路径", Why: "为什么", Folders: "文件夹", Days: "日期",
   "More": "更多", "Nothing was found.": "没有找到。", "lines": "行", "score": "得分", "weak": "弱", "superseded": "已被取代",
