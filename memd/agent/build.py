@@ -11,7 +11,7 @@ import structlog
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
-from memd.backends.fallback import Fallback, FallbackTimeouts
+from memd.backends.fallback import Fallback, FallbackTimeouts, ReadingFallback
 from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentProviders
@@ -107,11 +107,19 @@ async def _built_on(
         reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
     searcher = Searcher(index, settings, providers, reranker)
     indexed = IndexedAgent(agent_id, settings, rules, index, sync)
+    builtin = Builtin(indexed, searcher, providers)
+    match settings.backend:
+        case "builtin":
+            backend: Builtin | Fallback = builtin
+        case "qmd":
+            backend = _qmd(indexed, environment, builtin)
+        case "postgres":
+            backend = _postgres(indexed, builtin, providers, reranker)
     agent = RunningAgent(
         agent_id,
         settings,
         index=index,
-        backend=_chosen_backend(indexed, environment, Builtin(indexed, searcher, providers)),
+        backend=backend,
         sync=sync,
         pending=pending,
         roots=roots,
@@ -195,16 +203,12 @@ async def _scan_periodically(agent: RunningAgent) -> None:
     await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
 
 
-def _chosen_backend(
-    agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin
-) -> Builtin | Fallback:
-    """The backend that the settings name, with the built-in one behind it.
+def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback:
+    """The backend qmd, with the built-in one behind it.
 
     The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
     ready. Its vectors are not: nobody shall pay twice, so they rest for as long as the other backend answers.
     """
-    if agent.settings.backend == "builtin":
-        return builtin
     agent.sync.rest_vectors()
 
     async def create() -> QmdBackend:
@@ -212,3 +216,26 @@ def _chosen_backend(
 
     timeouts = FallbackTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)
     return Fallback(agent.id, "qmd", create, builtin, timeouts, vectors=agent.sync)
+
+
+def _postgres(
+    agent: IndexedAgent,
+    builtin: Builtin,
+    providers: AgentProviders,
+    reranker: Reranker | None,
+) -> Fallback:
+    """The backend postgres, with the built-in one behind it, for what is local."""
+    # It knows PostgreSQL, which few need.
+    from memd.backends import postgres  # noqa: PLC0415
+
+    async def create() -> postgres.PostgresBackend:
+        made = postgres.PostgresBackend(agent, providers, reranker)
+        try:
+            await made.prepare()
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    timeouts = FallbackTimeouts(postgres.TIMEOUT_S, postgres.COOLDOWN_S)
+    return ReadingFallback(agent.id, "postgres", create, builtin, timeouts, vectors=agent.sync)

@@ -135,7 +135,7 @@ class Publisher:
                 self._there.pop(path, None)
                 self._here.pop(path, None)
                 self._put_at.pop(path, None)
-        waiting = len([path for path, state in states.items() if self._is_late(path, state)])
+        waiting = len([path for path, state in states.items() if self._is_behind(path, state)])
         if late or gone:
             await self._thread.run(self._mirror.confirm)
             log.info(
@@ -147,12 +147,17 @@ class Publisher:
         """Whether the index is about to be another one: what it lacks now says nothing."""
         return self._index.begun_anew is not None or self._sync.pending > 0
 
+    def _is_behind(self, path: str, state: FileState) -> bool:
+        """Whether the server does not have a file as it is here."""
+        known = self._here.get(path)
+        return known is None or known[0] != state or self._there.get(path) != known[1]
+
     def _is_late(self, path: str, state: FileState) -> bool:
         known = self._here.get(path)
+        if not self._is_behind(path, state):
+            return False
         if known is None or self._there.get(path) != known[1] or known[0].text != state.text:
             return True
-        if known[0] == state:
-            return False
         # Vectors come a few at a time: not each time is the file worth a transaction.
         return not state.waiting or time.monotonic() - self._put_at.get(path, 0.0) >= VECTORS_S
 

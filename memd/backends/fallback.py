@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -19,6 +19,7 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
+from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
 from memd.runtime.asyncio_utils import is_cancelled
@@ -27,6 +28,8 @@ from memd.runtime.timing import Clock
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 CLOSE_S = 5.0  # for which the end of one backend keeps the next from its beginning
 # When a backend has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
@@ -88,6 +91,28 @@ class ChosenBackend(Protocol):
 
     async def close(self) -> None:
         """End all that it has begun; what still waits for an answer of it gets an error."""
+        ...
+
+
+class ReadingBackend(ChosenBackend, Protocol):
+    """One that also tells how it comes to its hits, and reads what it finds."""
+
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
+        """The hits for a question, and how each candidate came to its place.
+
+        Raises:
+            TransientError: it does not answer.
+        """
+        ...
+
+    async def get(
+        self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind], max_chars: int = MAX_CHARS
+    ) -> Excerpt | None:
+        """Lines of a file that it finds; None: there is none that may be seen.
+
+        Raises:
+            TransientError: it does not answer.
+        """
         ...
 
 
@@ -161,9 +186,9 @@ class Fallback:
         self._began = 0.0  # of the clock: the creation
         self._is_late = False  # searches do not wait for its end any more
         self._is_tried = False  # a search is put to a backend, after one has failed
-        self._asking: set[asyncio.Task[BackendAnswer | None]] = set()
+        self._asking: set[asyncio.Task[Any]] = set()
         # Goes on although nobody waits for it.
-        self._witness: asyncio.Task[BackendAnswer | None] | None = None
+        self._witness: asyncio.Task[Any] | None = None
         self._witness_since = 0.0  # of the clock
         self._ending: set[asyncio.Task[None]] = set()  # backends that were dropped
         self._is_closed = False
@@ -172,7 +197,7 @@ class Fallback:
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """The hits for a question, of the first backend or, with the reason why, of the second."""
-        answer = await self._ask_first(question)
+        answer: BackendAnswer | None = await self._ask_first(lambda backend: backend.search(question))
         if answer is not None:
             return answer
         answer = await self.second.search(question)
@@ -264,13 +289,13 @@ class Fallback:
 
     # --- the first backend
 
-    async def _ask_first(self, question: BackendQuestion) -> BackendAnswer | None:
-        """What the first backend answers; None: it does not, or not in time."""
+    async def _ask_first(self, put: Callable[[Any], Awaitable[T]]) -> T | None:
+        """What the first backend answers to what is put to it; None: it does not, or not in time."""
         if self._is_closed or self._is_silent:
             return None
         began = self._clock()
         is_trial = isinstance(self.state, BuiltinInUse)
-        task = asyncio.create_task(self._answer_of_first(question))
+        task = asyncio.create_task(self._answer_of_first(put))
         self._asking.add(task)
         task.add_done_callback(self._asked)
         try:
@@ -284,27 +309,27 @@ class Fallback:
             return None
         return None if task.cancelled() else task.result()
 
-    def _leave(self, task: "asyncio.Task[BackendAnswer | None]", began: float) -> None:
+    def _leave(self, task: "asyncio.Task[Any]", began: float) -> None:
         """Nobody waits for an answer any more: the first such question shows whether the backend answers at all."""
         if self._witness is None and not task.done():
             self._witness, self._witness_since = task, began
         else:
             task.cancel()
 
-    def _asked(self, task: "asyncio.Task[BackendAnswer | None]") -> None:
+    def _asked(self, task: "asyncio.Task[Any]") -> None:
         self._asking.discard(task)
         if task is self._witness:
             self._witness = None
         if not task.cancelled():
             task.exception()  # whoever still waits is given it; else it is nobody's
 
-    async def _answer_of_first(self, question: BackendQuestion) -> BackendAnswer | None:
+    async def _answer_of_first(self, put: Callable[[Any], Awaitable[T]]) -> T | None:
         async with self._turn() as is_mine:
             backend = await self._ready() if is_mine else None
             if backend is None:
                 return None
             try:
-                answer = await backend.search(question)
+                answer = await put(backend)
             except (StoreClosed, StoreDamaged, StoreUnavailable):
                 return None  # of memd's own index, on which the second says more; the backend is not to blame
             except TransientError as failure:
@@ -437,3 +462,44 @@ class Fallback:
                 self._vectors.want_vectors()
             else:
                 self._vectors.rest_vectors()
+
+
+class ReadingFallback(Fallback):
+    """The same where the first backend is a ReadingBackend: only while that is away the second explains and reads."""
+
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
+        """The hits for a question, and how they came to be, of the first backend or, with the reason why, of the second."""
+        explained = await self._ask_first(lambda backend: backend.explain(question))
+        return await super().explain(question) if explained is None else explained
+
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
+        """Lines of a file that the first backend finds, else of one that the second has.
+
+        Raises:
+            FilesBlocked: the first does not answer, and the second has no such file.
+        """
+
+        async def read(backend: ReadingBackend) -> tuple[Excerpt | None]:
+            found = await backend.get(
+                path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
+            )
+            return (found,)
+
+        answered = await self._ask_first(read)
+        if answered is not None and answered[0] is not None:
+            return answered[0]
+        excerpt = await super().get(
+            path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
+        )
+        if excerpt is None and answered is None:
+            reason = self.use.reason if self.use is not None else f"{self.name} has not answered"
+            raise FilesBlocked(f"{path} cannot be read just now: {reason}.")
+        return excerpt

@@ -21,6 +21,7 @@ from memd.config.settings import (
     DaemonSettings,
     Publish,
     Scope,
+    SharedMemory,
     SharedServer,
 )
 from memd.config.toml_lines import Key
@@ -116,7 +117,14 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
 
 def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
     """What keeps an agent from publishing: above all, that secrets would go along."""
-    publish = settings.publish
+    publish, shared = settings.publish, settings.shared
+    if settings.backend == "postgres" and not (shared.dsn_file and MEMORY_NAME.fullmatch(shared.memory)):
+        yield (
+            (("shared",), ("backend",)),
+            'backend = "postgres" needs shared = { server = "team", memory = "alice/main" }, and a table [shared.team]',
+        )
+    if settings.backend != "postgres" and shared != SharedMemory():
+        yield (("shared",),), 'shared says nothing without backend = "postgres"'
     if publish == Publish():
         return
     if not publish.to or not publish.dsn_file:

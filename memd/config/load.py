@@ -182,7 +182,10 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
         servers = {name: _server(table, base, home) for name, table in tables.get("shared", {}).items()}
         for agent, table in (tables.get("agents") or {"main": {}}).items():
             merged = _merged(defaults, table)
-            if "workspace" not in merged:
+            if "workspace" not in merged and merged.get("backend") == "postgres":
+                # It needs no files here; what somebody puts there is searched while the server is away.
+                merged["workspace"] = str(base / f"memd-{agent}")
+            elif "workspace" not in merged:
                 if agent != "main":
                     problems.append(missing_workspace(agent))
                     continue
@@ -236,9 +239,11 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         rerank = msgspec.structs.replace(rerank, api_key_file=str(path(Path, rerank.api_key_file)))
     if rerank.provider == "onnx" and rerank.model:
         rerank = msgspec.structs.replace(rerank, model=str(path(Path, rerank.model)))
-    publish = settings.publish
+    publish, shared = settings.publish, settings.shared
     if publish.dsn_file:
         publish = msgspec.structs.replace(publish, dsn_file=str(path(Path, publish.dsn_file)))
+    if shared.dsn_file:
+        shared = msgspec.structs.replace(shared, dsn_file=str(path(Path, shared.dsn_file)))
     sessions = msgspec.structs.replace(
         settings.sessions,
         presets=tuple(dict.fromkeys(settings.sessions.presets)),
@@ -249,6 +254,7 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         remote=remote,
         rerank=rerank,
         publish=publish,
+        shared=shared,
         sessions=sessions,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
         memory_presets=tuple(dict.fromkeys(settings.memory_presets)),
@@ -261,12 +267,13 @@ def _server(table: dict[str, Any], base: Path, home: Path) -> SharedServer:
 
 
 def _with_server(settings: AgentSettings, servers: Mapping[str, SharedServer]) -> AgentSettings:
-    """Settings in which what is published knows the file with the DSN; one of a server that is not there stays without."""
-    publish = settings.publish
-    if publish.to not in servers or publish.dsn_file:
-        return settings
-    named = msgspec.structs.replace(publish, dsn_file=str(servers[publish.to].dsn_file))
-    return msgspec.structs.replace(settings, publish=named)
+    """Settings in which what is published and searched knows the file with the DSN; where there is no such server, not."""
+    publish, shared = settings.publish, settings.shared
+    if publish.to in servers and not publish.dsn_file:
+        publish = msgspec.structs.replace(publish, dsn_file=str(servers[publish.to].dsn_file))
+    if shared.server in servers and not shared.dsn_file:
+        shared = msgspec.structs.replace(shared, dsn_file=str(servers[shared.server].dsn_file))
+    return msgspec.structs.replace(settings, publish=publish, shared=shared)
 
 
 def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:

@@ -66,6 +66,7 @@ CLASSES: Mapping[str, ReloadClass] = {
     "agents.*.remote": ReloadClass.WAITS,
     "agents.*.rerank": ReloadClass.WAITS,
     "agents.*.publish": ReloadClass.WAITS,
+    "agents.*.shared": ReloadClass.WAITS,
     "agents.*.scope": ReloadClass.WAITS,
 }
 """By the key of a setting, or of the table that it is in. What is not here waits."""

@@ -254,6 +254,14 @@ class Publish(_Section, frozen=True):
     dsn_file: str = ""  # an absolute path, once it is read; "": that of the server
 
 
+class SharedMemory(_Section, frozen=True):
+    """Which published memory an agent with backend = "postgres" searches."""
+
+    server: str = ""  # the name of a [shared.<name>]
+    memory: str = ""  # its name there, such as alice/main
+    dsn_file: str = ""  # as of Publish
+
+
 class AgentSettings(_Section, frozen=True):
     """[agents.<id>]: one agent, with [defaults] already merged under it."""
 
@@ -263,7 +271,7 @@ class AgentSettings(_Section, frozen=True):
     max_file_mb: Annotated[float, Meta(gt=0, le=1024)] = 16
     sources: tuple[Source, ...] = ("memory",)
     memory_presets: tuple[PresetName, ...] = ()  # notes that these agents keep in places of their own
-    backend: Literal["builtin", "qmd"] = "builtin"
+    backend: Literal["builtin", "qmd", "postgres"] = "builtin"
     citations: Literal["auto", "on", "off"] = "auto"
     timezone: str = ""  # in which days begin and times are told, such as "Europe/Berlin"; "": the machine's
     provider: ProviderName = "auto"
@@ -280,6 +288,7 @@ class AgentSettings(_Section, frozen=True):
     remote: Remote = Remote()
     rerank: Rerank = Rerank()
     publish: Publish = Publish()
+    shared: SharedMemory = SharedMemory()
     scope: Scope = Scope()
 
 

@@ -1,6 +1,7 @@
 """A question to hits: both sides asked at once, put together, and cut down to what answers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -49,13 +50,13 @@ from memd.search.trace import SideResults, TracedSearch, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import ChunkPlace, StoredChunk
-from memd.store.disk_vectors import ListedVector
+from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged
-from memd.store.index import Index, Reader
 from memd.store.keywords import Match
+from memd.store.postings import ChunkFacts
 from memd.store.search_vectors import REST_S
-from memd.store.vector_matrix import DEAD, Rows
+from memd.store.vector_matrix import DEAD, Doubles, Floats, Ids, Rows
 from memd.text.writing_systems import scripts
 
 CANDIDATES = 200  # a side, of each source
@@ -96,6 +97,118 @@ class QueryEmbedder(Protocol):
         Args:
             space: Of the vectors in the index; None: it has none.
         """
+        ...
+
+
+class ChunkFinder(Protocol):
+    """Ranks chunks by keywords, as store.search_keywords.KeywordReader does."""
+
+    def search(
+        self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
+    ) -> list[tuple[ChunkId, Match]]:
+        """The best matches among what each filter lets through, best first."""
+        ...
+
+    def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
+        """Of each filter the ids of the chunks that it lets through, ascending; None: all."""
+        ...
+
+
+class ChunkReader(Protocol):
+    """Reads chunks of one state of an index, as store.index.Reader does."""
+
+    @property
+    def keywords(self) -> ChunkFinder:
+        """Ranks chunks by keywords."""
+        ...
+
+    def side(self) -> AbstractContextManager[None]:
+        """Read what a search can do without."""
+        ...
+
+    def nearest(
+        self,
+        known: ListedVector,
+        query: Floats,
+        limit: int,
+        kinds: Collection[Kind],
+        also: Collection[ChunkId],
+        among: Sequence[Ids | None],
+    ) -> NearVectors | None:
+        """The nearest of vectors that stay where they are; None: they are those of another model by now."""
+        ...
+
+    def facts(self, chunk_ids: Ids) -> ChunkFacts:
+        """The kinds and times of chunks."""
+        ...
+
+    def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> Doubles:
+        """How foreign chunks are to the scripts of a question."""
+        ...
+
+    def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, ChunkPlace]:
+        """Where chunks stand, and maybe others; those that are gone are left out."""
+        ...
+
+    def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
+        """Chunks with their text; those that are gone are left out."""
+        ...
+
+    def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
+        """The chunks of the latest time, about in this order."""
+        ...
+
+    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, ClosestPart]:
+        """Of each chunk that has parts the one closest to a question."""
+        ...
+
+
+class SearchedVectors(Protocol):
+    """The vectors of an index, as store.search_vectors.SearchVectors has them."""
+
+    def current(self) -> tuple[Space, Rows | ListedVector] | None:
+        """The vectors of this moment, or what is known of those that stay where they are; None: there are none."""
+        ...
+
+
+class SearchedIndex(Protocol):
+    """What is searched: an index of this machine, or a memory on a server."""
+
+    @property
+    def vectors(self) -> SearchedVectors:
+        """Its vectors."""
+        ...
+
+    @property
+    def space(self) -> Space | None:
+        """That its vectors belong to; None: it has no place for any."""
+        ...
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of chunks have vectors, too."""
+        ...
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there is any vector to compare with."""
+        ...
+
+    @property
+    def state(self) -> int | None:
+        """Differs whenever anything may have changed in between; None: that is not known."""
+        ...
+
+    async def read(self, use: Callable[[ChunkReader], T], state: int | None = None) -> T:
+        """What use returns, run on a thread over one state."""
+        ...
+
+    async def any_waits(self) -> bool:
+        """Whether any chunk waits for a vector."""
+        ...
+
+    async def at_rest(self, most_s: float) -> bool:
+        """Wait for the end of a change that is under way, so many seconds at most; whether none is."""
         ...
 
 
@@ -259,7 +372,7 @@ class Searcher:
 
     def __init__(
         self,
-        index: Index,
+        index: SearchedIndex,
         settings: AgentSettings,
         embedder: QueryEmbedder,
         reranker: Reranker | None = None,
@@ -426,7 +539,7 @@ class Searcher:
         state = self._index.state
         reranker = self._reranker if asked.reranks else None
 
-        def look(reader: Reader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
+        def look(reader: ChunkReader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
             sides = self._sides(reader, asked, compared, is_cut=not with_cut and not asked.by_time)
             if reranker is not None:
                 return sides, self._first_texts(reader, asked, sides, reranker.candidates), None
@@ -452,7 +565,7 @@ class Searcher:
         return keywords, sides.vectors, *found
 
     def _sides(
-        self, reader: Reader, asked: _Asked, compared: _Compared | _NoVectorResults, *, is_cut: bool
+        self, reader: ChunkReader, asked: _Asked, compared: _Compared | _NoVectorResults, *, is_cut: bool
     ) -> _Sides:
         """What both sides find.
 
@@ -471,7 +584,7 @@ class Searcher:
 
     def _put_together(
         self,
-        reader: Reader,
+        reader: ChunkReader,
         asked: _Asked,
         sides: _Sides,
         places: Mapping[ChunkId, int],
@@ -492,7 +605,7 @@ class Searcher:
             )
             return use(joined(verdicts, max_chars), ranked.results, sides.known), ranked.is_whole
 
-    def _first_texts(self, reader: Reader, asked: _Asked, sides: _Sides, most: int) -> list[StoredChunk]:
+    def _first_texts(self, reader: ChunkReader, asked: _Asked, sides: _Sides, most: int) -> list[StoredChunk]:
         """The candidates that a reranker orders."""
         with spent("ranking"):
             lanes = self._ranked(reader, asked, sides, {}).lanes
@@ -500,7 +613,9 @@ class Searcher:
             first = [one for lane in lanes for one in islice(lane, each) if one.score >= WORTH_READING]
             return [chunk for _, chunk in _with_text(reader, first)]
 
-    def _ranked(self, reader: Reader, asked: _Asked, sides: _Sides, places: Mapping[ChunkId, int]) -> _Ranked:
+    def _ranked(
+        self, reader: ChunkReader, asked: _Asked, sides: _Sides, places: Mapping[ChunkId, int]
+    ) -> _Ranked:
         """Candidates in their order, those first that a reranker has given a place."""
         vectors, calibration = sides.vectors, sides.known or Calibration()
         near = vectors.near if isinstance(vectors, _VectorResults) else ()
@@ -571,7 +686,7 @@ class Searcher:
         )
 
     def _newest_first(
-        self, reader: Reader, ordered: list[Scored], asked: _Asked
+        self, reader: ChunkReader, ordered: list[Scored], asked: _Asked
     ) -> tuple[list[Scored], float]:
         """Candidates by when they are, and the least score of a hit.
 
@@ -598,7 +713,7 @@ class Searcher:
         return wall_s(place.written_ns, zone_of(self._settings.timezone))
 
     def _with_parts_and_scripts(
-        self, reader: Reader, found: Candidates, first: Ints, asked: Query, vectors: _VectorResults
+        self, reader: ChunkReader, found: Candidates, first: Ints, asked: Query, vectors: _VectorResults
     ) -> tuple[Candidates, Mapping[ChunkId, ClosestPart]]:
         """Candidates, some of them with their best parts and with how foreign they are to the question; and those parts."""
         ids: list[ChunkId] = found.ids[first].tolist()
@@ -609,7 +724,7 @@ class Searcher:
         closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
 
-    def _keyword_results(self, reader: Reader, asked: _Asked) -> _KeywordResults:
+    def _keyword_results(self, reader: ChunkReader, asked: _Asked) -> _KeywordResults:
         match = asked.query.match
         if match is None:
             return _KeywordResults({})
@@ -646,7 +761,7 @@ class Searcher:
         return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
     def _vector_results(
-        self, reader: Reader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+        self, reader: ChunkReader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults | _NoVectorResults:
         """The chunks nearest to the question; where a disk or memory cannot be had just now, keywords answer alone.
 
@@ -664,7 +779,7 @@ class Searcher:
             return _NoVectorResults(DegradedPart("vector", str(failure)))
 
     def _nearest(
-        self, reader: Reader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+        self, reader: ChunkReader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults:
         question, held = compared.question, compared.held
         # The chunks that may be found, and those of any time that the question names.
@@ -717,7 +832,7 @@ class Searcher:
 
 
 def _candidates(
-    reader: Reader,
+    reader: ChunkReader,
     asked: _Asked,
     matches: Mapping[ChunkId, Match],
     vectors: _VectorResults | _NoVectorResults,
@@ -775,7 +890,7 @@ def _reranked(lane: Iterator[Scored], places: Mapping[ChunkId, int]) -> Iterator
 
 
 def _lane(
-    reader: Reader,
+    reader: ChunkReader,
     fused: Fused,
     rows: Ints,
     asked: Query,
@@ -815,7 +930,7 @@ def _later_first(
     return later_first(head, dated, vectors.question.calibration, asks_now=asked.tense == "present")
 
 
-def _with_text(reader: Reader, ordered: Iterable[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
+def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
     """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
     left = iter(ordered)
     while some := list(islice(left, BATCH)):

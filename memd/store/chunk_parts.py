@@ -141,6 +141,17 @@ def closest(
         " CROSS JOIN parts ON parts.chunk_id = wanted.value WHERE length(parts.vector) = ?",
         (msgspec.json.encode(list(chunk_ids)).decode(), 2 * len(query)),
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
+    return closest_of(rows, query)
+
+
+def closest_of(
+    rows: Sequence[tuple[int, int, int, bytes]], query: NDArray[np.float32]
+) -> dict[ChunkId, ClosestPart]:
+    """The same of (chunk id, first, last, vector) rows, those of a chunk in the order of its text.
+
+    Raises:
+        StoreDamaged: what is stored of one is no such thing.
+    """
     if not rows:
         return {}
     try:

@@ -170,7 +170,8 @@ def file_conditions(
     values: list[Any] = []
     if wanted.paths:
         conditions.append("files.id IN (SELECT value FROM json_each(?))")
-        values.append(f"[{','.join(map(str, _files(connection, wanted.paths)))}]")
+        files: list[tuple[int, str]] = connection.execute("SELECT id, path FROM files").fetchall()  # type: ignore[assignment]  # of these types
+        values.append(f"[{','.join(map(str, paths_matching(files, wanted.paths)))}]")
     for tag in wanted.tags:
         # What lies below a/b begins with a/b/ and sorts before a/b0, which comes next after the slash.
         conditions.append(
@@ -187,18 +188,19 @@ def file_conditions(
     return conditions, values
 
 
-def _files(connection: apsw.Connection, globs: Sequence[str]) -> list[int]:
-    """The ids of the files whose path one of some globs matches, and none of those that begin with "!"."""
+def paths_matching(files: Iterable[tuple[int, str]], globs: Sequence[str]) -> list[int]:
+    """The ids of the files whose path one of some globs matches, and none of those that begin with "!".
+
+    Args:
+        files: (id, path) of each.
+        globs: See SearchFilter.paths.
+    """
     wanted = [glob for glob in globs if not glob.startswith("!")]
     among, without = (
         exclude_of(wanted or ["**"]),
         exclude_of(glob[1:] for glob in globs if glob.startswith("!")),
     )
-    return [
-        file_id
-        for file_id, path in connection.execute("SELECT id, path FROM files")
-        if among.matches(path) and not without.matches(path)
-    ]
+    return [file_id for file_id, path in files if among.matches(path) and not without.matches(path)]
 
 
 def _listed(kinds: Collection[Kind]) -> str:

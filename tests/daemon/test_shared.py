@@ -10,28 +10,14 @@ import pytest
 from memd.shared import administration
 from memd.shared.connection import connect
 from tests.daemon.process import Daemon
+from tests.daemon.sharing import contents, counts, is_published, publisher, trouble
 from tests.postgres import empty_database, running_server, shared_server
 from tests.shared.conftest import member
 from tests.wait import until
 
 __all__ = ["empty_database", "shared_server"]
 
-PUBLISHING = """
-redact = {{ mode = "all" }}
-publish = {{ to = "team", memory = "alice/main"{more} }}
-[shared.team]
-dsn_file = "{dsn_file}"
-"""
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-
-
-def publisher(home: Path, dsn: str, *, more: str = "") -> Daemon:
-    """A daemon, not started yet, that publishes as alice/main."""
-    home.mkdir(exist_ok=True)
-    dsn_file = home / "team.dsn"
-    dsn_file.write_text(dsn)
-    dsn_file.chmod(0o600)
-    return Daemon(home, settings=PUBLISHING.format(more=more, dsn_file=dsn_file))
 
 
 @pytest.fixture
@@ -45,49 +31,6 @@ def alice(home: Path, admin_dsn: str) -> Iterator[Daemon]:
         yield one
     finally:
         one.__exit__(None, None, None)
-
-
-def contents(admin_dsn: str) -> dict[str, str]:
-    """What the server has of all memories, by path."""
-    with psycopg.connect(admin_dsn) as connection:
-        return dict(connection.execute("SELECT path, content FROM memd.files ORDER BY path").fetchall())
-
-
-def counts(admin_dsn: str) -> dict[str, int]:
-    """How many rows each table has, and what a memory says of them."""
-    tables = ("files", "chunks", "vectors", "parts", "postings")
-    with psycopg.connect(admin_dsn) as connection:
-        row = connection.execute(
-            "SELECT "
-            + ", ".join(f"(SELECT count(*) FROM memd.{table})" for table in tables)
-            + ", (SELECT sum(chunks) FROM memd.memories), (SELECT sum(tokens) FROM memd.memories),"
-            " (SELECT sum(tokens) FROM memd.chunks)"
-        ).fetchone()
-    assert row is not None
-    return dict(
-        zip(
-            (*tables, "said_chunks", "said_tokens", "tokens"),
-            map(int, (one or 0 for one in row)),
-            strict=True,
-        )
-    )
-
-
-def trouble(daemon: Daemon) -> str:
-    """Why nothing is published; empty: it is."""
-    with daemon.client() as client:
-        publish = client.status().agents["main"].publish
-    assert publish is not None
-    return publish.reason or ""
-
-
-def is_published(daemon: Daemon) -> bool:
-    """Whether the server has all that the daemon has."""
-    with daemon.client() as client:
-        client.sync()
-        publish = client.status().agents["main"].publish
-    assert publish is not None
-    return publish.reason is None and not publish.waiting and publish.files > 0
 
 
 def test_notes_are_mirrored_and_follow_each_change(alice: Daemon, admin_dsn: str) -> None:

@@ -98,9 +98,13 @@ def test_init_on_the_machine_that_publishes(run: Run, home: Path, admin_file: Pa
             'publish = { to = "team", memory = "a", sources = ["sessions"] }\nredact = { mode = "all" }',
             "publish.sources[0] must be",
         ),
+        ('backend = "postgres"', 'backend = "postgres" needs shared ='),
+        ('backend = "postgres"\nshared = { server = "others", memory = "a" }', "needs shared ="),
+        ('backend = "postgres"\nshared = { server = "team", memory = "a b" }', "needs shared ="),
+        ('shared = { server = "team", memory = "a" }', "shared says nothing without"),
     ],
 )
-def test_what_is_not_published(run: Run, home: Path, agent: str, said: str) -> None:
+def test_what_cannot_be_published_or_searched(run: Run, home: Path, agent: str, said: str) -> None:
     """Above all nothing that may hold secrets."""
     config = home / ".config/memd/config.toml"
     config.parent.mkdir(parents=True)

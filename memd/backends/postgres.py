@@ -1,0 +1,132 @@
+"""The backend postgres: one memory that another machine publishes, searched on its server."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from memd.backends.backend import (
+    MAX_CHARS,
+    BackendAnswer,
+    BackendQuestion,
+    BackendStatus,
+    Excerpt,
+    IndexedAgent,
+    VectorSearchStatus,
+)
+from memd.backends.indexed_text import note_excerpt
+from memd.domain_types import Kind, Trace
+from memd.embedding.registry import AgentProviders
+from memd.search.searcher import Reranker, Searched, Searcher
+from memd.shared.searching import SharedConnections, SharedIndex, find_file
+
+TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
+COOLDOWN_S = 15.0  # for which a server that has failed is left alone
+
+
+class PostgresBackend:
+    """Searches one published memory, and reads its notes."""
+
+    def __init__(self, agent: IndexedAgent, providers: AgentProviders, reranker: Reranker | None) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            agent: Whose settings name the memory.
+            providers: What embeds questions.
+            reranker: Orders the first candidates anew; None: nobody does.
+        """
+        shared = agent.settings.shared
+        self._providers = providers
+        self._connections = SharedConnections(Path(shared.dsn_file), shared.memory, TIMEOUT_S)
+        self._index = SharedIndex(self._connections)
+        self._searcher = Searcher(self._index, agent.settings, providers, reranker)
+
+    async def prepare(self) -> None:
+        """Look whether the memory can be searched.
+
+        Raises:
+            SharedUnavailable: it cannot.
+        """
+        await self._index.refresh()
+
+    async def run(self) -> None:
+        """Nothing: each search sees what the server has then."""
+        await asyncio.Event().wait()
+
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
+        """See ChosenBackend.search."""
+        await self._index.refresh()
+        found = await self._searcher.search(
+            question.text,
+            kinds=question.kinds,
+            max_results=question.max_results,
+            min_score=question.min_score,
+            now=question.now,
+            mode=question.mode,
+            wanted=question.wanted,
+            by_time=question.by_time,
+        )
+        return self._answer(found)
+
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
+        """See ChosenBackend.explain."""
+        await self._index.refresh()
+        found, trace = await self._searcher.explain(
+            question.text,
+            kinds=question.kinds,
+            max_results=question.max_results,
+            min_score=question.min_score,
+            now=question.now,
+            wanted=question.wanted,
+            by_time=question.by_time,
+        )
+        return self._answer(found), trace
+
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
+        """See ChosenBackend.get."""
+        tenant = (await self._index.refresh()).tenant
+        file = await self._connections.run(lambda connection: find_file(connection, tenant, path))
+        if file is None or file.kind not in kinds:
+            return None
+        text = file.content.split("\n")
+        return msgspec.structs.replace(
+            note_excerpt(text, start_line, lines, max_chars), total_lines=len(text)
+        )
+
+    def status(self) -> BackendStatus:
+        """See ChosenBackend.status."""
+        is_wanted = self._providers.settings.provider != "none"
+        space = self._index.space
+        is_available = space is not None and self._providers.is_answering(space)
+        reason = None
+        if is_wanted and not is_available:
+            reason = "the memory has no vectors yet" if space is None else self._providers.reason
+        return BackendStatus(
+            backend="postgres",
+            provider=self._providers.provider_name,
+            model=self._providers.model_name,
+            vector=VectorSearchStatus(enabled=is_wanted, available=is_available, reason=reason),
+        )
+
+    async def close(self) -> None:
+        """End what it has begun."""
+        self._connections.close()
+
+    def _answer(self, found: Searched) -> BackendAnswer:
+        return BackendAnswer(
+            hits=found.hits,
+            backend="postgres",
+            provider=found.provider,
+            model=found.model,
+            mode=found.mode,
+            fallback=self._providers.fallback_use(found.space),
+            degraded=found.degraded,
+        )

@@ -1,0 +1,91 @@
+"""Daemons that publish and search memories on a server, and what is there."""
+
+from pathlib import Path
+
+import psycopg
+
+from tests.daemon.process import Daemon
+
+PUBLISHING = """
+redact = {{ mode = "all" }}
+publish = {{ to = "team", memory = "alice/main"{more} }}
+[shared.team]
+dsn_file = "{dsn_file}"
+"""
+SEARCHING = """
+[agents.alice]
+backend = "postgres"
+shared = {{ server = "team", memory = "alice/main" }}
+[shared.team]
+dsn_file = "{dsn_file}"
+"""
+
+
+def publisher(home: Path, dsn: str, *, more: str = "") -> Daemon:
+    """A daemon, not started yet, that publishes as alice/main."""
+    home.mkdir(exist_ok=True)
+    dsn_file = home / "team.dsn"
+    dsn_file.write_text(dsn)
+    dsn_file.chmod(0o600)
+    return Daemon(home, settings=PUBLISHING.format(more=more, dsn_file=dsn_file))
+
+
+def contents(admin_dsn: str) -> dict[str, str]:
+    """What the server has of all memories, by path."""
+    with psycopg.connect(admin_dsn) as connection:
+        return dict(connection.execute("SELECT path, content FROM memd.files ORDER BY path").fetchall())
+
+
+def counts(admin_dsn: str) -> dict[str, int]:
+    """How many rows each table has, and what a memory says of them."""
+    tables = ("files", "chunks", "vectors", "parts", "postings")
+    with psycopg.connect(admin_dsn) as connection:
+        row = connection.execute(
+            "SELECT "
+            + ", ".join(f"(SELECT count(*) FROM memd.{table})" for table in tables)
+            + ", (SELECT sum(chunks) FROM memd.memories), (SELECT sum(tokens) FROM memd.memories),"
+            " (SELECT sum(tokens) FROM memd.chunks)"
+        ).fetchone()
+    assert row is not None
+    return dict(
+        zip(
+            (*tables, "said_chunks", "said_tokens", "tokens"),
+            map(int, (one or 0 for one in row)),
+            strict=True,
+        )
+    )
+
+
+def trouble(daemon: Daemon) -> str:
+    """Why nothing is published; empty: it is."""
+    with daemon.client() as client:
+        publish = client.status().agents["main"].publish
+    assert publish is not None
+    return publish.reason or ""
+
+
+def is_published(daemon: Daemon) -> bool:
+    """Whether the server has all that the daemon has."""
+    with daemon.client() as client:
+        client.sync()
+        publish = client.status().agents["main"].publish
+    assert publish is not None
+    return publish.reason is None and not publish.waiting and publish.files > 0
+
+
+def reader(home: Path, dsn: str) -> Daemon:
+    """A daemon, not started yet, whose agent alice has no files: it searches what alice publishes."""
+    home.mkdir(exist_ok=True)
+    dsn_file = home / "team.dsn"
+    dsn_file.write_text(dsn)
+    dsn_file.chmod(0o600)
+    return Daemon(home, settings=SEARCHING.format(dsn_file=dsn_file))
+
+
+def whole(daemon: Daemon, admin_dsn: str) -> bool:
+    """Whether the server has all notes of a daemon, with all vectors of chunks and parts."""
+    with daemon.client(timeout=300) as client:
+        client.sync()
+        status = client.status().agents["main"]
+    told = counts(admin_dsn)
+    return is_published(daemon) and told["vectors"] == told["chunks"] == status.chunks

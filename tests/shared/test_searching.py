@@ -1,0 +1,105 @@
+"""How a question is asked of the postings, and when connections are given up."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.domain_types import NO_FILTER, Kind, SearchFilter
+from memd.shared.connection import SharedUnavailable
+from memd.shared.searching import SharedConnections, SharedIndex, matching, terms_of
+from memd.store.chunks import StoredChunk
+from tests.bounds import shipped
+from tests.shared.conftest import member
+
+
+@pytest.mark.parametrize(
+    ("stems", "terms"),
+    [
+        ([], []),
+        (["deploi"], [(0, "deploi")]),
+        (["memori", "search"], [(0, "memori"), (1, "search")]),
+        (["部", "署"], [(0, "部 署")]),
+        (["部", "署", "流"], [(0, "部 署"), (1, "署 流")]),
+        (["3", "月", "plan"], [(0, "3 月"), (2, "plan")]),
+        (["plan", "部", "署"], [(0, "plan"), (1, "部 署")]),
+        (["部", "a", "署"], [(0, "部"), (1, "a"), (2, "署")]),
+    ],
+)
+def test_a_phrase_is_the_fewest_terms_that_say_where_it_is(
+    stems: list[str], terms: list[tuple[int, str]]
+) -> None:
+    """A pair of CJK characters stands for both of them."""
+    assert terms_of(stems) == terms
+
+
+def test_a_filter_is_bound_and_not_written() -> None:
+    """Whatever it says, it is no SQL."""
+    hostile = "x') OR true --"
+    wanted = SearchFilter(tags=(hostile,), properties=((hostile, hostile),), since_s=1, since_ns=2)
+    condition, values = matching(None, 7, wanted, [Kind.NOTE])  # type: ignore[arg-type]  # it is asked where globs are
+    assert hostile not in condition
+    assert list(values.values()).count(hostile) == 3
+    assert matching(None, 7, NO_FILTER, [Kind.NOTE])[1] == {"tenant": 7, "kinds": [0]}  # type: ignore[arg-type]  # likewise
+
+
+@pytest.fixture
+def connections(admin_dsn: str, tmp_path: Path) -> SharedConnections:
+    """Those of bob to a memory that is empty."""
+    file = tmp_path / "bob.dsn"
+    file.write_text(member(admin_dsn, "bob", "alice/main", may_write=False))
+    file.chmod(0o600)
+    return SharedConnections(file, "alice/main", 5.0)
+
+
+async def test_an_empty_memory_is_searched(connections: SharedConnections) -> None:
+    """It has no candidates, and lacks nothing."""
+    index = SharedIndex(connections)
+    known = await index.refresh()
+    assert (known.chunks, known.space, index.has_vectors, await index.any_waits()) == (0, None, False, False)
+
+    def look(reader: Any) -> tuple[Any, dict[Any, StoredChunk]]:
+        found = reader.keywords.search('"vault"', 10, [Kind.NOTE], (NO_FILTER,))
+        return found, reader.texts([1, 2])
+
+    assert await index.read(look) == ([], {})
+    connections.close()
+
+
+async def test_nothing_is_written_by_who_searches(connections: SharedConnections) -> None:
+    """The transaction only reads, though the role might."""
+    with pytest.raises(SharedUnavailable, match="read-only transaction"):
+        await connections.run(lambda connection: connection.execute("UPDATE memd.memories SET revision = 1"))
+    connections.close()
+
+
+async def test_a_statement_that_takes_too_long_is_ended(admin_dsn: str, tmp_path: Path) -> None:
+    """Here and at the server, and the next one finds a connection."""
+    file = tmp_path / "bob.dsn"
+    file.write_text(member(admin_dsn, "bob", "alice/main", may_write=False))
+    file.chmod(0o600)
+    impatient = SharedConnections(file, "alice/main", 0.3)
+    patient = SharedConnections(file, "alice/main", 5.0)
+    await patient.run(lambda connection: connection.execute("SELECT 1"))
+    with pytest.raises(SharedUnavailable):
+        await impatient.run(lambda connection: connection.execute("SELECT pg_sleep(60)"))
+    row = await patient.run(lambda connection: connection.execute("SELECT 2").fetchone())
+    assert row == (2,)
+    impatient.close()
+    patient.close()
+
+
+async def test_so_many_ask_at_a_time(connections: SharedConnections) -> None:
+    """The others wait, and no more connections are made than that."""
+    most = shipped("memd.shared.searching.AT_ONCE")
+    pids = await asyncio.gather(
+        *(
+            connections.run(
+                lambda connection: connection.execute("SELECT pg_backend_pid(), pg_sleep(.01)").fetchone()
+            )
+            for _ in range(5 * most)
+        )
+    )
+    assert 1 <= len({row[0] for row in pids if row is not None}) <= most
+    connections.close()
