@@ -39,7 +39,9 @@ EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
 SPARED = 8 << 20  # bytes of its disk that a database leaves free: FTS5 may merge so much at once
 SPARED_SHARE = 8  # of a small disk, that part of it
-PAGE = 4096  # bytes, as SQLite has it by default
+PAGE = 4096  # bytes, as SQLite has it by default; in these, logs are counted
+# Of a database that is made: four vectors of 384 dimensions fit in, and two in half of it. The cache takes a fifth less.
+_PAGE_BYTES = {"embeddings": 8192}
 IN_LOG, IN_FILE = 10, 4  # times the bytes that are added, the keyword index included
 BY_REQUEST = 2  # of PRAGMA auto_vacuum: pages without content are given back when that is asked for
 LEFT_FREE = 1000  # pages without content: fewer are kept for what comes, and so many are given back at once
@@ -105,6 +107,7 @@ class Database:
         self._connections_lock = threading.Lock()
         self._opened = False
         self._closing = False
+        self._page_bytes = PAGE
         self._log_pages = 0  # at the last commit
         self._fold_at = CHECKPOINT_PAGES
         self._look_from = -math.inf  # when a statement that fails may have the file looked through again
@@ -165,9 +168,11 @@ class Database:
                 migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 if not connection.pragma("user_version"):
-                    # By request (2): SQLite takes that only before there is a table.
+                    # Both before there is a page: auto_vacuum makes the first. By request is 2.
+                    connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
                     connection.pragma("auto_vacuum", 2)
                 connection.pragma("journal_mode", "wal")
+                self._page_bytes = connection.pragma("page_size")
                 # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
@@ -303,9 +308,9 @@ class Database:
         # A log that is all in the file is written from its beginning again, and pages without content take what comes.
         log_room = database_files.size(Path(f"{self.file}-wal")) if in_log == folded else 0
         wanted = max(0, spared + IN_LOG * added - log_room) + max(
-            0, spared + IN_FILE * added - PAGE * free_pages
+            0, spared + IN_FILE * added - self._page_bytes * free_pages
         )
-        if self._free_bytes()[0] < PAGE * (in_log - folded) + wanted:
+        if self._free_bytes()[0] < self._page_bytes * (in_log - folded) + wanted:
             raise full(self.file)
 
     def _free_bytes(self) -> tuple[int, int]:
@@ -380,7 +385,7 @@ class Database:
             self._close_writer()
 
     def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
-        self._log_pages = pages
+        self._log_pages = pages * self._page_bytes // PAGE
         return apsw.SQLITE_OK
 
     def _keep_log_short(self, writer: apsw.Connection) -> None:
