@@ -20,6 +20,8 @@ from memd_client.blocking import Client
 from memd_client.messages import PLACES_FROM, Hit, Mode
 
 TOP = 6
+NO_FILTER = "no filter"
+_RECALLED = (1, 3, TOP)
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
 _NOT_SEEN = 5  # questions that are listed, unless all are wanted
 _LINE_CHARS = range(24, 400)  # of a line that a question is made of
@@ -51,6 +53,12 @@ class EvalQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: list[str] = []
 
     @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of those that say what is searched."""
+        given = {"since": self.since, "until": self.until, "tags": self.tags, "path": self.path}
+        return tuple(name for name, value in given.items() if value) or (NO_FILTER,)
+
+    @property
     def texts(self) -> list[Evidence]:
         """Its evidence, each with its fields."""
         return [Evidence(one) if isinstance(one, str) else one for one in self.evidence]
@@ -61,10 +69,11 @@ class _QuestionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """Means over all questions of one mode; None: there is no question of that kind."""
+    """Means over questions of one mode; None: there is no question of that kind."""
 
     agent: str | None
     mode: str
+    filter: str | None = None  # of the questions with that filter alone; None: of all
     questions: int  # with evidence
     recall_1: float | None  # the share of the evidence within the lines of the first hit
     recall_3: float | None
@@ -89,7 +98,10 @@ def run_eval(invocation: Invocation) -> Outcome:
     agents = [options.agent] if options.beside is None else [options.agent, options.beside]
     with invocation.client() as memd:
         scores = [
-            measured(memd, questions, agent, mode) for agent in agents for mode in options.mode or MODES
+            one
+            for agent in agents
+            for mode in options.mode or MODES
+            for one in measured(memd, questions, agent, mode)
         ]
         waiting = sum(one.vectors.waiting for one in memd.status(agent=options.agent).agents.values())
     notes = (f"{counted(waiting, 'chunk')} had no vector yet.",) if waiting else ()
@@ -121,50 +133,72 @@ def read_questions(file: Path) -> list[EvalQuestion]:
     return questions
 
 
-def measured(memd: Client, questions: Sequence[EvalQuestion], agent: str | None, mode: Mode) -> Scores:
-    """Ask all questions in one mode."""
-    recalls: dict[int, list[float]] = {1: [], 3: [], TOP: []}
-    seen: list[float] = []
-    ranks: list[float] = []
-    nothing: list[float] = []
-    took: list[float] = []
-    not_seen: list[str] = []
-    for one in questions:
-        begun = time.perf_counter()
-        hits = memd.search(
-            one.question,
-            max_results=TOP,
-            agent=agent,
-            now=one.now,
-            mode=mode,
-            since=one.since,
-            until=one.until,
-            tags=one.tags,
-            path=one.path,
-        ).results
-        took.append(1000 * (time.perf_counter() - begun))
-        if not one.evidence:
-            nothing.append(float(all(hit.weak for hit in hits)))
-            continue
-        for most, some in recalls.items():
-            some.append(_share([any(covers(hit, text) for hit in hits[:most]) for text in one.texts]))
-        seen.append(_share([any(shows(hit, text.text) for hit in hits) for text in one.texts]))
-        places = [n for n, hit in enumerate(hits, 1) if any(covers(hit, text) for text in one.texts)]
-        ranks.append(1 / places[0] if places else 0.0)
-        if not seen[-1]:
-            not_seen.append(one.question)
+class _Asked(msgspec.Struct, frozen=True):
+    """A question with what came of it; the shares are None where it has no evidence."""
+
+    one: EvalQuestion
+    took_ms: float
+    recall: tuple[float, ...] | None = None  # of _RECALLED
+    seen: float | None = None
+    rank: float | None = None
+    nothing: float | None = None  # None where it has evidence
+
+
+def measured(
+    memd: Client, questions: Sequence[EvalQuestion], agent: str | None, mode: Mode
+) -> Iterator[Scores]:
+    """Ask all questions in one mode: the scores of all, then those by filter, if the questions have not all the same."""
+    asked = [_asked(memd, one, agent, mode) for one in questions]
+    yield _scores(asked, agent, mode, None)
+    if len({one.filters for one in questions}) > 1:
+        for name in sorted({name for one in questions for name in one.filters}, key=_in_order):
+            yield _scores([one for one in asked if name in one.one.filters], agent, mode, name)
+
+
+def _in_order(name: str) -> tuple[bool, str]:
+    return name != NO_FILTER, name
+
+
+def _asked(memd: Client, one: EvalQuestion, agent: str | None, mode: Mode) -> _Asked:
+    begun = time.perf_counter()
+    hits = memd.search(
+        one.question,
+        max_results=TOP,
+        agent=agent,
+        now=one.now,
+        mode=mode,
+        since=one.since,
+        until=one.until,
+        tags=one.tags,
+        path=one.path,
+    ).results
+    took = 1000 * (time.perf_counter() - begun)
+    if not one.evidence:
+        return _Asked(one, took, nothing=float(all(hit.weak for hit in hits)))
+    recall = tuple(
+        _share([any(covers(hit, text) for hit in hits[:most]) for text in one.texts]) for most in _RECALLED
+    )
+    seen = _share([any(shows(hit, text.text) for hit in hits) for text in one.texts])
+    places = [n for n, hit in enumerate(hits, 1) if any(covers(hit, text) for text in one.texts)]
+    return _Asked(one, took, recall, seen, 1 / places[0] if places else 0.0)
+
+
+def _scores(asked: Sequence[_Asked], agent: str | None, mode: Mode, name: str | None) -> Scores:
+    recalls = [one.recall for one in asked if one.recall is not None]
+    first, third, sixth = (_mean([one[n] for one in recalls]) for n in range(len(_RECALLED)))
     return Scores(
         agent=agent,
         mode=mode,
-        questions=len(seen),
-        recall_1=_mean(recalls[1]),
-        recall_3=_mean(recalls[3]),
-        recall_6=_mean(recalls[TOP]),
-        seen=_mean(seen),
-        mrr=_mean(ranks),
-        nothing=_mean(nothing),
-        ms=statistics.median(took),
-        not_seen=not_seen,
+        filter=name,
+        questions=len(recalls),
+        recall_1=first,
+        recall_3=third,
+        recall_6=sixth,
+        seen=_mean([one.seen for one in asked if one.seen is not None]),
+        mrr=_mean([one.rank for one in asked if one.rank is not None]),
+        nothing=_mean([one.nothing for one in asked if one.nothing is not None]),
+        ms=statistics.median(one.took_ms for one in asked),
+        not_seen=[one.one.question for one in asked if one.seen == 0],
     )
 
 
@@ -197,7 +231,12 @@ def _mean(values: Sequence[float]) -> float | None:
 def _page(scores: Sequence[Scores], questions: Sequence[EvalQuestion], most: int | None) -> Iterator[str]:
     named = len({one.agent for one in scores}) > 1
     names = [
-        " ".join(filter(None, [one.agent or "(default)", one.mode])) if named else one.mode for one in scores
+        f"  {one.filter}"
+        if one.filter
+        else " ".join([one.agent or "(default)", one.mode])
+        if named
+        else one.mode
+        for one in scores
     ]
     size = max(map(len, [*names, "mode"]))
     with_evidence = sum(bool(one.evidence) for one in questions)
@@ -210,7 +249,7 @@ def _page(scores: Sequence[Scores], questions: Sequence[EvalQuestion], most: int
         cells = ["-" if value is None else f"{value:.3f}" for value in figures] + [f"{one.ms:.1f}"]
         yield "  ".join([visible(name).ljust(size), *(cell.rjust(8) for cell in cells)])
     for name, one in zip(names, scores, strict=True):
-        if one.not_seen:
+        if one.not_seen and one.filter is None:
             yield ""
             yield f"Not seen, {visible(name)}: {len(one.not_seen)}"
             yield from (f"    {visible(question)}" for question in one.not_seen[:most])

@@ -165,3 +165,30 @@ def test_a_first_set_is_made_and_measured(
         file.write_text(f'[[question]]\n{asked}\npath = ["{path}"]\nsince = "2000-01-01"\n', encoding="utf-8")
         (found,) = json.loads(said(str(file), "--mode", "keyword", "--json"))["data"]
         assert found["seen"] == is_seen
+    # Filters have figures of their own where questions differ in them; a question may have several.
+    both = [f'[[question]]\n{asked}\npath = ["{path}"]\n' for path in ("memory/**", "!memory/")]
+    file.write_text(
+        "\n".join(
+            [
+                *both,
+                f'[[question]]\n{asked}\ntags = ["none"]\npath = ["memory/**"]\n',
+                f"[[question]]\n{asked}\n",
+            ]
+        ),
+        encoding="utf-8",
+    )
+    rows = json.loads(said(str(file), "--mode", "keyword", "--json"))["data"]
+    assert [(one["filter"], one["questions"], one["seen"]) for one in rows] == [
+        (None, 4, 0.5),
+        ("no filter", 1, 1.0),
+        ("path", 3, 0.3333),
+        ("tags", 1, 0.0),
+    ]
+    printed = said(str(file), "--mode", "keyword").splitlines()
+    assert [line.split("  0.")[0].split("  1.")[0].rstrip() for line in printed[3:7]] == [
+        "keyword",
+        "  no filter",
+        "  path",
+        "  tags",
+    ]
+    assert sum(line.startswith("Not seen") for line in printed) == 1
