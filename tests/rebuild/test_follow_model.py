@@ -64,9 +64,12 @@ def test_what_fails_is_tried_again_and_damage_is_mended(failure: Exception, *, i
         task.cancel()
         await asyncio.wait([task])
 
-    with capture_logs():
+    with capture_logs() as logs:
         hastily(main())
     assert looks == pytest.approx([0.0, LONGEST_WAIT_S] if is_again else [0.0])
+    # Only what nobody foresaw is told with its place.
+    defects = [one["exc_info"] for one in logs if one["event"] == "sync.adaptation_failed"]
+    assert defects == ([failure] if isinstance(failure, ValueError) else [])
     assert index.damage.reason == (None if is_again else str(failure))
 
 

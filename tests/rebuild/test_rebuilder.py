@@ -34,9 +34,12 @@ assert FINGERPRINT.space is not None
 SPACE = FINGERPRINT.space
 
 
-def rebuilder_of(index: Index, fingerprint: Fingerprint, parts: Any) -> Rebuilder:
+def rebuilder_of(
+    index: Index, fingerprint: Fingerprint, parts: Any, triggers: MaintenanceTriggers | None = None
+) -> Rebuilder:
     """A rebuilder whose runner, embedding and permission are one stand-in."""
-    return Rebuilder("main", index, fingerprint, parts, parts, parts, MaintenanceTriggers(), Random(1))
+    triggers = triggers or MaintenanceTriggers()
+    return Rebuilder("main", index, fingerprint, parts, parts, parts, triggers, Random(1))
 
 
 class Bench:
@@ -52,7 +55,8 @@ class Bench:
         self.meanwhile: Callable[[], object] = lambda: None  # called when the new index has its text
         self.reasons: list[str | None] = []  # why it is built again, at the end of each building
         self.writing = asyncio.Lock()
-        self.rebuilder = rebuilder_of(self.index, FINGERPRINT, self)
+        self.triggers = MaintenanceTriggers()
+        self.rebuilder = rebuilder_of(self.index, FINGERPRINT, self, self.triggers)
 
     def index_replaced(self) -> None:
         self.reasons.append(self.rebuilder.reason)
@@ -271,6 +275,44 @@ async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
         assert (pauses, bench.rebuilder.failure) == ([], None)
 
 
+async def test_what_is_wanted_no_more_before_it_was_begun_is_not_built(tmp_path: Path) -> None:
+    """Who looks whether there is a reason finds none, and waits for the next."""
+    async with running(tmp_path) as bench:
+        filled = list[Index]()
+        fill = bench.fill
+
+        async def counting(index: Index) -> None:
+            filled.append(index)
+            await fill(index)
+
+        bench.fill = counting  # type: ignore[method-assign]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        bench.rebuilder.keep_space(FINGERPRINT)
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert (filled, bench.rebuilder.replaced.version) == ([], 0)
+        await bench.rebuilt()
+        assert len(filled) == 2
+
+
+async def test_a_new_index_is_looked_after_as_one_that_was_just_written(tmp_path: Path) -> None:
+    """All of it has changed: its keywords are put in order, and what its log held before is emptied."""
+    async with running(tmp_path) as bench:
+        triggers = bench.triggers
+        assert not triggers.whole.is_set()
+        assert not triggers.left_over.is_set()
+        due = asyncio.create_task(triggers.enough())
+        await asyncio.sleep(0)
+        assert not due.done()
+        await bench.rebuilt()
+        assert triggers.whole.is_set()
+        assert triggers.left_over.is_set()
+        async with asyncio.timeout(60):
+            await due
+
+
 async def test_a_rebuild_ends_with_the_daemon(tmp_path: Path) -> None:
     """What is half built is closed and deleted."""
     async with running(tmp_path) as bench:
@@ -358,15 +400,18 @@ async def test_only_a_full_disk_is_waited_for(
 
 async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pauses that takes: each attempt would fill it again."""
-    free = 0
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    free, pauses = 0, list[int]()
+
+    def pause_s(failures: int, *_: object, **__: object) -> float:
+        pauses.append(failures)
+        return 0.0
+
+    monkeypatch.setattr(timing, "delay_s", pause_s)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
         bench.rebuilder.want("a person wishes it")
-        await until_async(lambda: bench.rebuilder.failure)
-        for _ in range(20):
-            await asyncio.to_thread(int)
+        await until_async(lambda: len(pauses) > 9)
         assert bench.failures == 1
         free = 1 << 40
         await until_async(lambda: bench.rebuilder.reason is None, 20)
