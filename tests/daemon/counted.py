@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
@@ -35,10 +36,15 @@ def choose(_: AgentSettings) -> ProviderChoice:
     return ProviderChoice(Counted(), None)
 
 
-if __name__ == "__main__":
+def main() -> NoReturn:
+    """``counted.py CONFIG STATE SOCKET``."""
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     disk = FaultyDisk()
     if KILL in os.environ:
         name, count = os.environ[KILL].rsplit(":", 1)
         disk.faults[name, "write"] = kills_after(int(count))
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
+
+
+if __name__ == "__main__":
+    main()

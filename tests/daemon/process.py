@@ -1,20 +1,23 @@
 """A real daemon in a process of its own, for tests and benchmarks."""
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from memd.runtime.startup import prepare_environment
 from memd_client import Client, MemdClientError
-from tests.daemon import hashing
 from tests.daemon.forked import HASHING, Files, ForkedProcess
 from tests.wait import until
 
 ROOT = Path(__file__).parents[2]
+_FORKED = {HASHING, "tests.daemon.counted"}  # they have a main
 
 
 class Daemon:
@@ -36,8 +39,8 @@ class Daemon:
             settings: TOML of [agents.main], below the workspace.
             real_model: Run `memd run` itself; else with the hashing embedder.
             entry: The module that is run for the latter.
-            forked: Whether tests.daemon.hashing is forked off a process that has imported it; else it is a program of its own,
-                whose processor time counts among that of the children of this process.
+            forked: Whether it may be forked off a process that has imported memd; else it is a program of its own, whose
+                processor time counts among that of the children of this process.
         """
         self.home = home
         self.workspace = home / "workspace"
@@ -67,6 +70,12 @@ class Daemon:
         return [sys.executable, "-m", self._entry, *map(str, (self.config, self.state, self.socket))]
 
     @property
+    def forked(self) -> Callable[[], int] | None:
+        """What is run in a forked process; None: `command` is a program of its own."""
+        is_usual = type(self).command is Daemon.command and not self._real_model
+        return partial(_enter, self._entry) if is_usual and self._entry in _FORKED else None
+
+    @property
     def process(self) -> subprocess.Popen[bytes] | ForkedProcess:
         """The process that runs."""
         assert self._process is not None
@@ -79,9 +88,11 @@ class Daemon:
         prepare_environment(whole)
         command = self.command
         # Where modules are looked for is read once, when Python starts.
-        is_forked = self._forked and "PYTHONPATH" not in (environ or {})
-        if is_forked and command[:3] == [sys.executable, "-m", HASHING]:
-            self._process = ForkedProcess(hashing.main, command[2:], whole, Files(self.log, self.log))
+        forked = self.forked if self._forked and "PYTHONPATH" not in (environ or {}) else None
+        if forked is not None:
+            self._process = ForkedProcess(
+                forked, command[command.index("-m") + 1 :], whole, Files(self.log, self.log)
+            )
         else:
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
@@ -146,3 +157,9 @@ class Daemon:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait(20)
+
+
+def _enter(entry: str) -> int:
+    """Be the program that a module is."""
+    status: int = importlib.import_module(entry).main()
+    return status

@@ -25,12 +25,12 @@ class OwnDisk(Namespaced):
     @property
     def command(self) -> list[str]:
         self.state.mkdir(exist_ok=True)
-        unshare, user, root, mount, *rest = super().command
         before = (
             f'mount -t tmpfs -o size=16m own "{self.state}" && cp -a "{self.kept}/." "{self.state}"'
             f' && mount -o remount,ro "{self.state}" && exec "$@"'
         )
-        return [unshare, user, root, mount, "sh", "-c", before, "sh", *rest]
+        apart = ["unshare", "--user", "--map-root-user", "--mount"]
+        return [*apart, "sh", "-c", before, "sh", *super().command]
 
     @property
     def kept(self) -> Path:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.__main__ import main
 from memd_client import Client
+from tests.daemon.forked import Files, ForkedProcess
 from tests.daemon.process import ROOT, Daemon
 from tests.otheruser import NOBODY, shared_directory
 from tests.wait import until
@@ -26,8 +28,10 @@ def run(
         "--socket": socket or daemon.socket,
     }
     arguments = [str(part) for flag in flags.items() for part in flag]
-    command = [sys.executable, "-m", "memd", "run", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    with tempfile.TemporaryDirectory() as printed:
+        out, err = Path(printed, "out"), Path(printed, "err")
+        program = ForkedProcess(main, ["memd", "run", *arguments], os.environ, Files(out, err))
+        return subprocess.CompletedProcess(program.args, program.wait(60), out.read_text(), err.read_text())
 
 
 def assert_refused(ended: subprocess.CompletedProcess[str], status: int, *says: str) -> None:
