@@ -3,6 +3,7 @@
 import random
 import re
 import string
+from functools import cache
 from typing import Any, Final
 
 from memd.config.regex_safety import ops, parser
@@ -19,13 +20,17 @@ _OF_CATEGORY: Final = {
 
 def drawn(shape: str, rng: random.Random) -> str:
     """A text that matches a shape as a whole; what looks around in it is met by trying again."""
-    parsed = parser.parse(shape, re.ASCII)
-    compiled = re.compile(shape, re.ASCII)
+    parsed, compiled = _read(shape)
     for _ in range(_TRIES):
         text = _text(parsed, rng)
         if compiled.fullmatch(text):
             return text
     raise AssertionError(f"nothing was found that matches {shape}")
+
+
+@cache
+def _read(shape: str) -> tuple[Any, re.Pattern[str]]:
+    return parser.parse(shape, re.ASCII), re.compile(shape, re.ASCII)
 
 
 def _text(parsed: Any, rng: random.Random) -> str:
@@ -36,7 +41,7 @@ def _part(op: Any, arguments: Any, rng: random.Random) -> str:
     if op is ops.LITERAL:
         return chr(arguments)
     if op is ops.IN:
-        return rng.choice(_signs(arguments))
+        return rng.choice(_signs(tuple(arguments)))
     if op is ops.BRANCH:
         return _text(rng.choice(arguments[1]), rng)
     if op is ops.SUBPATTERN:
@@ -50,7 +55,8 @@ def _part(op: Any, arguments: Any, rng: random.Random) -> str:
     raise AssertionError(f"{op} is not drawn")
 
 
-def _signs(members: Any) -> str:
+@cache
+def _signs(members: tuple[Any, ...]) -> str:
     """The signs of a class, letters and digits where it excludes some."""
     found: set[str] = set()
     excludes = False
