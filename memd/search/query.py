@@ -295,6 +295,9 @@ def _tokens(text: str) -> list[str]:
     """Words, with CJK runs and other scripts taken apart."""
     tokens: list[str] = []
     for word in _PART.findall(text):
+        if word.isascii():
+            tokens.append(word)
+            continue
         start = 0
         for at in range(1, len(word) + 1):
             if at == len(word) or is_cjk(word[at]) != is_cjk(word[start]):

@@ -28,7 +28,7 @@ def simsimd() -> ModuleType | None:
 
         some = np.array([[127, -127, 5], [-128, 3, 1]], np.int8)
         is_right = np.asarray(found.cdist(some, some[:1], "dot")).ravel().tolist() == [32283, -16632]
-    except (ImportError, ValueError, TypeError, AttributeError):
+    except (ImportError, OSError, ValueError, TypeError, AttributeError):
         return None
     return found if is_right else None
 
@@ -55,6 +55,7 @@ class RoughBlock:
         Args:
             vectors: Shape (n, dimensions). They do not change any more.
         """
+        simsimd()  # loaded now: in the middle of a search there may be no descriptor left for it
         self._vectors = vectors
         self._bytes: _Bytes | None = None
         self._sums: _Sums | None = None

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 # Scripts written without spaces between words, and Hangul, whose words carry their particles with them.
 _CJK = (
@@ -138,6 +138,7 @@ class _Shapes(dict[int, str]):
 _SHAPES = _Shapes()
 
 
+@lru_cache(maxsize=1 << 14)  # asked of a hundred characters of each question
 def is_cjk(ch: str) -> bool:
     """Whether a character is indexed by itself because its script sets no spaces between words."""
     return _compiled(_CJK_RUN).match(ch) is not None

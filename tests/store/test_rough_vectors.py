@@ -111,3 +111,10 @@ def test_what_multiplies_bytes_here_is_used_only_if_it_does_so_rightly(
         assert simsimd() is None
     monkeypatch.undo()
     simsimd.cache_clear()
+
+
+def test_what_multiplies_bytes_is_loaded_before_a_search_wants_it() -> None:
+    """With the vectors: in the middle of a search there may be no descriptor left."""
+    simsimd.cache_clear()
+    RoughBlock(some_vectors(7, 3))
+    assert simsimd.cache_info().currsize == 1
