@@ -8,9 +8,9 @@ one with memd in its slot. Each question is asked of both, one after the other, 
 is *seen* if its text stands in the first 4,000 characters of the snippets, *recalled* if its line is within the lines of a hit; mrr is 1 / the
 place of the first such hit. `--vectors` names a copy of memd's `embeddings.sqlite` (or where to keep one): what it holds is not embedded again.
 
-OpenClaw halves the score of a daily note every 30 days. So each directory is asked twice: with its notes as they are dated, and with all dates
-moved by the same number of weeks, so that the newest note is of the last seven days. At the end every database of both is checked, and that no
-note has changed.
+OpenClaw halves the score of a daily note every 30 days. So each directory is asked three times: with its notes as they are dated, with all dates
+moved by the same number of weeks, so that the newest note is of the last seven days, and with names that have no date, of which OpenClaw lowers
+none. At the end every database of both is checked, and that no note has changed.
 """
 
 import argparse
@@ -116,6 +116,26 @@ def near(directory: Path, target: Path, today: date) -> None:
             place.write_text(later(file.read_text("utf-8")), encoding="utf-8")
 
 
+def undated(directory: Path, target: Path) -> None:
+    """Copy notes and questions, with names for the notes that have no date."""
+    names = {
+        str(file.relative_to(directory)): f"memory/note-{number:03}.md"
+        for number, file in enumerate(sorted(directory.rglob("*.md")))
+        if _day(file.stem)
+    }
+    for file in sorted(directory.rglob("*")):
+        if file.is_file():
+            name = str(file.relative_to(directory))
+            place = target / names.get(name, name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(file.read_bytes())
+    questions = json.loads((directory / "questions.json").read_text("utf-8"))
+    for one in questions:
+        for each in one["evidence"]:
+            each["path"] = names.get(each["path"], each["path"])
+    (target / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
+
+
 def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text[:10])
@@ -123,9 +143,9 @@ def _day(text: str) -> date | None:
         return None
 
 
-def asked(port: int, query: str) -> dict[str, Any]:
-    """The reply of memory_search, as a gateway gives it."""
-    body = {"tool": "memory_search", "args": {"query": query, "maxResults": TOP}, "sessionKey": "main"}
+def invoked(port: int, tool: str, session_key: str = "main", **arguments: Any) -> dict[str, Any]:
+    """The reply of a tool, as a gateway gives it."""
+    body = {"tool": tool, "args": arguments, "sessionKey": session_key}
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/tools/invoke",
         json.dumps(body).encode(),
@@ -133,6 +153,12 @@ def asked(port: int, query: str) -> dict[str, Any]:
     )
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         reply: dict[str, Any] = json.load(answer)["result"]["details"]
+        return reply
+
+
+def asked(port: int, query: str) -> dict[str, Any]:
+    """The reply of memory_search, which has to be one."""
+    reply = invoked(port, "memory_search", query=query, maxResults=TOP)
     assert not reply.get("disabled"), reply
     return reply
 
@@ -330,9 +356,11 @@ def main() -> None:
         vectors = given.vectors or Path(scratch) / "embeddings.sqlite"
         for directory in given.directories:
             compare(directory, directory.name, vectors, embeddings.url, model.url)
-            moved = Path(scratch) / directory.name
+            moved, bare = (Path(scratch) / kind / directory.name for kind in ("moved", "bare"))
             near(directory, moved, date.today())  # noqa: DTZ011  as OpenClaw counts ages
             compare(moved, f"{directory.name}, dates near today", vectors, embeddings.url, model.url)
+            undated(directory, bare)
+            compare(bare, f"{directory.name}, without dates", vectors, embeddings.url, model.url)
 
 
 if __name__ == "__main__":

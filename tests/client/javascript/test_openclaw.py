@@ -17,6 +17,7 @@ from tests.client.javascript.compare import (
     damaged,
     free_port,
     gateway,
+    invoked,
     notes_of,
     on_workspace,
     with_gateway,
@@ -126,6 +127,7 @@ def test_two_commands_make_memd_its_memory_and_one_undoes_it(house: House, model
     assert "memd" not in house.program("memory", "status").out
 
 
+GROUP = "agent:main:telegram:group:-1001987654321"
 TOKEN = "ghp_" + "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xYzAbC"
 
 
@@ -134,7 +136,8 @@ def test_a_gateway_that_runs_follows_and_an_agent_writes_where_that_is_wanted(
 ) -> None:
     """Installed while it runs, and uninstalled: each is in force without a restart. What is written has no secret."""
     config = house.home / ".openclaw" / "openclaw.json"
-    with_gateway(house, free_port())
+    port = free_port()
+    with_gateway(house, port)
     before = config.read_bytes()
     with gateway(house, command_of_openclaw()[0]):
         log = house.home / "gateway.log"
@@ -168,6 +171,17 @@ def test_a_gateway_that_runs_follows_and_an_agent_writes_where_that_is_wanted(
         line = note.read_text()
         assert "OpenClaw (agent:main:main) wrote: Ada asked for the host of staging: heron." in line
         assert TOKEN not in line
+        # What is too long is not written, nor what a group says; and a group is not told.
+        for key, text, why in (
+            ("main", "x" * 2001, "2,001 characters"),
+            (GROUP, "A fact.", "others read along"),
+        ):
+            refused = invoked(port, "memory_append", key, text=text)
+            assert (refused["written"], why in refused["error"]) == (False, True), refused
+        assert note.read_text() == line
+        assert invoked(port, "memory_search", GROUP, query="staging")["scopeDenied"] is True
+        assert invoked(port, "memory_get", GROUP, path="MEMORY.md")["status"] == "not_found"
+        assert "heron" in invoked(port, "memory_get", path="MEMORY.md")["text"]
 
         assert house.memd("openclaw", "uninstall").status == 0
         assert config.read_bytes() == before

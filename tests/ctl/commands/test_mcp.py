@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -397,26 +399,72 @@ def test_tokens_are_made_shown_replaced_and_revoked(run: Run, home: Path) -> Non
     assert not file.exists()
 
 
-def test_the_server_says_where_it_is_and_ends_with_a_signal(run: Run, home: Path, address: Path) -> None:
-    """On the loopback alone; a port that is taken is told."""
-    token = run("mcp", "token").out.strip()
-    command = [sys.executable, "-P", "-m", "memd.ctl", "mcp", "serve", "--socket", str(address), "--port"]
-    with subprocess.Popen(
-        [*command, "0"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+@contextmanager
+def served(address: Path, port: str = "0") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server, and its port."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "memd.ctl",
+        "mcp",
+        "serve",
+        "--socket",
+        str(address),
+        "--port",
+        port,
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr
         line = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, for 1 token\b", line)
         assert found, line
-        asked = urllib.request.Request(
-            f"http://127.0.0.1:{found[1]}/mcp",
-            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode(),
-            {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-        )
+        try:
+            yield process, found[1]
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def pinged(port: str, token: str) -> Any:
+    """What a server answers, or its status."""
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{port}/mcp",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode(),
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    try:
         with urllib.request.urlopen(asked) as answer:
-            assert json.load(answer) == {"jsonrpc": "2.0", "id": 1, "result": {}}
-        taken = subprocess.run([*command, found[1]], capture_output=True, text=True, check=False)
+            return json.load(answer)["result"]
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        return refused.code
+
+
+def test_a_token_outlives_a_server_that_is_killed_and_a_new_one_ends_it(
+    run: Run, home: Path, address: Path
+) -> None:
+    """The next server takes the same port and the same token at once; a token that is replaced is refused without a restart."""
+    token = run("mcp", "token").out.strip()
+    with served(address) as (_, port):
+        assert pinged(port, token) == {}
+    with served(address, port) as (_, again):
+        assert (again, pinged(port, token)) == (port, {})
+        newer = run("mcp", "token", "--rotate").out.strip()
+        assert (pinged(port, token), pinged(port, newer)) == (401, {})
+
+
+def test_the_server_says_where_it_is_and_ends_with_a_signal(run: Run, home: Path, address: Path) -> None:
+    """On the loopback alone; a port that is taken is told."""
+    token = run("mcp", "token").out.strip()
+    with served(address) as (process, port):
+        assert pinged(port, token) == {}
+        taken = subprocess.run(
+            [sys.executable, "-P", "-m", "memd.ctl", "mcp", "serve", "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (taken.returncode, "is not to be had" in taken.stderr) == (1, True)
         process.terminate()
-        process.communicate()
-        assert process.returncode == 0
+        assert process.wait(20) == 0
