@@ -195,7 +195,7 @@ export interface StopRequest {
 export interface Found {
   /** the best first */
   results: Hit[];
-  /** which backend answered: `builtin`, `qmd` */
+  /** which backend answered: `builtin`, `qmd`, `postgres` */
   backend: string;
   /** of the vectors */
   provider: string;
