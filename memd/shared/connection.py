@@ -126,9 +126,10 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
     Raises:
         SharedUnavailable: there is none now.
     """
+    # No statement is prepared: behind a pooler the next transaction may be in another session.
     wanted = parameters(dsn)
     with errors_told():
-        made: psycopg.Connection[Any] = driver().connect(**wanted)
+        made: psycopg.Connection[Any] = driver().connect(**wanted, prepare_threshold=None)
     return made
 
 

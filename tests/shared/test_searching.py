@@ -74,6 +74,21 @@ async def test_nothing_is_written_by_who_searches(connections: SharedConnections
     connections.close()
 
 
+async def test_nothing_is_kept_in_a_session(connections: SharedConnections) -> None:
+    """Behind a pooler the next transaction may be in another one."""
+    for _ in range(12):
+        await connections.run(
+            lambda connection: connection.execute("SELECT name FROM memd.memories WHERE tenant = %s", (1,))
+        )
+    row = await connections.run(
+        lambda connection: connection.execute(
+            "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels())"
+        ).fetchone()
+    )
+    assert row == (0, 0)
+    connections.close()
+
+
 async def test_a_statement_that_takes_too_long_is_ended(admin_dsn: str, tmp_path: Path) -> None:
     """Here and at the server, and the next one finds a connection."""
     file = tmp_path / "bob.dsn"

@@ -11,7 +11,7 @@ import msgspec
 
 from memd import VERSION
 from memd.config.settings import AgentSettings, Config
-from memd.ctl.doctor import agents, daemon, finding, installation, service, socket, state, system
+from memd.ctl.doctor import agents, daemon, finding, installation, service, shared, socket, state, system
 from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.invocation import Invocation
@@ -19,6 +19,7 @@ from memd.ctl.output.terminal import Outcome
 from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
+from memd.shared.connection import CONNECT_S
 from memd_client.conversation import __version__ as client_version
 from memd_client.messages import StatusReport
 
@@ -97,6 +98,9 @@ def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
     settings = {} if config is None else config.agents
     if _wants_model(config):
         probes["model"] = start_probe(lambda: [look_at_model()], model_s)
+    if config is not None and config.shared:
+        servers = config.shared
+        probes["shared"] = start_probe(lambda: shared.look(servers), late_s + len(servers) * CONNECT_S)
     probes["stores"] = start_probe(lambda: _look_at_stores(context, settings, timeout_s), late_s)
     probes["programs"] = start_probe(lambda: _look_at_programs(context, settings, timeout_s), late_s)
     now = time.time()
@@ -164,6 +168,7 @@ def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
         *daemon.check(answer, process, seen.config, context, now=time.time(), executable=sys.executable),
         *_check_service(seen, context),
         *_check_limits(seen),
+        *shared.check(seen.config, results.get("shared"), context),
         *_check_agents(seen, context),
     ]
 

@@ -40,6 +40,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
         "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds. "
         f"Files whose directory is gone for good are forgotten by {context.ctl('sync', '--force')}.",
         "provider": _provider_fix(status, context),
+        "publishing": f"It goes on by itself once that is mended: {context.ctl('shared', 'status')}.",
     }
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
     return wrong(
@@ -66,6 +67,10 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
         (name.removesuffix("_health"), one_line(part.reason or "no reason given"))
         for name, part in parts
         if isinstance(part, Health) and not part.ok
+    ] + [
+        ("publishing", one_line(one.reason))
+        for one in (getattr(status, "publish", None),)
+        if one and one.reason
     ]
 
 

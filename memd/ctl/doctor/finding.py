@@ -92,6 +92,7 @@ _TITLES = {
     "daemon": "Daemon",
     "service": "Service",
     "limits": "Limits of the system",
+    "shared": "Servers of shared memories",
     "agents": "Agents",
 }
 _MARKS = {True: "ok   ", False: "WRONG"}
