@@ -1,6 +1,7 @@
 """How soon the page of `memd-ctl web` can be used, and what agents notice of it, in a real browser."""
 
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -53,6 +54,7 @@ def measure(stage: Stage) -> Iterator[Figure]:
             yield milliseconds("page, first view", shown, plain, note)
             yield milliseconds("page, files of the top", listed)
             yield from _beside(stage, browser, address)
+            yield from _duplicates(stage)
         finally:
             end(page)
 
@@ -91,3 +93,28 @@ def _beside(stage: Stage, browser: Browser, address: str) -> Iterator[Figure]:
         memd=1000 * spent_s / REST_S,
         note="of the daemon, a second",
     )
+
+
+def _duplicates(stage: Stage) -> Iterator[Figure]:
+    """The list of notes that say the same, which looks at each text; and searches by turns with it and without."""
+    pid = stage.daemon.process.pid
+    before = spent_by(pid).cpu_s
+    found = stage.client.duplicates()
+    took_s = spent_by(pid).cpu_s - before
+    yield Figure(
+        name="duplicates, CPU", unit="ms", memd=1000 * took_s, note=f"of the daemon; {len(found.pairs)} pairs"
+    )
+    asked = iter(natural_questions(2_000)[1_000:])
+    took = {True: Samples(), False: Samples()}
+    for _ in range(ROUNDS // 2):
+        with stage.daemon.client(timeout=None) as other:
+            listing = threading.Thread(target=other.duplicates)
+            listing.start()
+            while listing.is_alive() and (text := next(asked, None)) is not None:
+                with took[True].timed():
+                    stage.client.search(text)
+            listing.join()
+        for text in islice(asked, SEARCHES):
+            with took[False].timed():
+                stage.client.search(text)
+    yield milliseconds("search during duplicates", took[True], took[False], "baseline: without")

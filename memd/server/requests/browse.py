@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
+from typing import ParamSpec, TypeVar
 
 from memd.domain_types import ChunkId, Kind
 from memd.runtime.threads import beside
@@ -17,11 +19,14 @@ from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd_client import messages as wire
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MAX_FILES = 500  # of a page
 MAX_ENTRIES = 200  # chunks or turns of a page
 MAX_PAGE_CHARS = 200_000  # of their texts
 MAX_PAIRS = 200  # of notes that say the same
-_STEP = 200  # texts that are looked at at once: some milliseconds, for which a search may wait
+_STEP = 50  # texts that are looked at at once: some milliseconds, for which a search may wait
 _VECTORS = {0: "waiting", 1: "done", 2: "refused"}
 
 
@@ -180,7 +185,7 @@ async def _copies(index: Index, kinds: Collection[Kind], most: int) -> list[wire
     candidates, after = CopyCandidates(), 0
     while texts := await index.note_texts(kinds, after, _STEP):
         after = texts[-1][0]
-        await beside(candidates.add, texts)
+        await _gently(candidates.add, texts)
     told: list[wire.NotePair] = []
     gone: set[ChunkId] = set()  # a copy is told once, however many others there are
     for begin in range(0, len(candidates.pairs), _STEP):
@@ -188,11 +193,19 @@ async def _copies(index: Index, kinds: Collection[Kind], most: int) -> list[wire
             break
         some = candidates.pairs[begin : begin + _STEP]
         chunks = await index.stored_chunks(sorted({each for pair in some for each in pair}))
-        for earlier, latest in await beside(lambda: list(copies_among(some, chunks))):  # noqa: B023 - called at once
+        for earlier, latest in await _gently(lambda: list(copies_among(some, chunks))):  # noqa: B023 - called at once
             if earlier.id not in gone:
                 gone.add(earlier.id)
                 told.append(wire.NotePair(why="copy", one=_lines(earlier), other=_lines(latest)))
     return sorted(told, key=lambda pair: (pair.one.path, pair.one.start_line))[: max(0, most)]
+
+
+async def _gently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do work beside the event loop, and rest for as long as it took: a search finds the interpreter free half of the time."""
+    began = time.monotonic()
+    done = await beside(work, *args, **kwargs)
+    await asyncio.sleep(time.monotonic() - began)
+    return done
 
 
 def _lines(chunk: StoredChunk) -> wire.NoteLines:
