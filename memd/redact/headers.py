@@ -101,6 +101,12 @@ def _cookie(text: str, at: int) -> Span | None:
 RULES = (
     Rule("authorization", "authorization", ("authorization",), _authorization, skips_prose=True),
     Rule("bearer", "authorization", ("bearer",), _bearer),
+    Rule(
+        "ssws",
+        "authorization",
+        ("ssws ",),
+        matching(r"(?<![A-Za-z])SSWS[ ](?P<secret>[\w-]{30,64}(?![\w-]))"),
+    ),
     # The name and the password, in base64; the words "basic understanding" have no digit and no sign of the end.
     Rule(
         "basic",

@@ -120,7 +120,7 @@ _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 _ROUNDS = 8
 # What a rule finds at an anchor depends on so many signs before and after it at most. Where nothing was taken out so near,
 # it would find again what it found before, which is nothing.
-_REACH = 16_384
+_REACH = 2_048
 
 
 class Redacted(msgspec.Struct, frozen=True):

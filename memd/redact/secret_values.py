@@ -328,11 +328,15 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
             and not looks_mixed(text)
         )
         return not is_name or (shouts and len(text) >= 12) or (value.quoted and text.isalnum())
-    if looks_mixed(text) or is_jumble(text):
+    # In a name of a program no small letter stands alone between capitals so often.
+    if looks_mixed(text) or is_jumble(text) or (len(text) >= 16 and len(_ALONE.findall(text)) >= 3):
         return True
     if spoken or _NAME.match(text) is None:
         return not spoken and len(text) >= 12 and has_symbol(text) and _CODE.match(text) is None
     return shouts and len(text) >= 10 and text.isalpha()
+
+
+_ALONE = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])")
 
 
 def is_reference(text: str) -> bool:

@@ -150,6 +150,17 @@ def _read(name: str) -> object:
 
 TOKEN_FORMATS = msgspec.convert(_read("token_formats"), dict[str, tuple[TokenFormat, ...]])["formats"]
 
+_APPLICATION = re.compile(
+    r"(?<![\w.-])[0-9]{13,17}(?:\||%7[Cc])(?=[A-Za-z_-]{0,30}[0-9])(?=[a-z0-9_-]{0,30}[A-Z])[\w-]{27,32}(?![\w-])",
+    re.ASCII,
+)
+
+
+def _of_application(text: str, at: int) -> Span | None:
+    match = _APPLICATION.match(text, at + 1 - len(stem(text, at + 1, 18, string.digits)))
+    return None if match is None or match.end() <= at else match.span()
+
+
 # As crypt(3) and its like write them down: whoever has one can try passwords on it.
 _HASH = (
     r"\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|5\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
@@ -169,6 +180,13 @@ RULES = (
             at_edge=row.edge and not row.before and not row.glued,
         )
         for row in TOKEN_FORMATS
+    ),
+    # The number of an application and its secret: an access token of it.
+    Rule(
+        "facebook-app-token",
+        "facebook-token",
+        tuple(f"{digit}{bar}" for digit in string.digits for bar in ("|", "%7c")),
+        _of_application,
     ),
     Rule(
         "password-hash",
@@ -215,6 +233,7 @@ _BEHIND_CHARS = 60
 # What is said before has ended there.
 _ENDS = re.compile(r"[\n;。；！？]|[.!?]\s")
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+_MARK_OR_ITS_END = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]|\A[A-Z]{0,8}:?[a-z0-9-]{0,40}\]")
 _IS_KEY = re.compile(
     r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
     r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
@@ -231,6 +250,7 @@ _ASSIGNED = re.compile(
     r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
     re.ASCII,
 )
+_TRUENAS = re.compile(r"[0-9]{1,4}-[A-Za-z0-9]{64}", re.ASCII)  # the number of a key, and the key
 _NOT_BASE64 = re.compile(r"[\w-]+", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -293,14 +313,18 @@ def keys_by_name(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
         at = runs.place(value.start())
         if _VALUE.match(text, at) is None:  # the end of something longer
             continue
-        kind = _kind_of(text, at, value[0])
+        is_truenas = _TRUENAS.fullmatch(value[0]) is not None and is_scrambled(value[0])
+        kind = "truenas-key" if is_truenas else _kind_of(text, at, value[0])
         if kind is not None:
             yield (at, at + len(value[0])), kind
 
 
 def _kind_of(text: str, at: int, said: str) -> str | None:
     """The kind of the key at a place of a text; None where nothing says that it is one."""
+    # What a mark says of an earlier find says nothing of what stands beside it.
     beside = text[max(0, at - _BESIDE_CHARS) : at]
+    if "]" in beside:
+        beside = _MARK_OR_ITS_END.sub(_blank, beside)
     lowered = beside.lower()
     key = _last(_IS_KEY, lowered)
     if key is not None and _is_told(lowered, key, said):
@@ -335,6 +359,10 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
     ):
         return "key"
     return _kind_behind(text, at + len(said), said, is_chance=is_chance, is_digits=is_digits)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\0" * len(match[0])
 
 
 def _is_announced(lowered: str, key: re.Match[str] | None, *, is_chance: bool, is_digits: bool) -> bool:

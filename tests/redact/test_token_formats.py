@@ -346,3 +346,23 @@ def test_so_many_signs_of_a_variable_tell_a_key() -> None:
 def test_identifiers_and_names_stay(text: str) -> None:
     """Those of messages, calls and objects, of programs, and what only begins like a word for a secret."""
     assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("token 1234567890123456|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7 of the app", "facebook-token"),
+        ('"params": ["1-' + "aB3dE6gH9jK2mN5p" * 4 + '"]', "truenas-key"),
+        ("stored as $2b$12$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 2 + "aB3dE6gH9 for ann", "password-hash"),
+        ("root:$6$saltsalt$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 3 + "aB3dE6gH9jK2mN5pQ8sT:19700:0:::", "password-hash"),
+    ],
+)
+def test_what_has_a_form_and_no_anchor_among_the_signs_of_tokens(text: str, kind: str) -> None:
+    """A bar between two parts, a number before a key, a dollar sign first."""
+    assert dict(_REDACTOR.redact(text).counts) == {kind: 1}
+
+
+def test_what_a_mark_says_is_no_word_for_a_key() -> None:
+    """Beside a key that was taken out stands what nothing says to be one."""
+    text = "[REDACTED:api-key] 3f9a1c77b2caa2109e4d80bc3f1d6e75 aB3dE6gH9jK2mN5pQ8sT1v"
+    assert _REDACTOR.redact(text).text == text
