@@ -51,7 +51,7 @@ def _user(text: str, at: int) -> Span | None:
     return span if said.isalnum() and is_login else None
 
 
-def _is_told(said: str) -> bool:
+def _is_password(said: str) -> bool:
     """Whether a word is a password where a sentence says that one comes."""
     return is_generated(said, ends_free=True) or _is_drawn(said) or _HYPHENED.fullmatch(said) is not None
 
@@ -133,7 +133,7 @@ def _with(text: str, at: int) -> Span | None:
     if span is None:
         return None
     said = text[slice(*span)].rstrip("”")
-    return (span[0], span[0] + len(said)) if _is_told(said) else None
+    return (span[0], span[0] + len(said)) if _is_password(said) else None
 
 
 # 'Just type "hunter2" when it asks for the password': quoted, before what it is for.
@@ -183,7 +183,7 @@ _TRIED = re.compile(
 
 def _tried(text: str, at: int) -> Span | None:
     match = _TRIED.match(text, at) if text[at - 1 : at] in {"", " ", "\n", "("} else None
-    return match.span("secret") if match is not None and _is_told(match["secret"]) else None
+    return match.span("secret") if match is not None and _is_password(match["secret"]) else None
 
 
 # Anywhere in a sentence about it, before the word or behind it, on the same line.

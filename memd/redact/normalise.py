@@ -238,17 +238,17 @@ def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
         after = match.end()
         # A word on the line below is no last line of it.
         for written in (match[0], match[0].rpartition("\n")[0]):
-            told = _utf8(written)
-            if told is not None:
-                yield match.start(), match.start() + len(written.rstrip()), told
+            decoded_text = _utf8(written)
+            if decoded_text is not None:
+                yield match.start(), match.start() + len(written.rstrip()), decoded_text
                 break
 
 
 def _utf8(written: str) -> str | None:
     """The text that base64 stands for; None where it stands for other bytes."""
-    told = _bytes("".join(written.replace(">", "").split()))
+    decoded_text = _bytes("".join(written.replace(">", "").split()))
     try:
-        return told.decode() if told and b"\0" not in told else None
+        return decoded_text.decode() if decoded_text and b"\0" not in decoded_text else None
     except UnicodeDecodeError:
         return None
 

@@ -59,7 +59,7 @@ def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, str
             said = pattern.match(text, match.end())
             if said is None or ("-" in said[0] and strength != "password"):
                 continue
-            span = _told(text, said.end(), strength, strict=strict)
+            span = _value_said(text, said.end(), strength, strict=strict)
             if span is not None:
                 return span
         return None
@@ -67,7 +67,7 @@ def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, str
     return find
 
 
-def _told(text: str, at: int, strength: Strength, *, strict: bool) -> Span | None:
+def _value_said(text: str, at: int, strength: Strength, *, strict: bool) -> Span | None:
     """The value that begins where a sentence comes to it."""
     if at >= len(text) or (
         not (text[at - 1].isspace() or text[at - 1] in ":=*_>→") and text[at] not in "\"'`“「"
@@ -302,7 +302,7 @@ def _of_program(text: str, at: int) -> Span | None:
     return match.span() if is_one else None
 
 
-def _told_before(text: str, at: int) -> Span | None:
+def _said_before(text: str, at: int) -> Span | None:
     """The word that is then said to be the password."""
     is_said = text.endswith(_SAID_AFTER, max(0, at - 100), at)
     if not is_said and text.find(" is ", max(0, at - 50), at) < 0:
@@ -333,7 +333,7 @@ RULES = (
     Rule(
         "pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True), skips_prose=True
     ),
-    Rule("password-told-before", "password", ("pass",), _told_before),
+    Rule("password-told-before", "password", ("pass",), _said_before),
     Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
     Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),
     Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password"), skips_prose=True),

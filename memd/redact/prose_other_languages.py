@@ -157,7 +157,7 @@ _BEFORE_IT = re.compile(
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 
 
-def _told_before(text: str, at: int) -> Span | None:
+def _said_before(text: str, at: int) -> Span | None:
     """What is then said to be the password."""
     # It is only the last word before the phrase that the phrase can follow: elsewhere nothing is tried.
     left, place = max(0, at - 80), at
@@ -308,7 +308,7 @@ RULES = (
         Rule(name, kind, anchors, _chinese(anchors, strength, is_code=kind == "code"))
         for name, kind, anchors, strength in _CHINESE_WORDS
     ),
-    Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _told_before),
+    Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _said_before),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
     Rule("password-abroad", "password", _anchors_of(_LABELS.passwords), _abroad(_LABELS.passwords)),
     Rule(

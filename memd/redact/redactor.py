@@ -13,15 +13,15 @@ from memd.config.settings import Redact
 from memd.redact import (
     assignments,
     codes,
-    commands,
+    command_line,
     headers,
     logins,
+    password_columns,
     personal_numbers,
     private_keys,
     prose_english,
     prose_other_languages,
     seed_phrases,
-    tables,
     token_formats,
     urls,
 )
@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     *codes.RULES,
     *logins.RULES,
     *prose_other_languages.RULES,
-    *commands.RULES,
+    *command_line.RULES,
 )
 """All built-in rules."""
 
@@ -69,7 +69,7 @@ _REASONS: Mapping[str, str] = {
         (logins.RULES, "a password where a text speaks of logging in"),
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
-        (commands.RULES, "an argument of a command that is a password or a token"),
+        (command_line.RULES, "an argument of a command that is a password or a token"),
     )
     for rule in rules
 } | {
@@ -146,7 +146,7 @@ def explained(find: SecretSpan) -> tuple[str, str]:
         return name, _REASONS[name]
     if find.rank > len(RULES):
         return find.kind, "a rule in redact.extra"
-    if find.kind == tables.KIND:
+    if find.kind == password_columns.KIND:
         return "table", "a cell of a column that is named like a secret"
     if find.kind == "private-key":
         return "private-key-middle", "lines of base64 and nothing else, as keys have them"
@@ -319,11 +319,11 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
             yield from _around(inside, apart.anywhere, text)
             telling = [at for at in places if GOES_ON.match(text, at) is None]
             yield from _around(_within(telling, near), apart.not_in_prose, text)
-        if anchor in tables.ANCHORS:
+        if anchor in password_columns.ANCHORS:
             named += telling
     if named:
-        for start, end in tables.spans(text, sorted(named)):
-            yield SecretSpan(start, end, tables.KIND, len(RULES))
+        for start, end in password_columns.spans(text, sorted(named)):
+            yield SecretSpan(start, end, password_columns.KIND, len(RULES))
 
 
 def _near(changed: Sequence[Span], length: int) -> list[Span]:

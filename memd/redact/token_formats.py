@@ -327,7 +327,7 @@ def _kind_of(text: str, at: int, said: str) -> str | None:
         beside = _MARK_OR_ITS_END.sub(_blank, beside)
     lowered = beside.lower()
     key = _last(_IS_KEY, lowered)
-    if key is not None and _is_told(lowered, key, said):
+    if key is not None and _is_labelled(lowered, key, said):
         return "key"
     if not _NOT_BASE64.fullmatch(said):
         return None
@@ -418,7 +418,7 @@ def _vendor_in(beside: str, said: str, *, is_any: bool = False) -> str | None:
     return None if vendor is None else f"{vendor}-key"
 
 
-def _is_told(lowered: str, key: re.Match[str], said: str) -> bool:
+def _is_labelled(lowered: str, key: re.Match[str], said: str) -> bool:
     """Whether a word of another language, or "token" in one, says that a value behind it is a key."""
     if not (key["abroad"] or key[0] == "token"):
         return False

@@ -354,7 +354,10 @@ def test_identifiers_and_names_stay(text: str) -> None:
         ("token 1234567890123456|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7 of the app", "facebook-token"),
         ('"params": ["1-' + "aB3dE6gH9jK2mN5p" * 4 + '"]', "truenas-key"),
         ("stored as $2b$12$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 2 + "aB3dE6gH9 for ann", "password-hash"),
-        ("root:$6$saltsalt$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 3 + "aB3dE6gH9jK2mN5pQ8sT:19700:0:::", "password-hash"),
+        (
+            "root:$6$saltsalt$" + "aB3dE6gH9jK2mN5pQ8sT1v" * 3 + "aB3dE6gH9jK2mN5pQ8sT:19700:0:::",
+            "password-hash",
+        ),
     ],
 )
 def test_what_has_a_form_and_no_anchor_among_the_signs_of_tokens(text: str, kind: str) -> None:

@@ -276,7 +276,7 @@ def _netrc(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-def _told_server(text: str, at: int) -> Span | None:
+def _sent_to_server(text: str, at: int) -> Span | None:
     """AUTH of a mail server or of Redis."""
     match = _SPOKEN.match(text, at)
     if match is None or text[at : at + 4] != "AUTH":
@@ -358,7 +358,7 @@ RULES = (
         _secret_of(_PGPASS),
     ),
     Rule("piped", "password", ("pass", " -", "token"), _piped, skips_prose=True),
-    Rule("server-auth", "password", ("auth",), _told_server, skips_prose=True),
+    Rule("server-auth", "password", ("auth",), _sent_to_server, skips_prose=True),
     Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
     Rule("server-login", "password", ("login",), _secret_of(_IMAP)),
     Rule("windows-flag", "password", ("/p",), _of_windows),
