@@ -147,6 +147,14 @@ def test_what_is_found_is_shown(remembering: Daemon) -> None:
         browser.open(opener)
         search(browser)
         assert "database" in browser.texts("#hits mark")
+        # Nothing may be started by a test: what would be is noted.
+        browser.run(
+            "document.addEventListener('click', (event) => { if (event.target.matches('.editor'))"
+            " { event.preventDefault(); window.opened = event.target.href; } })"
+        )
+        browser.run("document.querySelector('#hits [aria-current]').focus()")
+        browser.keys("o")
+        assert browser.run("return window.opened") == f"vscode://file{remembering.workspace}/MEMORY.md:1"
         browser.find("#hits .why", "by meaning")
         browser.type("/")
         assert browser.run("return document.activeElement.id") == "query"
