@@ -3,6 +3,7 @@
 python -m tests.recall                 # a table; starts memd with the bundled model on texts written for it
 python -m tests.recall --mode keyword  # by words alone, or vector
 python -m tests.recall --missed        # and the questions whose evidence is not read
+python -m tests.recall --beside 20000  # among so many chunks of other notes, which take ten minutes and more to embed
 """
 
 import argparse
@@ -16,7 +17,7 @@ from typing import Literal
 from memd_client import Client
 from memd_client.messages import Hit
 from tests.daemon.process import Daemon
-from tests.recall.texts import Question, notes, questions, transcript
+from tests.recall.texts import Question, distractions, notes, questions, transcript
 
 TOP = 6
 Mode = Literal["hybrid", "keyword", "vector"]
@@ -61,8 +62,8 @@ def measured(client: Client, mode: Mode = "hybrid") -> Iterator[tuple[Question, 
         yield asked, scores(found.results, asked)
 
 
-def written(daemon: Daemon) -> None:
-    """Write the texts into the workspace of a daemon, and its settings."""
+def written(daemon: Daemon, beside: int = 0) -> None:
+    """Write the texts into the workspace of a daemon, with so many others beside them, and its settings."""
     sessions = daemon.home / "talks"
     sessions.mkdir()
     (sessions / "recall.jsonl").write_text(transcript(), "utf-8")
@@ -70,7 +71,7 @@ def written(daemon: Daemon) -> None:
         f'provider = "local"\nextra_paths = ["{daemon.workspace}/copies"]\nsources = ["memory", "sessions"]\n'
         f'[agents.main.sessions]\npaths = ["{sessions}"]'
     )
-    for path, text in notes().items():
+    for path, text in (notes() | distractions(beside)).items():
         daemon.write(path, text)
 
 
@@ -95,12 +96,16 @@ def main() -> None:
     )
     parser.add_argument("--mode", choices=("hybrid", "keyword", "vector"), default="hybrid")
     parser.add_argument("--missed", action="store_true")
+    parser.add_argument("--beside", type=int, default=0, metavar="CHUNKS")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         daemon = Daemon(Path(scratch).resolve(), real_model=True)
-        written(daemon)
+        written(daemon, options.beside)
         with daemon, daemon.client(timeout=1800) as client:
-            while client.sync().vectors != "complete":
+            while (
+                client.sync(wait=options.mode != "keyword").vectors != "complete"
+                and options.mode != "keyword"
+            ):
                 pass
             rows = list(measured(client, options.mode))
     for kind, figures in table(rows).items():

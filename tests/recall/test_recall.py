@@ -19,6 +19,10 @@ FLOORS = {
     "unanswerable": ("weak or none", 0.9),
     "tags": ("hit@3", 0.95),
     "sessions": ("hit@3", 0.95),
+    "mixed lines": ("hit@6", 0.9),
+    "negations": ("hit@6", 0.8),
+    "short notes": ("hit@3", 0.85),
+    "a long note": ("hit@3", 0.95),
 }
 
 

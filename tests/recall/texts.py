@@ -1,10 +1,12 @@
 """A memory of two languages, and questions about it by kind; nobody and nothing in it exists."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, timedelta
 
 import msgspec
+
+from tests.training import pairs
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -82,6 +84,40 @@ _ASKED_OF_UNKNOWN = (
     "What is {}'s profession?", "When did {} move to the coast?", "Which instrument does {} play?", "How many goats does {} keep?",
     "Why was {} late for the wedding?", "{} 住在哪个城市？", "{} 的狗叫什么名字？", "{} 什么时候退休？", "我们欠 {} 多少钱？", "{} 喜欢喝什么茶？",
 )  # fmt: skip
+# Lines of both languages, with what is asked in the one and in the other.
+_MIXED = (
+    ("周会改到 Thursday 10:30，Zoom link 在 calendar 里。", "When is the weekly meeting now?", "每周例会现在几点？"),
+    ("给 landlord 打过电话了，boiler 的维修费他出。", "Who pays for repairing the heating?", "暖气的修理费由谁承担？"),
+    ("新 laptop 的 charger 是 65W 的，别用旧的那个。", "Which power supply does the new computer take?", "新电脑要用多少瓦的充电头？"),
+    ("Ming 的 flight 延误，改成 KL 880，周六早上到 Terminal 2。", "When does Ming land?", "小明坐哪一班飞机？"),
+    ("gym membership 下个月 auto renew，要在 20 号前 cancel。", "Until when can we quit the fitness club?", "健身房会员最晚哪天退？"),
+    ("birthday cake 订的是 matcha 口味，8 inch，写 Happy 70th。", "Which flavour is the cake?", "生日蛋糕是什么口味的？"),
+    ("API 的 rate limit 提到每分钟 900 次，support 那边确认了。", "How many requests a minute may we send?", "接口每分钟最多能调用多少次？"),
+    ("piano recital 的 dress code 是深色，孩子要穿 white shirt。", "What are children to wear at the concert?", "钢琴演出孩子该穿什么颜色的上衣？"),
+    ("车的 insurance 换成 Allora 了，deductible 三百。", "Which company insures the car?", "汽车保险的免赔额是多少？"),
+    ("backup 盘放在 office 的保险柜，password 问 Lena。", "Who knows how to open the safe copy's disk?", "备份的硬盘放在哪儿？"),
+    ("kids 的 swimming class 这学期在 pool B，教练姓邹。", "What is the swimming coach called?", "孩子的游泳课在几号池？"),
+    ("Wedding 的 photographer 定了 Ilse，deposit 付了五百欧。", "How much was paid in advance for the pictures?", "婚礼请谁来拍照？"),
+)  # fmt: skip
+# What may and what may not be; asked is which may not.
+_DENIED = (
+    ("The {} may be washed at sixty degrees.", "The {} may not be washed at sixty degrees.", "What must not be washed hot?", ("curtains", "wool blanket")),
+    ("{} eats pork.", "{} eats no pork.", "Who does not eat pork?", ("Uncle Berend", "Cousin Samira")),
+    ("The {} door is locked at night.", "The {} door is never locked at night.", "Which door stays open at night?", ("north", "garden")),
+    ("{} has signed the lease.", "{} has not signed the lease yet.", "Whose signature is missing on the lease?", ("Radka", "Emmerich")),
+    ("The {} works with the old firmware.", "The {} doesn't work with the old firmware.", "Which device needs newer firmware?", ("kitchen speaker", "hall speaker")),
+    ("{}可以喝牛奶。", "{}不能喝牛奶。", "谁不能喝牛奶？", ("大表哥", "小侄女")),
+    ("{}那条路雨天能走。", "{}那条路雨天不能走。", "下雨时哪条路走不通？", ("河边", "后山")),
+    ("{}的押金退了。", "{}的押金没退。", "哪里的押金还没有退？", ("老房子", "仓库")),
+    ("{}会游泳。", "{}不会游泳。", "哪个孩子不会水？", ("阿笙", "阿筝")),
+    ("{}的票可以改签。", "{}的票不可以改签。", "哪张票改不了时间？", ("去程", "回程")),
+)  # fmt: skip
+_SHORT = (
+    ("wifi", "tulip-ferry-9", "What is the Wi-Fi called?"), ("taxi", "Taxi: Brogan 5512", "Which taxi do we call?"),
+    ("shoe-size", "Noor 38, Iben 44", "Which shoe size has Iben?"), ("gate", "gate code 4471#", "How does one get through the gate?"),
+    ("血型", "外婆 AB 型", "外婆是什么血型？"), ("快递柜", "取件码尾号 6620", "快递柜的取件码尾号是多少？"),
+    ("水表", "水表在楼梯下", "水表在哪里？"), ("vet", "Vet: Dr Amsel, Mondays", "When does the vet see patients?"),
+)  # fmt: skip
 _FIRST = date(2026, 1, 5)  # a Monday
 _SESSION = "sessions/recall.jsonl"
 
@@ -110,7 +146,7 @@ def _day(number: int) -> date:
     return _FIRST + timedelta(days=number)
 
 
-def notes() -> Mapping[str, str]:
+def notes() -> dict[str, str]:
     """The notes, by path."""
     found = {"MEMORY.md": "# Memory\n\n- A household with a bakery; English and 中文 as it comes.\n"}
     for number, fact in enumerate(FACTS):
@@ -135,12 +171,42 @@ def notes() -> Mapping[str, str]:
         found[f"memory/orders-{week}.md"] = f"# Orders\n\n{lines}\n"
     for number in range(50):
         found[f"memory/{_day(number)}.md"] = f"- {_deed(number)}\n"
+    for number, (line, _, _) in enumerate(_MIXED):
+        found[f"memory/mixed-{number:02}.md"] = f"# {'日常' if number % 2 else 'Daily'}\n\n- {line}\n"
+    for number, (may, may_not, _, (one, other)) in enumerate(_DENIED):
+        found[f"memory/rules-{number:02}.md"] = f"- {may.format(one)}\n\n## b\n\n- {may_not.format(other)}\n"
+    for name, line, _ in _SHORT:
+        found[f"memory/{name}.md"] = f"{line}\n"
+    found["memory/counted.md"] = "# Counted\n\n" + "".join(f"{_counted(number)}\n" for number in range(3000))
     # One long note, whose sections repeat nothing that is asked for.
     sections = (
         f"## Recipe {number}\n\nKnead for {number + 3} minutes, rest, fold {number % 4 + 1} times, bake at {180 + number} degrees.\n"
         for number in range(200)
     )
     found["memory/recipes.md"] = "# Recipes\n\n" + "\n".join(sections)
+    return found
+
+
+def _counted(number: int) -> str:
+    english, chinese = _THINGS[number % 25]
+    if number % 2:
+        return f"- 第{number + 1}次盘点：{chinese}剩{7 * number % 90 + 3}。"
+    return f"- Count {number + 1}: {7 * number % 90 + 3} {english} left."
+
+
+def distractions(count: int) -> dict[str, str]:
+    """Notes of the same kind, two to a file, that answer no question: those that the bundled model is trained on.
+
+    Where more are wanted than there are, they come again with other numbers.
+    """
+    trained, kept_back = pairs.read()
+    texts = [text for pair in (*trained, *kept_back) for text in (pair.note, pair.near)]
+    found: dict[str, str] = {}
+    for number in range(count):
+        turn, at = divmod(number, len(texts))
+        text = texts[at].translate({ord(str(n)): str((n + turn) % 10) for n in range(10)})
+        path = f"memory/others/{number // 200:03}/{number // 2:05}.md"
+        found[path] = f"{found[path]}\n## b\n\n{text}\n" if path in found else f"## a\n\n{text}\n"
     return found
 
 
@@ -191,6 +257,20 @@ def questions() -> Iterator[Question]:
         yield Question(kind="time", text=ago, evidence=_deed(number), now=str(named + timedelta(days=3)))
         yield Question(
             kind="unanswerable", text=_ASKED_OF_UNKNOWN[number % 10].format(_UNKNOWN[number // 10])
+        )
+    for line, english, chinese in _MIXED:
+        yield Question(kind="mixed lines", text=english, evidence=line)
+        yield Question(kind="mixed lines", text=chinese, evidence=line)
+    for may, may_not, text, (one, other) in _DENIED:
+        yield Question(kind="negations", text=text, evidence=may_not.format(other), not_first=may.format(one))
+    for _, line, text in _SHORT:
+        yield Question(kind="short notes", text=text, evidence=line)
+    for number in range(100, 2800, 240):
+        yield Question(
+            kind="a long note", text=f"What was left at count {number + 1}?", evidence=_counted(number)
+        )
+        yield Question(
+            kind="a long note", text=f"第{number + 122}次盘点还剩多少？", evidence=_counted(number + 121)
         )
     for number in range(25):
         english, chinese = _THINGS[number]
