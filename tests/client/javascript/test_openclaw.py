@@ -330,3 +330,25 @@ def test_each_setting_of_its_memory_is_taken_over_or_named(house: House) -> None
             value = {way: value}
         changed = told({ways[0]: value}) if first == "search" else told({}, **{first: value})
         assert changed != usual, name
+
+
+def test_a_main_session_that_groups_talk_in_does_not_see_memory_md(house: House) -> None:
+    """Whatever memd's scope lets groups have: notes alone. A direct message beside it does, and earlier talks are for neither."""
+    house.write(".openclaw/workspace/memory/a.md", "The heron has a nest.\n")
+    house.write(
+        ".config/memd/config.toml",
+        '[agents.main]\nworkspace = "~/.openclaw/workspace"\nprovider = "none"\n[agents.main.scope]\ndefault = "allow"\n',
+    )
+    port = free_port()
+    with_gateway(house, port, session={"groupScope": "main"}, tools={"sessions": {"visibility": "self"}})
+    for words in (("up",), ("openclaw", "install")):
+        assert house.memd(*words).status == 0
+    with gateway(house, command_of_openclaw()[0]):
+
+        def found(*key: str) -> set[str]:
+            return {hit["path"] for hit in invoked(port, "memory_search", *key, query="heron")["results"]}
+
+        assert found() == {"memory/a.md"}
+        assert found("agent:main:telegram:direct:4711") == {"MEMORY.md", "memory/a.md"}
+        assert invoked(port, "memory_get", path="MEMORY.md")["status"] == "not_found"
+        assert invoked(port, "memory_search", query="heron", corpus="sessions")["scopeDenied"] is True
