@@ -2,12 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from memd.ctl.__main__ import main
+from tests.daemon.forked import Files, ForkedProcess
 from tests.wait import until
 
 PATIENCE_S = 60.0
@@ -34,18 +35,17 @@ SILENT = Hooked(0, "", "")
 def hook(
     event: str, socket: Path, told: object, *argv: str, environ: Mapping[str, str] | None = None
 ) -> Hooked:
-    """Run a hook as a process."""
-    data = told if isinstance(told, bytes) else json.dumps(told).encode()
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "memd.ctl", "hook", event, "--socket", str(socket), *argv],
-        input=data,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_S,
-        cwd="/",
-        env=os.environ | (environ or {}),
-    )
-    return Hooked(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    """Run a hook in a process of its own."""
+    with TemporaryDirectory() as directory:
+        stdin, out, err = (Path(directory, name) for name in ("stdin", "out", "err"))
+        stdin.write_bytes(told if isinstance(told, bytes) else json.dumps(told).encode())
+        program = ForkedProcess(
+            main,
+            ["memd-ctl", "hook", event, "--socket", str(socket), *argv],
+            os.environ | (environ or {}),
+            Files(out, err, Path("/"), stdin),
+        )
+        return Hooked(program.wait(PATIENCE_S), out.read_text("utf-8"), err.read_text("utf-8"))
 
 
 def brought(

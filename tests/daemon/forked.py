@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from multiprocessing import forkserver
@@ -108,6 +109,7 @@ def _run(main: Callable[[], int], argv: list[str], environ: Mapping[str, str], f
     """Be the program."""
     os.environ.clear()
     os.environ.update(environ)
+    time.tzset()
     tempfile.tempdir = None
     os.chdir(files.directory)
     sys.stdin.close()
