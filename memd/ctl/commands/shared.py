@@ -17,8 +17,15 @@ from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, shown
 from memd.ctl.output.terminal import Outcome
 from memd.shared import administration
-from memd.shared.connection import SharedUnavailable, check, connect, find_state, read_dsn
-from memd.shared.memories import MemorySummary, summaries
+from memd.shared.connection import (
+    MemorySummary,
+    SharedUnavailable,
+    check,
+    connect,
+    find_state,
+    read_dsn,
+    summaries,
+)
 
 
 class SharedInit(msgspec.Struct, frozen=True):

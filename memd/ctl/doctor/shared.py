@@ -8,8 +8,15 @@ from memd.config.settings import Config, SharedServer
 from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.output.humanize import one_line
 from memd.inspection.probe import ProbeResult
-from memd.shared.connection import SharedUnavailable, connect, find_state, read_dsn, troubles
-from memd.shared.memories import MemorySummary, summaries
+from memd.shared.connection import (
+    MemorySummary,
+    SharedUnavailable,
+    connect,
+    find_state,
+    read_dsn,
+    summaries,
+    troubles,
+)
 
 
 class ServerLook(msgspec.Struct, frozen=True):
