@@ -62,13 +62,13 @@ def measured(client: Client, mode: Mode = "hybrid") -> Iterator[tuple[Question, 
         yield asked, scores(found.results, asked)
 
 
-def written(daemon: Daemon, beside: int = 0) -> None:
+def written(daemon: Daemon, beside: int = 0, provider: str = "local") -> None:
     """Write the texts into the workspace of a daemon, with so many others beside them, and its settings."""
     sessions = daemon.home / "talks"
     sessions.mkdir()
     (sessions / "recall.jsonl").write_text(transcript(), "utf-8")
     daemon.configure(
-        f'provider = "local"\nextra_paths = ["{daemon.workspace}/copies"]\nsources = ["memory", "sessions"]\n'
+        f'provider = "{provider}"\nextra_paths = ["{daemon.workspace}/copies"]\nsources = ["memory", "sessions"]\n'
         f'[agents.main.sessions]\npaths = ["{sessions}"]'
     )
     for path, text in (notes() | distractions(beside)).items():
@@ -100,12 +100,9 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memd-") as scratch:
         daemon = Daemon(Path(scratch).resolve(), real_model=True)
-        written(daemon, options.beside)
+        written(daemon, options.beside, "none" if options.mode == "keyword" else "local")
         with daemon, daemon.client(timeout=1800) as client:
-            while (
-                client.sync(wait=options.mode != "keyword").vectors != "complete"
-                and options.mode != "keyword"
-            ):
+            while client.sync().vectors != "complete" and options.mode != "keyword":
                 pass
             rows = list(measured(client, options.mode))
     for kind, figures in table(rows).items():
