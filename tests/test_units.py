@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -46,17 +47,17 @@ def _units(
 
 
 def _verify(home: Path, *files: Path) -> subprocess.CompletedProcess[str]:
-    runtime = home / "runtime"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    # A key that nobody knows is told on stderr, with an exit status of 0.
-    return subprocess.run(
-        ["systemd-analyze", "--user", "--man=no", "verify", *map(str, files)],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(runtime)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    # Other units of the machine have sockets in the runtime directory, whose addresses must not be too long.
+    with tempfile.TemporaryDirectory(prefix="memd-") as runtime:
+        # A key that nobody knows is told on stderr, with an exit status of 0.
+        return subprocess.run(
+            ["systemd-analyze", "--user", "--man=no", "verify", *map(str, files)],
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": runtime},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
 
 def _written(units: tuple[ServiceUnit, ...]) -> list[Path]:

@@ -152,7 +152,7 @@ async def test_while_another_program_writes_searches_answer(
         "_roots",
         "rules_of",
         "IndexService",
-        "_chosen_backend",
+        "Builtin",
     ],
 )
 async def test_an_agent_that_cannot_be_built_leaves_nothing_open(
