@@ -17,6 +17,7 @@ from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
 from memd.providers.provider import Provider
+from memd.runtime.asyncio_utils import first_of
 from memd.runtime.safe_traceback import safe_message
 from memd.runtime.timing import delay_s
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
@@ -488,8 +489,12 @@ class EmbeddingQueue:
         Returns:
             (chunks that still wait, why), or (0, None).
         """
+        clock = asyncio.get_running_loop().time
+        moved_at, seen = clock(), self._progress.version
         while True:
-            version = self._progress.version
+            version, changed = self._progress.version, index.changed.version
+            if version != seen:
+                moved_at, seen = clock(), version
             backlog = next((one for one in self._backlogs.values() if one.source.index is index), None)
             async with contextlib.nullcontext() if backlog is None else backlog.storing:
                 counts = await index.counts()
@@ -502,7 +507,8 @@ class EmbeddingQueue:
             if is_in_jobs and not self.batch_submitter.is_waited_for:
                 return counts.waiting, self.batch_submitter.note
             try:
-                async with asyncio.timeout(None if is_in_jobs else STALLED_S):
-                    await self._progress.since(version)
+                async with asyncio.timeout_at(None if is_in_jobs else moved_at + STALLED_S):
+                    # A rebuild puts vectors in place without this queue, and a pass may take what waits away.
+                    await first_of(self._progress.since(version), index.changed.since(changed))
             except TimeoutError:
                 return counts.waiting, f"no chunk was embedded in the last {STALLED_S:.0f} s"

@@ -10,7 +10,7 @@ from memd.domain_types import TextHash
 from memd.embedding.health_transitions import Retrying
 from memd.embedding.queue.agent_backlog import IndexToEmbed
 from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
 from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors
@@ -56,6 +56,21 @@ async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: Embedd
     assert await worked(queue, index) == [(0, None)]
     assert (await index.counts()).done == 60
     assert sum(map(len, provider.requests)) == 30
+    await index.close()
+
+
+async def test_who_waits_for_vectors_hears_of_what_waits_no_more(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Where a pass takes it away, or a rebuild brings its vectors, the queue has no part in it."""
+    index = await opened(tmp_path, "main", ["some text"])
+    queue = queue_of(HashingProvider(), cache)  # nobody runs it
+    waiting = asyncio.create_task(queue.wait_for(index))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await index.remove(["memory/a.md"])
+    async with asyncio.timeout(STALLED_S / 2):
+        assert await waiting == (0, None)
     await index.close()
 
 
