@@ -116,7 +116,9 @@ class Publisher:
                 await self._next_change(version)
 
     async def _next_change(self, version: int) -> None:
-        look_s = LOOK_S if await self._index.any_waits() or self.progress.waiting else IDLE_S
+        # Vectors come without a change: what had none yet when it was read is looked at again soon.
+        is_partial = any(state.waiting for state, _ in self._here.values())
+        look_s = LOOK_S if is_partial or self.progress.waiting else IDLE_S
         await first_of(self._index.changed.since(version), asyncio.sleep(look_s))
 
     async def _publish_all(self) -> None:
@@ -135,13 +137,14 @@ class Publisher:
                 self._there.pop(path, None)
                 self._here.pop(path, None)
                 self._put_at.pop(path, None)
-        waiting = len([path for path, state in states.items() if self._is_behind(path, state)])
+        behind = [path for path, state in states.items() if self._is_behind(path, state)]
+        waiting = len(behind) + len(self._there.keys() - states.keys())
         if late or gone:
             await self._thread.run(self._mirror.confirm)
             log.info(
                 "publish.done", agent=self._agent, published=len(late), removed=len(gone), waiting=waiting
             )
-        self.progress = PublishProgress(len(states) - waiting, waiting, None)
+        self.progress = PublishProgress(len(states) - len(behind), waiting, None)
 
     async def _are_missing_for_now(self) -> bool:
         """Whether the index is about to be another one: what it lacks now says nothing."""
@@ -206,7 +209,13 @@ def installation_of(state: Path) -> str:
         OSError: it cannot be kept.
     """
     file = state / "installation"
-    with contextlib.suppress(FileExistsError), file.open("x", encoding="utf-8") as stream:
-        file.chmod(0o600)
-        stream.write(secrets.token_hex(16) + "\n")
-    return file.read_text("utf-8").strip()
+    with contextlib.suppress(FileNotFoundError):
+        if name := file.read_text("utf-8").strip():
+            return name
+    name = secrets.token_hex(16)
+    # As a whole: a part of a name would be another installation's after a crash.
+    begun = file.with_suffix(".new")
+    begun.touch(mode=0o600)
+    begun.write_text(name + "\n", encoding="utf-8")
+    begun.replace(file)
+    return name
