@@ -61,6 +61,7 @@ def are_same(local: Found, shared: Found) -> bool:
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_question_is_answered_as_from_an_index_of_the_same_files(home: Path, admin_dsn: str) -> None:
     """Questions by words, meaning, time, tags and names, in two languages: the same hits, lines, windows and scores.
@@ -191,6 +192,7 @@ def test_what_is_written_here_is_found_there(pair: tuple[Daemon, Daemon], admin_
         until(lambda: not found(there, "lighthouse keeper"), 20)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_server_that_is_away_costs_its_time_once(home: Path) -> None:
     """The answer names it, status too; get says so instead of that there is no such file; and it comes back by itself."""

@@ -317,7 +317,9 @@ async def test_old_sessions_are_not_exported(tmp_path: Path) -> None:
 
 async def test_a_session_is_old_after_so_many_days_of_so_many_seconds(tmp_path: Path) -> None:
     """Of a transcript alone; one from the future is not."""
-    transcript(tmp_path / "talks", "one", "hello")
+    talk = transcript(tmp_path / "talks", "one", "hello")
+    os.utime(talk, (time.time() - 86_400,) * 2)
+    await asyncio.sleep(0.05)  # the time of what changed a moment ago is not known yet
     sessions = SessionSettings(paths=(tmp_path / "talks",))
     async with indexing(tmp_path, "qmd", sources=SOURCES, sessions=sessions) as bench:
         bench.write("memory/a.md", "hello")
