@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
+from memd.runtime import malloc
 from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.store import disk_vectors, vector_matrix, vectors
 from memd.store.database import Database
@@ -102,6 +103,9 @@ class SearchVectors:
             raise StoreDamaged(
                 f"{self._database.file}: vectors in it are not of {len(query)} dimensions"
             ) from error
+        finally:
+            # Else what each thread read stays with it: 18 MB more after ten searches of 16 MB of vectors.
+            malloc.give_back()
 
     # --- changes, made while the lock is held
 
