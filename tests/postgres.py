@@ -1,5 +1,6 @@
 """A real PostgreSQL server with pgvector, which a package brings: started once for the tests of a worker."""
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -31,7 +33,21 @@ def programs() -> Path:
     found = find_spec(_PACKAGE)
     if found is None or found.origin is None:
         pytest.skip(f"{_PACKAGE} is not installed: it has no wheel for this platform")
-    return Path(found.origin).parent / "pginstall18" / "bin"
+    return _for_nobody(Path(found.origin).parent / "pginstall18") / "bin"
+
+
+@cache
+def _for_nobody(installed: Path) -> Path:
+    """The server where whoever runs it may go: root has a copy, if its own directories let nobody in."""
+    if os.getuid() != 0 or all(above.stat().st_mode & 0o001 for above in installed.resolve().parents):
+        return installed
+    directory = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-pg-")))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    directory.chmod(0o755)
+    package, libraries = installed.parent, installed.parent.with_name(f"{_PACKAGE}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, directory / libraries.name, symlinks=True)
+    return Path(shutil.copytree(installed, directory / package.name / installed.name, symlinks=True))
 
 
 def unused_port() -> int:
