@@ -32,6 +32,46 @@ log = structlog.get_logger()
 READERS = 4  # files that are read at a time, for one agent
 
 
+async def search_with(searcher: Searcher, question: BackendQuestion) -> Searched:
+    """What a searcher finds for a question."""
+    return await searcher.search(
+        question.text,
+        kinds=question.kinds,
+        max_results=question.max_results,
+        min_score=question.min_score,
+        now=question.now,
+        mode=question.mode,
+        wanted=question.wanted,
+        by_time=question.by_time,
+    )
+
+
+async def explain_with(searcher: Searcher, question: BackendQuestion) -> tuple[Searched, Trace]:
+    """The same, and how each candidate came to its place."""
+    return await searcher.explain(
+        question.text,
+        kinds=question.kinds,
+        max_results=question.max_results,
+        min_score=question.min_score,
+        now=question.now,
+        wanted=question.wanted,
+        by_time=question.by_time,
+    )
+
+
+def answer_of(found: Searched, backend: str, providers: AgentProviders) -> BackendAnswer:
+    """What a searcher found, as the answer of a backend."""
+    return BackendAnswer(
+        hits=found.hits,
+        backend=backend,
+        provider=found.provider,
+        model=found.model,
+        mode=found.mode,
+        fallback=providers.fallback_use(found.space),
+        degraded=found.degraded,
+    )
+
+
 class Builtin:
     """Searches one agent's index, and reads what is indexed."""
 
@@ -55,31 +95,14 @@ class Builtin:
         """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
-            found = await self._searcher.search(
-                question.text,
-                kinds=question.kinds,
-                max_results=question.max_results,
-                min_score=question.min_score,
-                now=question.now,
-                mode=question.mode,
-                wanted=question.wanted,
-                by_time=question.by_time,
-            )
+            found = await search_with(self._searcher, question)
         return self._answer(found, fresh=fresh)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """The same, and how each candidate came to its place."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
-            found, trace = await self._searcher.explain(
-                question.text,
-                kinds=question.kinds,
-                max_results=question.max_results,
-                min_score=question.min_score,
-                now=question.now,
-                wanted=question.wanted,
-                by_time=question.by_time,
-            )
+            found, trace = await explain_with(self._searcher, question)
         return self._answer(found, fresh=fresh), trace
 
     async def warm(self) -> None:
@@ -158,16 +181,8 @@ class Builtin:
             self._index.damage.report_keyword(found.keyword_trouble)
         if found.vector_trouble is not None:
             self._index.damage.report(found.vector_trouble)
-        return BackendAnswer(
-            hits=found.hits,
-            backend="builtin",
-            provider=found.provider,
-            model=found.model,
-            mode=found.mode,
-            fallback=self._providers.fallback_use(found.space),
-            stale=not fresh,
-            degraded=self._degraded(found),
-        )
+        answer = answer_of(found, "builtin", self._providers)
+        return msgspec.structs.replace(answer, stale=not fresh, degraded=self._degraded(found))
 
     def _degraded(self, found: Searched) -> tuple[DegradedPart, ...]:
         health = self._sync.health

@@ -14,10 +14,11 @@ from memd.backends.backend import (
     IndexedAgent,
     VectorSearchStatus,
 )
+from memd.backends.builtin import answer_of, explain_with, search_with
 from memd.backends.indexed_text import note_excerpt
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
-from memd.search.searcher import Reranker, Searched, Searcher
+from memd.search.searcher import Reranker, Searcher
 from memd.shared.searching import SharedConnections, SharedIndex, find_file
 
 TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
@@ -56,31 +57,14 @@ class PostgresBackend:
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """See ChosenBackend.search."""
         await self._index.refresh()
-        found = await self._searcher.search(
-            question.text,
-            kinds=question.kinds,
-            max_results=question.max_results,
-            min_score=question.min_score,
-            now=question.now,
-            mode=question.mode,
-            wanted=question.wanted,
-            by_time=question.by_time,
-        )
-        return self._answer(found)
+        found = await search_with(self._searcher, question)
+        return answer_of(found, "postgres", self._providers)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """See ChosenBackend.explain."""
         await self._index.refresh()
-        found, trace = await self._searcher.explain(
-            question.text,
-            kinds=question.kinds,
-            max_results=question.max_results,
-            min_score=question.min_score,
-            now=question.now,
-            wanted=question.wanted,
-            by_time=question.by_time,
-        )
-        return self._answer(found), trace
+        found, trace = await explain_with(self._searcher, question)
+        return answer_of(found, "postgres", self._providers), trace
 
     async def get(
         self,
@@ -119,14 +103,3 @@ class PostgresBackend:
     async def close(self) -> None:
         """End what it has begun."""
         self._connections.close()
-
-    def _answer(self, found: Searched) -> BackendAnswer:
-        return BackendAnswer(
-            hits=found.hits,
-            backend="postgres",
-            provider=found.provider,
-            model=found.model,
-            mode=found.mode,
-            fallback=self._providers.fallback_use(found.space),
-            degraded=found.degraded,
-        )
