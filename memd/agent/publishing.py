@@ -78,7 +78,8 @@ class Publisher:
         # path -> the state in which the index had it when its digest was made, and that digest
         self._here: dict[str, tuple[FileState, bytes]] = {}
         self._put_at: dict[str, float] = {}  # path -> of the monotonic clock: its last transaction
-        self._adopted: VectorSpace | None = None
+        self._space: VectorSpace | None = None  # of the digests in _here
+        self._is_adopted = False  # whether the server knows that space, too
 
     async def run(self) -> None:
         """Publish, for ever."""
@@ -107,7 +108,7 @@ class Publisher:
         """
         while True:
             self._there = await self._thread.run(self._mirror.open)
-            self._adopted = None
+            self._is_adopted = False
             compared_at = time.monotonic()
             while time.monotonic() - compared_at < COMPARE_S:
                 version = self._index.changed.version
@@ -128,25 +129,30 @@ class Publisher:
         gone = self._there.keys() - states.keys()
         late = [path for path, state in states.items() if self._is_late(path, state)]
         self.progress = PublishProgress(len(states) - len(late), len(late) + len(gone), None)
-        for path in sorted(late):
-            await self._publish(path, states[path])
+        published = [path for path in sorted(late) if await self._publish(path, states[path])]
+        dropped: list[str] = []
         # An index that is filled anew lacks files that are there still.
-        if gone and self._sync.is_whole and not await self._are_missing_for_now():
-            for path in sorted(gone):
+        if gone and self._sync.is_whole and not self._is_incomplete:
+            dropped = sorted(gone)
+            for path in dropped:
                 await self._thread.run(self._mirror.drop, path)
                 self._there.pop(path, None)
                 self._here.pop(path, None)
                 self._put_at.pop(path, None)
         behind = [path for path, state in states.items() if self._is_behind(path, state)]
         waiting = len(behind) + len(self._there.keys() - states.keys())
-        if late or gone:
-            await self._thread.run(self._mirror.confirm)
+        if published or dropped:
             log.info(
-                "publish.done", agent=self._agent, published=len(late), removed=len(gone), waiting=waiting
+                "publish.done",
+                agent=self._agent,
+                published=len(published),
+                removed=len(dropped),
+                waiting=waiting,
             )
         self.progress = PublishProgress(len(states) - len(behind), waiting, None)
 
-    async def _are_missing_for_now(self) -> bool:
+    @property
+    def _is_incomplete(self) -> bool:
         """Whether the index is about to be another one: what it lacks now says nothing."""
         return self._index.begun_anew is not None or self._sync.pending > 0
 
@@ -170,17 +176,22 @@ class Publisher:
         wanted = None
         if fingerprint is not None and fingerprint.space is not None and fingerprint.dimensions is not None:
             wanted = VectorSpace(fingerprint.space, fingerprint.dimensions, fingerprint.parts)
-        if wanted != self._adopted or self._adopted is None:
+        if wanted != self._space:
+            self._here.clear()
+            self._space, self._is_adopted = wanted, False
+        if not self._is_adopted:
             if await self._thread.run(self._mirror.adopt, wanted):
                 self._there = {path: digest[:_TEXT] for path, digest in self._there.items()}
-            self._here.clear()
-            self._adopted = wanted
+            self._is_adopted = True
 
-    async def _publish(self, path: str, state: FileState) -> None:
-        """Publish one file; one that changes just now, or cannot be read, waits for the next look."""
+    async def _publish(self, path: str, state: FileState) -> bool:
+        """Publish one file, if the server has another one; whether it has not had it.
+
+        One that changes just now, or cannot be read, waits for the next look.
+        """
         file = await self._index.database.read(publication.read, path)
         if file is None:
-            return
+            return False
         try:
             note = await self._thread.run(
                 read_note,
@@ -191,15 +202,17 @@ class Publisher:
                 redactor=self._rules.notes_redactor,
             )
         except SourceError:
-            return
+            return False
         if note.sha256 != file.sha256:
-            return
-        digest = await self._thread.run(file.digests, note.document.lines, self._adopted)
-        if self._there.get(path) != digest:
+            return False
+        digest = await self._thread.run(file.digests, note.document.lines, self._space)
+        is_new = self._there.get(path) != digest
+        if is_new:
             await self._thread.run(self._mirror.put, file, note.document.lines, digest)
             self._there[path] = digest
             self._put_at[path] = time.monotonic()
         self._here[path] = (state, digest)
+        return is_new
 
 
 def installation_of(state: Path) -> str:

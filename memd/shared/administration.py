@@ -43,15 +43,6 @@ class MemoryGrant(msgspec.Struct, frozen=True):
 
     role: str
     dsn: str | None  # with a new password; None: the role has one already
-    is_new_memory: bool
-
-
-class Membership(msgspec.Struct, frozen=True):
-    """That a member may use a memory."""
-
-    memory: str
-    member: str
-    may_write: bool
 
 
 def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
@@ -225,9 +216,9 @@ def grant(
     password = secrets.token_urlsafe(24)
     with errors_told(), connection.transaction():
         with _as_owner(connection):
-            is_new = not _exists(connection, "SELECT 1 FROM memd.memories WHERE name = %s", memory)
-            if is_new:
-                connection.execute("INSERT INTO memd.memories (name) VALUES (%s)", (memory,))
+            connection.execute(
+                "INSERT INTO memd.memories (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", (memory,)
+            )
             connection.execute(
                 "INSERT INTO memd.members (tenant, member, may_write) SELECT tenant, %s, %s FROM memd.memories"
                 " WHERE name = %s ON CONFLICT (tenant, member) DO UPDATE SET may_write = excluded.may_write",
@@ -248,7 +239,7 @@ def grant(
             )
         connection.execute(f"GRANT {MEMBERS} TO {role}")
     dsn = dsn_of(connection, role, password) if new_password or not is_there else None
-    return MemoryGrant(role, dsn, is_new)
+    return MemoryGrant(role, dsn)
 
 
 def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:
@@ -334,17 +325,3 @@ def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | Non
                 f"the rights of {member} are gone, but its open sessions could not be ended: {failure}"
             ) from failure
     return taken
-
-
-def memberships(connection: "psycopg.Connection[Any]") -> list[Membership]:
-    """Who may use what, as far as the role of a connection may know: an administrator all, a member its own.
-
-    Raises:
-        SharedUnavailable.
-    """
-    with errors_told():
-        rows = connection.execute(
-            "SELECT memories.name, members.member::text, members.may_write FROM memd.members"
-            " JOIN memd.memories USING (tenant) ORDER BY memories.name, members.member"
-        ).fetchall()
-    return [Membership(memory, role.removeprefix(_PREFIX), may_write) for memory, role, may_write in rows]

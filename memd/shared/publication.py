@@ -43,11 +43,6 @@ def term_id(term: str) -> int:
     return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def channel_of(tenant: int) -> str:
-    """Where changes of a memory are told; nothing is said there but that."""
-    return f"memd_{tenant}"
-
-
 def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[bytes]:
     """Have a connection send vectors in their own binary form.
 
@@ -105,11 +100,6 @@ class Mirror:
         self._vector: type[bytes] = bytes
         self._reader: TermReader = term_reader()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a connection that nothing has gone wrong with."""
-        return self._connection is not None
-
     def open(self) -> dict[str, bytes]:
         """Connect, and begin to publish; the digests of what the server has, by path.
 
@@ -166,7 +156,7 @@ class Mirror:
             connection.execute("DELETE FROM memd.postings WHERE tenant = %s", (tenant,))
             connection.execute("DELETE FROM memd.files WHERE tenant = %s", (tenant,))
             connection.execute(
-                "UPDATE memd.memories SET terms = %s, chunks = 0, tokens = 0, revision = revision + 1 WHERE tenant = %s",
+                "UPDATE memd.memories SET terms = %s, chunks = 0, tokens = 0 WHERE tenant = %s",
                 (TERMS_VERSION, tenant),
             )
         else:
@@ -288,24 +278,8 @@ class Mirror:
                 self._remove(connection, row[0])
                 self._changed(connection)
 
-    def confirm(self) -> None:
-        """Note that the server holds all as it is here.
-
-        Raises:
-            SharedUnavailable.
-        """
-        with self._transaction() as connection:
-            self._lock(connection, self._tenant)
-            connection.execute(
-                "UPDATE memd.memories SET published_at = now() WHERE tenant = %s", (self._tenant,)
-            )
-
     def _changed(self, connection: "psycopg.Connection[Any]") -> None:
-        connection.execute(
-            "UPDATE memd.memories SET revision = revision + 1, published_at = now() WHERE tenant = %s",
-            (self._tenant,),
-        )
-        connection.execute("SELECT pg_notify(%s, '')", (channel_of(self._tenant),))
+        connection.execute("UPDATE memd.memories SET published_at = now() WHERE tenant = %s", (self._tenant,))
 
     def _chunk_ids(self, connection: "psycopg.Connection[Any]", file_id: int) -> list[int]:
         """The ids of the chunks of a file, in their order."""

@@ -54,7 +54,6 @@ class SharedMemoryState(msgspec.Struct, frozen=True):
     tenant: int
     chunks: int
     tokens: int
-    revision: int
     space: Space | None
     has_parts: bool
 
@@ -303,21 +302,21 @@ class SharedIndex:
             SharedUnavailable: it cannot be searched.
         """
         row = connection.execute(
-            "SELECT tenant, chunks, tokens, revision, provider, model, space_key, has_parts, terms FROM memd.memories WHERE name = %s",
+            "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms FROM memd.memories WHERE name = %s",
             (self.connections.memory,),
         ).fetchone()
         if row is None:
             raise SharedUnavailable(
                 f"{self.connections.memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
             )
-        tenant, chunks, tokens, revision, provider, model, key, has_parts, terms = row
+        tenant, chunks, tokens, provider, model, key, has_parts, terms = row
         if terms not in {None, TERMS_VERSION}:
             raise SharedUnavailable(
                 f"{self.connections.memory} was published by another version of memd, whose words are not those of this one:"
                 " use the same version on both machines"
             )
         space = None if provider is None else (provider, model, key)
-        self.known = SharedMemoryState(tenant, chunks, tokens, revision, space, has_parts)
+        self.known = SharedMemoryState(tenant, chunks, tokens, space, has_parts)
         return self.known
 
     @property

@@ -70,7 +70,7 @@ async def test_an_empty_memory_is_searched(connections: SharedConnections) -> No
 async def test_nothing_is_written_by_who_searches(connections: SharedConnections) -> None:
     """The transaction only reads, though the role might."""
     with pytest.raises(SharedUnavailable, match="read-only transaction"):
-        await connections.run(lambda connection: connection.execute("UPDATE memd.memories SET revision = 1"))
+        await connections.run(lambda connection: connection.execute("UPDATE memd.memories SET tokens = 1"))
     connections.close()
 
 

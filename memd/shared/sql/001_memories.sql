@@ -10,8 +10,7 @@ CREATE TABLE memd.memories (
     tenant       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name         text NOT NULL UNIQUE,   -- as members know it: alice/main
     publisher    text,                   -- the installation that publishes it; NULL: whichever comes first
-    published_at timestamptz,            -- when it was last known to be as its files are
-    revision     bigint NOT NULL DEFAULT 0, -- raised by each change
+    published_at timestamptz,            -- when it was changed last
     next_id      bigint NOT NULL DEFAULT 1, -- of a file or chunk: never given twice within a memory
     terms        integer,                -- version of the terms in postings
     provider     text,                   -- the space of its vectors; NULL: it has none
@@ -112,7 +111,7 @@ CREATE TABLE memd.parts (
 -- Rights. Row-level security also holds for the owner, and looks at nothing that a client can set.
 GRANT USAGE ON SCHEMA memd TO memd_member;
 GRANT SELECT ON memd.version, memd.memories, memd.members TO memd_member;
-GRANT UPDATE (publisher, published_at, revision, next_id, terms, provider, model, space_key, dimensions, has_parts, chunks,
+GRANT UPDATE (publisher, published_at, next_id, terms, provider, model, space_key, dimensions, has_parts, chunks,
     tokens) ON memd.memories TO memd_member;
 
 ALTER TABLE memd.members ENABLE ROW LEVEL SECURITY;
