@@ -4,7 +4,6 @@ import argparse
 import functools
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, get_args
 
@@ -463,7 +462,7 @@ def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
         "-y", "--yes", action="store_true", help="do it (else it only says what it would do)"
     )
     for name in ("grant", "revoke"):
-        actions[name].add_argument("member", metavar="MEMBER", type=_member, help="a-z, digits and _")
+        actions[name].add_argument("member", metavar="MEMBER", type=_named, help="a-z, digits and _")
     actions["grant"].add_argument("memory", metavar="MEMORY", type=_named, help="such as alice/main")
     actions["revoke"].add_argument("memory", metavar="MEMORY", type=_named, nargs="?", help="else all")
     actions["grant"].add_argument("rights", choices=("read", "write"), help="write: publish and search")
@@ -481,19 +480,10 @@ def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
     actions["init"].add_argument(
         "--member",
         metavar="NAME",
-        type=_member,
+        type=_named,
         default="publisher",
         help="what this machine is called as a member",
     )
-
-
-def _member(text: str) -> str:
-    # As of memd.shared.administration, whose import takes time.
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no name for a member: a-z, digits and _, a letter first"
-        )
-    return text
 
 
 def _subparsers(

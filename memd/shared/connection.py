@@ -29,6 +29,10 @@ class SharedUnavailable(TransientError):
     """A shared memory cannot be used now; the message is one line for a person, without a password."""
 
 
+class DriverMissing(SharedUnavailable):
+    """psycopg is not installed."""
+
+
 class SharedState(msgspec.Struct, frozen=True):
     """What a server says of itself and of the role of the connection."""
 
@@ -108,13 +112,13 @@ def driver() -> Any:
     """The module psycopg, imported when it is first needed.
 
     Raises:
-        SharedUnavailable: it is not installed.
+        DriverMissing.
     """
     try:
         import psycopg  # noqa: PLC0415  nobody else needs it
         import psycopg.conninfo  # noqa: PLC0415  likewise
     except ImportError as error:
-        raise SharedUnavailable(
+        raise DriverMissing(
             'psycopg is not there, or finds no libpq: pip install "memd-daemon[postgres]"'
         ) from error
     return psycopg
@@ -130,6 +134,12 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
     wanted = parameters(dsn)
     with errors_told():
         made: psycopg.Connection[Any] = driver().connect(**wanted, prepare_threshold=None)
+    # A service file or the environment may have named another server than the DSN does.
+    if not made.pgconn.ssl_in_use and not _is_loopback(made.info.hostaddr or made.info.host):
+        made.close()
+        raise SharedUnavailable(
+            "the server is not on this machine, and the connection would not be encrypted: write sslmode=verify-full, or require"
+        )
     return made
 
 

@@ -163,3 +163,15 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(SharedUnavailable, match=r'pip install "memd-daemon\[postgres\]"'):
         connection.driver()
+
+
+def test_where_a_connection_leads_counts_and_not_only_what_the_dsn_says(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment names the host here, which might be any: memory does not go there in the clear."""
+    monkeypatch.setenv("PGHOST", "127.0.0.1")
+    dsn = f"user=admin password='correct horse' port={server.port} dbname=postgres"
+    connect(dsn).close()
+    monkeypatch.setattr("memd.shared.connection._is_loopback", lambda host: not host)
+    with pytest.raises(SharedUnavailable, match="would not be encrypted"):
+        connect(dsn)

@@ -14,10 +14,11 @@ from memd.config.settings import SharedServer
 from memd.ctl.atomic_write import write_text
 from memd.ctl.failures import BAD_CONFIG, BUSY, NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
-from memd.ctl.output.humanize import counted, shown
+from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd.shared import administration
 from memd.shared.connection import (
+    DriverMissing,
     MemorySummary,
     SharedUnavailable,
     check,
@@ -48,6 +49,11 @@ class SharedStatus(msgspec.Struct, frozen=True):
 
 def run_shared(invocation: Invocation) -> Outcome:
     """Run the action of the command line."""
+    member = getattr(invocation.options, "member", None)
+    if member is not None and not administration.MEMBER.fullmatch(member):
+        raise UsageError(
+            f"{visible(member)} is no name for a member: a-z, digits and _, at most 40, a letter first"
+        )
     match invocation.options.action:
         case "init":
             return _init(invocation)
@@ -201,10 +207,8 @@ def _told() -> Iterator[None]:
     try:
         yield
     except SharedUnavailable as failure:
-        is_missing = "pip install" in str(failure)
-        raise Failed(
-            "shared_unavailable", str(failure), exit_code=BAD_CONFIG if is_missing else BUSY
-        ) from failure
+        exit_code = BAD_CONFIG if isinstance(failure, DriverMissing) else BUSY
+        raise Failed("shared_unavailable", str(failure), exit_code=exit_code) from failure
 
 
 def _absolute(file: str) -> Path:
