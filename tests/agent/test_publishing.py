@@ -1,0 +1,165 @@
+"""When a file is published, without a server: what a real index holds is put into a dict."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+import structlog
+
+from memd.agent.publishing import Publisher, PublishProgress, installation_of
+from memd.config.settings import Publish
+from memd.shared.publication import VectorSpace
+from memd.sources.safe_open import SourceError
+from memd.store.meta import Fingerprint
+from memd.store.publication import PublishedFile, read
+from tests.backends.qmd.bench import Bench, indexing
+from tests.wait import until_async
+
+FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "1", 4)
+
+
+class FakeServer:
+    """Takes what a publisher gives it, in the place of a Mirror."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.vectors: dict[str, int] = {}
+        self.puts: list[str] = []
+        self.adopted: list[VectorSpace | None] = []
+
+    def open(self) -> dict[str, bytes]:
+        return dict(self.files)
+
+    def adopt(self, wanted: VectorSpace | None) -> bool:
+        self.adopted.append(wanted)
+        return False
+
+    def put(self, file: PublishedFile, _: Sequence[str], digest: bytes) -> None:
+        self.puts.append(file.path)
+        self.files[file.path] = digest
+        self.vectors[file.path] = sum(one.vector is not None for one in file.chunks)
+
+    def drop(self, path: str) -> None:
+        del self.files[path]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    """The one that is published to; nothing is looked at again without a reason."""
+    made = FakeServer()
+    monkeypatch.setattr("memd.agent.publishing.Mirror", lambda *_: made)
+    monkeypatch.setattr("memd.agent.publishing.IDLE_S", 3600.0)
+    monkeypatch.setattr("memd.agent.publishing.LOOK_S", 0.01)
+    monkeypatch.setattr("tests.backends.qmd.bench.FINGERPRINT", FINGERPRINT)
+    return made
+
+
+@asynccontextmanager
+async def publishing(tmp_path: Path) -> AsyncIterator[tuple[Bench, Publisher]]:
+    async with indexing(tmp_path, "qmd") as bench:
+        settings = Publish(to="team", memory="alice/main", dsn_file="/nowhere")
+        publisher = Publisher("main", bench.index, bench.sync, bench.rules, settings, "me")
+        running = asyncio.create_task(publisher.run())
+        try:
+            yield bench, publisher
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+async def _embed(bench: Bench) -> None:
+    vector = np.array([1, 0, 0, 0], "<f4").tobytes()
+    waiting = await bench.index.waiting(10)
+    assert await bench.index.add_vectors([(one.id, one.hash, vector) for one in waiting]) > 0
+
+
+async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: FakeServer) -> None:
+    """It is told by no change of the index; a note that has all its vectors is not looked at again for it."""
+    async with publishing(tmp_path) as (bench, publisher):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await until_async(lambda: server.files)
+        assert server.vectors == {"memory/a.md": 0}
+        await _embed(bench)
+        await until_async(lambda: server.vectors == {"memory/a.md": 1})
+        await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
+        assert server.puts == ["memory/a.md"] * 2
+
+
+async def test_what_is_gone_goes_once_all_has_been_looked_at(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it is counted as waiting: the index may only not have it yet."""
+    is_whole = asyncio.Event()
+    monkeypatch.setattr("memd.index_service.IndexService.is_whole", property(lambda _: is_whole.is_set()))
+    server.files["memory/old.md"] = b"x"
+    async with publishing(tmp_path) as (bench, publisher):
+        await bench.settle()
+        await until_async(lambda: publisher.progress == PublishProgress(0, 1, None))
+        assert server.files
+        is_whole.set()
+        await until_async(lambda: not server.files)
+        await until_async(lambda: publisher.progress == PublishProgress(0, 0, None))
+
+
+async def test_a_note_that_cannot_be_read_is_not_said_to_be_published(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits, and the log says nothing each time it is looked at."""
+    tried: list[str] = []
+
+    def refused(path: str, *_: object, **__: object) -> None:
+        tried.append(path)
+        raise SourceError(path, "it may not be read")
+
+    monkeypatch.setattr("memd.agent.publishing.read_note", refused)
+    with structlog.testing.capture_logs() as logs:
+        async with publishing(tmp_path) as (bench, publisher):
+            bench.write("memory/a.md", "A note.\n")
+            await bench.settle()
+            await until_async(lambda: len(tried) >= 3)
+            assert publisher.progress == PublishProgress(0, 1, None)
+    assert (server.puts, [one for one in logs if one["event"] == "publish.done"]) == ([], [])
+
+
+async def test_digests_are_kept_while_the_server_is_looked_at_again(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody has changed there is put again; all else is not even read."""
+    monkeypatch.setattr("memd.agent.publishing.COMPARE_S", 0.02)
+    monkeypatch.setattr("memd.agent.publishing.IDLE_S", 0.02)
+    async with publishing(tmp_path) as (bench, _):
+        for name in ("a", "b"):
+            bench.write(f"memory/{name}.md", f"Note {name}.\n")
+        await bench.settle()
+        await _embed(bench)
+        await until_async(lambda: server.vectors == {"memory/a.md": 1, "memory/b.md": 1})
+        rounds = len(server.adopted)
+        await until_async(lambda: len(server.adopted) > rounds + 1)
+        reads: list[str] = []
+
+        def noted(connection: apsw.Connection, path: str) -> PublishedFile | None:
+            reads.append(path)
+            return read(connection, path)
+
+        monkeypatch.setattr("memd.agent.publishing.publication.read", noted)
+        puts = len(server.puts)
+        server.files["memory/b.md"] = b"changed by somebody"
+        await until_async(lambda: len(server.puts) > puts)
+    assert (server.puts[puts:], set(reads)) == (["memory/b.md"], {"memory/b.md"})
+
+
+def test_the_name_of_an_installation_is_made_once(tmp_path: Path) -> None:
+    """An empty file, as a crash may have left one, is none."""
+    (tmp_path / "installation").touch()
+    name = installation_of(tmp_path)
+    assert len(name) == 32
+    assert installation_of(tmp_path) == name
+    assert (tmp_path / "installation").stat().st_mode & 0o077 == 0
