@@ -18,9 +18,8 @@ from memd.runtime.timing import Clock
 _MODELS = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _TOKENIZER = "tokenizer.json"
 MOST_PIECES = 512  # of question and text together, where the tokenizer does not say less
-TOGETHER = (
-    8  # pairs that are computed at once: between two such batches it is seen that nobody waits any more
-)
+# Pairs that are computed at once: between two such batches it is seen that nobody waits any more.
+TOGETHER = 8
 COMPUTE_THREADS = 2
 MOST_WAITING = 4  # questions, one of which is computed
 
@@ -45,7 +44,7 @@ class CrossEncoder:
             import tokenizers  # noqa: PLC0415 - an extra, which nobody else needs
         except ImportError as missing:
             raise UnusableCrossEncoder(
-                "the package tokenizers is missing: install memd with its extra rerank"
+                "the package tokenizers is missing: pip install 'memd-daemon[rerank]'"
             ) from missing
         try:
             self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(tokenizer_of(file)))
@@ -111,9 +110,8 @@ class CrossEncoder:
         }
         try:
             logits = np.asarray(self._session.run(None, feed)[0], np.float64)
-        except (
-            Exception
-        ) as failure:  # onnxruntime raises plain Exception, with the values of the graph in its words
+        # onnxruntime raises plain Exception, with the values of the graph in its words.
+        except Exception as failure:
             raise RerankFailed(f"onnx: the model failed ({type(failure).__name__})") from failure
         rows = logits.reshape(len(encoded), -1)
         if rows.shape[1] not in (1, 2):

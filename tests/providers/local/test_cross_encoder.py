@@ -116,7 +116,7 @@ def test_without_tokenizers_it_is_said_what_to_install(
     """The package is an extra."""
     file = write(tmp_path)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(UnusableCrossEncoder, match="extra rerank"):
+    with pytest.raises(UnusableCrossEncoder, match=r"pip install 'memd-daemon\[rerank\]'"):
         CrossEncoder(file)
 
 
