@@ -57,10 +57,8 @@ _REASONS: Mapping[str, str] = {
     rule.name: reason
     for rules, reason in (
         (private_keys.RULES, "a block of a private key"),
-        (
-            token_formats.RULES[len(token_formats.TOKEN_FORMATS) :],
-            "a password as a system keeps it, to try others on",
-        ),
+        ((token_formats.APPLICATION,), "the number of an application of Meta, and its secret"),
+        (token_formats.HASHES, "a password as a system keeps it, to try others on"),
         (headers.RULES, "a header that carries credentials"),
         (urls.RULES, "credentials in a URL"),
         (seed_phrases.RULES, "words of a wallet behind what says so"),
@@ -118,8 +116,8 @@ _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
 # Each round takes at least one away, so that a few suffice for any text that is not made to need more.
 _ROUNDS = 8
-# What a rule finds at an anchor depends on so many signs before and after it at most. Where nothing was taken out so near,
-# it would find again what it found before, which is nothing.
+# A later round looks only so near to what was taken out: further away nearly all rules would find again what they found
+# before, which is nothing. A few take values of up to 16,384 signs; the first round, which looks everywhere, finds those.
 _REACH = 2_048
 
 

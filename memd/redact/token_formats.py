@@ -169,25 +169,25 @@ _HASH = (
     r"|scrypt\$[a-z0-9=,]{3,40}\$[+/=A-Za-z0-9]{8,200}\$[+/=A-Za-z0-9]{16,200})(?![./A-Za-z0-9])"
 )
 
-RULES = (
-    *(
-        Rule(
-            row.kind,
-            row.kind,
-            row.anchors,
-            row.find_broken if row.is_strict else row.find,
-            in_token=True,
-            at_edge=row.edge and not row.before and not row.glued,
-        )
-        for row in TOKEN_FORMATS
-    ),
-    # The number of an application and its secret: an access token of it.
+_OF_ROWS = tuple(
     Rule(
-        "facebook-app-token",
-        "facebook-token",
-        tuple(f"{digit}{bar}" for digit in string.digits for bar in ("|", "%7c")),
-        _of_application,
-    ),
+        row.kind,
+        row.kind,
+        row.anchors,
+        row.find_broken if row.is_strict else row.find,
+        in_token=True,
+        at_edge=row.edge and not row.before and not row.glued,
+    )
+    for row in TOKEN_FORMATS
+)
+# The number of an application and its secret: an access token of it.
+APPLICATION = Rule(
+    "facebook-app-token",
+    "facebook-token",
+    tuple(f"{digit}{bar}" for digit in string.digits for bar in ("|", "%7c")),
+    _of_application,
+)
+HASHES = (
     Rule(
         "password-hash",
         "password-hash",
@@ -195,7 +195,9 @@ RULES = (
         matching(_HASH),
     ),
 )  # fmt: skip
-"""One of each row, and the hashes of passwords."""
+"""Hashes of passwords."""
+RULES = (*_OF_ROWS, APPLICATION, *HASHES)
+"""One of each row, tokens of applications, and the hashes of passwords."""
 
 
 class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -255,9 +257,8 @@ _NOT_BASE64 = re.compile(r"[\w-]+", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _UUID_OR_HEXADECIMAL = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Fa-f]{24,128}")
-_LEAST_OF_VARIABLE = (
-    20  # signs of the value of any variable of an environment, which scrambled letters and digits tell
-)
+# Signs of the value of any variable of an environment, which scrambled letters and digits tell.
+_LEAST_OF_VARIABLE = 20
 _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh|row|group|dedup|join|routing|message|shard)[ _-]?keys?\Z",
     re.IGNORECASE,

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.config.settings import Redact, UserRule
-from memd.redact.redactor import RULES, Redactor
+from memd.redact.redactor import RULES, Redactor, SecretSpan, explained
 from memd.redact.rule import GOES_ON, Rule, rules_key
 from tests.redact import innocent
 from tests.redact.corpus import samples
@@ -443,3 +443,12 @@ def test_a_token_without_an_end_goes_as_a_whole() -> None:
     """Though what is looked at of it is less."""
     text = "it is sk-ant-api03-" + "aB3dE9xQ" * 10_000 + " now"
     assert Redactor(Redact()).redact(text).text == "it is [REDACTED:anthropic-key] now"
+
+
+def test_each_rule_gives_a_reason_of_its_own_kind() -> None:
+    """`memd-ctl redact --explain` shows it."""
+    for rank, rule in enumerate(RULES):
+        name, reason = explained(SecretSpan(0, 1, rule.kind, rank))
+        assert name == rule.name
+        assert reason
+        assert ("as a system keeps it" in reason) == (rule.kind == "password-hash"), rule.name
