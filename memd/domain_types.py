@@ -138,9 +138,8 @@ class SearchFilter(msgspec.Struct, frozen=True):
     until_ns: int | None = None
     tags: tuple[str, ...] = ()  # folded; "work" is also "work/mail"
     properties: tuple[tuple[str, str], ...] = ()  # key and value, folded
-    paths: tuple[
-        str, ...
-    ] = ()  # globs, see memory_paths.exclude_of; one of them, and none that begins with "!"
+    # Globs, see memory_paths.exclude_of; one of them, and none that begins with "!"
+    paths: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -199,9 +198,8 @@ class FoundHit(msgspec.Struct, frozen=True):
     source: Source
     own_scale: bool = False  # the score is that of another backend, which no min_score cuts
     weak: bool = False  # shown for want of better: nothing that was found is likely to answer
-    when: tuple[int, int] | None = (
-        None  # of when it is, as seconds of a TimeSpan; None: nothing in its file says
-    )
+    # Of when it is, as seconds of a TimeSpan; None: nothing in its file says.
+    when: tuple[int, int] | None = None
     written_ns: int = 0  # when its file was written, in Unix time; 0: not known
     superseded: bool = False  # what it says holds no more
     superseded_by: str | None = None  # the note that its own names as what replaced it
@@ -255,9 +253,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     owed: bool = False  # it comes before better ones, because two hits of the other source are before it
     repeats: bool = False  # it only repeats the question, so that its score was lowered
     superseded: bool = False  # what it says holds no more, so that its score was lowered
-    older: int | None = (
-        None  # the place of what says the same earlier: it is in front of that, with its score
-    )
+    # The place of what says the same earlier: it is in front of that, with its score.
+    older: int | None = None
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

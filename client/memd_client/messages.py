@@ -226,9 +226,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     citation: str | None = None  # path#L3-L9, where citations are on
     own_scale: bool = False  # the score is the backend's, not memd's: min_score did not cut it
     weak: bool = False  # shown for want of better: nothing that was found is likely to answer
-    date: str | None = (
-        None  # of when it is: a day, or the first and the last with a slash between; None: not known
-    )
+    # Of when it is: a day, or the first and the last with a slash between; None: not known.
+    date: str | None = None
     file_date: bool = False  # that is when its file was written: nothing in it says
     superseded: bool = False  # its note says that it holds no more, or its lines are struck through
     superseded_by: str | None = None  # what replaced that note, by its front matter
@@ -332,14 +331,12 @@ class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     others: list[int] = []  # places of those that show the same text, or some of its lines
     owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
     foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
-    of_time: bool = (
-        False  # it is of a time that the query names, so that meaning and by_words are 1.5 times as much
-    )
+    # It is of a time that the query names, so that meaning and by_words are 1.5 times as much.
+    of_time: bool = False
     repeats: bool = False  # it only repeats the question, so that its score was lowered
     superseded: bool = False  # it holds no more, so that its score was lowered
-    older: int | None = (
-        None  # the place of what says the same earlier: it is in front of that, with its score
-    )
+    # The place of what says the same earlier: it is in front of that, with its score.
+    older: int | None = None
 
 
 class Explanation(WireMessage, frozen=True):
@@ -396,9 +393,8 @@ class FileList(WireMessage, frozen=True):
 
     agent: str
     files: list[ListedFile] = []
-    folders: dict[
-        str, int
-    ] = {}  # of the folder that was asked for: path, with its last slash -> files below it
+    # Of the folder that was asked for: path, with its last slash -> files below it.
+    folders: dict[str, int] = {}
     total: int = 0  # files that the filters let through, in the folder and below
     next: str | None = None  # where to read on; None: this was the last page
 
@@ -637,9 +633,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     provider_health: Health
     store_bytes: int
     last_pass: Pass | None = None
-    passes: list[
-        Pass
-    ] = []  # those of the last hundred that changed something or failed, the newest first, 20 at most
+    # Those that changed something or failed, the newest first, 20 at most.
+    passes: list[Pass] = []
     rebuild: str | None = None  # what is being rebuilt, and why; None: nothing
     sources: list[str] = []
     extra_paths: list[str] = []

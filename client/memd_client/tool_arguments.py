@@ -21,9 +21,8 @@ MAX_RESULTS = 50
 LONGEST_QUERY = 2_000  # characters; a question has fewer, and what follows would only blur it
 _LONGEST_PATH = 4_096
 _MOST_LINES = 2**31 - 1
-_LAST_LINE = (
-    2**53 - 1
-)  # any JSON has it; where a long turn is read on is a number far above the lines of a file
+# Any JSON has it; where a long turn is read on is a number far above the lines of a file.
+_LAST_LINE = 2**53 - 1
 _SHOWN = 60  # characters of a value that is told to be wrong
 _NAMED = 5  # unknown arguments
 

@@ -231,9 +231,8 @@ class Configuration:
         """Look at the file at intervals until the task is cancelled."""
         while True:
             await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), self._look_s))
-            with contextlib.suppress(
-                ConfigError, ResourceShortage
-            ):  # the log and the status say so; the next look tries again
+            # The log and the status say so; the next look tries again.
+            with contextlib.suppress(ConfigError, ResourceShortage):
                 await self.look()
 
     async def look(self) -> None:

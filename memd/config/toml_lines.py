@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-Key = tuple[
-    str | int, ...
-]  # ("agents", "main", "scope", "rules", 0): names of tables and keys, places in lists
+# ("agents", "main", "scope", "rules", 0): names of tables and keys, places in lists.
+Key = tuple[str | int, ...]
 
 # Only a line with one of these may end what another line has begun.
 _CLOSING = re.compile(r"""[]}]|\"{3}|'{3}""")
@@ -23,9 +22,8 @@ class TomlStatement(msgspec.Struct, frozen=True):
 
     line: int  # 1-based
     last_line: int  # inclusive
-    keys: tuple[
-        Key, ...
-    ]  # every key it mentions: a header's table is the last, what is in a value comes after it
+    # Every key it mentions: a header's table is the last, what is in a value comes after it.
+    keys: tuple[Key, ...]
     is_header: bool
 
 

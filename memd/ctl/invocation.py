@@ -17,9 +17,8 @@ class Places(msgspec.Struct, frozen=True):
     """The paths that flags and environment name; all are absolute."""
 
     home: Path
-    config: (
-        Path | None
-    )  # named by a flag or MEMD_CONFIG; None: the usual place, where there need not be a file
+    # Named by a flag or MEMD_CONFIG; None: the usual place, where there need not be a file.
+    config: Path | None
     state: Path
     socket: Path
 

@@ -225,9 +225,8 @@ class QuestionQueue:
             question.outcome.set_result(outcome)
         if isinstance(outcome, Exception):
             return
-        self._known[question.key] = (
-            outcome.copy()
-        )  # it may be a row of a larger matrix, which would stay with it
+        # It may be a row of a larger matrix, which would stay with it.
+        self._known[question.key] = outcome.copy()
         self._known_bytes += outcome.nbytes
         while self._known_bytes > CACHED_BYTES:
             _, oldest = self._known.popitem(last=False)

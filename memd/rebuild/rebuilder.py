@@ -258,9 +258,8 @@ class Rebuilder:
                 await rebuild(
                     self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
                 )
-        if (
-            self._is_forgotten or target.space is None or cache is None
-        ):  # else it was requested again meanwhile
+        # Else it was requested again meanwhile.
+        if self._is_forgotten or target.space is None or cache is None:
             self._embed_again = self._is_forgotten = False
 
     async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:

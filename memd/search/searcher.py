@@ -1,4 +1,4 @@
-"""A question to hits: both sides asked at once, put together, and cut down to what answers."""
+"""A question to hits: keywords and vectors asked one after the other, put together, and cut down to what answers."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -143,9 +143,8 @@ class Acceptor:
     async def _begin(self, accepted: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._make, accepted)
-        except (
-            OSError
-        ) as failure:  # it is gone already, or there are no descriptors for what a transport needs
+        # It is gone already, or there are no descriptors for what a transport needs.
+        except OSError as failure:
             log.debug("server.connection_not_begun", reason=failure.strerror)
             accepted.close()
 

@@ -41,9 +41,8 @@ class _Bytes(msgspec.Struct, frozen=True):
 
 class _Sums(msgspec.Struct, frozen=True):
     kinds: Kinds  # of the rows, as they were
-    of_kind: dict[
-        int, tuple[int, Doubles]
-    ]  # how many rows there are of each kind, and the sum of their vectors
+    # How many rows there are of each kind, and the sum of their vectors.
+    of_kind: dict[int, tuple[int, Doubles]]
 
 
 class RoughBlock:

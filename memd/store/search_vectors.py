@@ -24,9 +24,8 @@ ANEW_S = 1.0  # between two attempts at reading from the file what memory had no
 AT_ONCE = 500
 
 Floats = NDArray[np.float32]
-Held = (
-    vector_matrix.Matrix | disk_vectors.DiskVectors
-)  # the vectors themselves, or what is known of those on disk
+# The vectors themselves, or what is known of those on disk.
+Held = vector_matrix.Matrix | disk_vectors.DiskVectors
 
 
 async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:

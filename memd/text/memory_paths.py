@@ -27,9 +27,8 @@ OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
 _PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
 _MAX_DEPTH = 64
-_MAX_BYTES = (
-    4096 - 256
-)  # of the path of a directory: with the name of a file, Linux takes no longer one to watch
+# Of the path of a directory: with the name of a file, Linux takes no longer one to watch.
+_MAX_BYTES = 4096 - 256
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 

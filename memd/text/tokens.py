@@ -79,9 +79,8 @@ def _form(ch: str) -> str:
             pass
     match category:
         case "So" | "Co":
-            return (
-                " " if "\u2500" <= ch <= "\u259f" or ch == "\ufffd" else f" {ch} "
-            )  # frames and bars of tables
+            # Frames and bars of tables.
+            return " " if "\u2500" <= ch <= "\u259f" or ch == "\ufffd" else f" {ch} "
         case "Sk":
             return "" if "\U0001f3fb" <= ch <= "\U0001f3ff" else " "  # the skin of an emoji
         case "Cf":

@@ -32,9 +32,8 @@ _DATABASE = "openclaw-agent.sqlite"  # in which newer versions of OpenClaw keep 
 _AGENT = "agent"  # its directory, in that of each agent
 _DATABASE_DEPTH = 3
 _OPENCODE = re.compile(r"opencode(?:-[A-Za-z0-9._-]+)?\.db")  # a channel of releases has one of its own
-_OLD_GEMINI = re.compile(
-    r"session-.+\.json", re.DOTALL
-)  # one object, as Gemini CLI wrote before it wrote lines
+# One object, as Gemini CLI wrote before it wrote lines.
+_OLD_GEMINI = re.compile(r"session-.+\.json", re.DOTALL)
 _EXPORT = re.compile(r"conversations(?:-\d{1,4})?\.json")  # of ChatGPT or of Claude
 _LOG = "-wal"  # what is written comes here first
 

@@ -15,9 +15,8 @@ from memd_client.context.conversation import Message, images_of, replaced, text_
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say; blocks of kinds that are not known count as their JSON."""
     converted: list[Message] = []
-    names: dict[
-        str, str
-    ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
+    # By the id of the call: of the nearest one before, since some servers use ids again.
+    names: dict[str, str] = {}
     for message in messages:
         names |= _tool_names(message)
         converted += [_message(part, names) for part, _ in _divided(message)]

@@ -28,10 +28,11 @@ _APART = "\n\n"
 MARK_CHARS = len(marked("", "workspace"))
 
 PRIVATE = ("MEMORY.md", "memory.md", "USER.md")  # for the owner's eyes
+# Likewise: what Gemini CLI and Codex know of their user.
 PRIVATE_ELSEWHERE = (
     "GEMINI.md",
     "memory_summary.md",
-)  # likewise: what Gemini CLI and Codex know of their user
+)
 
 _SHARED_FILES = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md")
 _ALL_FILES = (*_SHARED_FILES, "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md")

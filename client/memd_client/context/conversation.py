@@ -93,12 +93,13 @@ def as_json(value: object) -> str:
         return value
     try:
         return msgspec.json.encode(value).decode()
+    # Whatever a program puts into a dictionary.
     except (
         TypeError,
         ValueError,
         OverflowError,
         RecursionError,
-    ):  # whatever a program puts into a dictionary
+    ):
         return _UNSERIALISABLE
 
 

@@ -25,9 +25,8 @@ _ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingPr
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """What the messages say."""
     converted: list[Message] = []
-    names: dict[
-        str, Any
-    ] = {}  # by the id of the call: of the nearest one before, since some servers use ids again
+    # By the id of the call: of the nearest one before, since some servers use ids again.
+    names: dict[str, Any] = {}
     for message in messages:
         names |= {str(call.get("id")): _function(call).get("name") for call in _calls(message)}
         converted.append(_message(message, names))

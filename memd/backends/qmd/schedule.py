@@ -29,9 +29,8 @@ class TaskHistory(msgspec.Struct, frozen=True, kw_only=True):
     took_s: float = 0.0
     failures: int = 0  # in a row
     passing: bool = False  # the last failure was a lock or a timeout
-    unseen: float | None = (
-        None  # the first change that no run has taken in; of cleanings: since when qmd may hold what is gone
-    )
+    # The first change that no run has taken in; of cleanings: since when qmd may hold what is gone.
+    unseen: float | None = None
 
 
 def noticed(past: TaskHistory, now: float) -> TaskHistory:

@@ -63,9 +63,8 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
 def run_search(invocation: Invocation) -> Outcome:
     """Ask, and print the hits."""
     with invocation.client() as memd:
-        found = memd.search(
-            **question_of(invocation.options), max_chars=0, strict=invocation.options.strict
-        )  # a terminal is no context window
+        # A terminal is no context window.
+        found = memd.search(**question_of(invocation.options), max_chars=0, strict=invocation.options.strict)
     return Outcome(
         found, reply_text.hits_text(found.results, invocation.screen.paint), reply_text.answer_notes(found)
     )

@@ -55,9 +55,8 @@ def _watch(invocation: Invocation) -> NoReturn:
             "--watch draws on a terminal, and this is none.", "Without it the status is printed once."
         )
     with invocation.client() as memd:
-        memd.status(
-            invocation.options.agent
-        )  # what is not there at all is an error, what goes away is waited for
+        # What is not there at all is an error, what goes away is waited for.
+        memd.status(invocation.options.agent)
 
         def draw() -> str:
             try:

@@ -308,8 +308,7 @@ def _written(value: Any) -> str:
         case list():
             return f"[{', '.join(map(_written, value))}]"
         case float():
-            return str(
-                float(f"{value:.12g}")
-            )  # a weight that was made a share: 0.375, not 0.37499999999999994
+            # A weight that was made a share: 0.375, not 0.37499999999999994.
+            return str(float(f"{value:.12g}"))
         case _:
             return str(tomlkit.item(value).as_string())

@@ -35,9 +35,8 @@ class HookClient(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # as in CLIENTS
     files: tuple[str, ...]  # as those of an McpClient
-    events: Mapping[str, str] = msgspec.field(
-        default_factory=lambda: _USUAL
-    )  # what the program calls an event -> what memd-ctl hook does
+    # What the program calls an event -> what memd-ctl hook does.
+    events: Mapping[str, str] = msgspec.field(default_factory=lambda: _USUAL)
     timeout: int = _TIMEOUT_S  # in the unit of the program
     comments: bool = False  # whether its file may have some
     needs: str = ""  # what a person has to do before the hooks run

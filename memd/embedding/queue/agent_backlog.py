@@ -94,17 +94,14 @@ class AgentBacklog:
         self.out: set[TextHash] = set()  # asked for, or about to be stored
         self.requests: set[asyncio.Task[None]] = set()
         self.failure: BaseException | None = None  # what a lane met
-        self.failed_at: dict[
-            TextHash, int
-        ] = {}  # texts whose request failed -> answers there had been by then
+        # Texts whose request failed -> answers there had been by then.
+        self.failed_at: dict[TextHash, int] = {}
         self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
-        self.most: dict[
-            TextHash, int
-        ] = {}  # texts that are asked for with few others -> in requests of so many at most
+        # Texts that are asked for with few others -> in requests of so many at most.
+        self.most: dict[TextHash, int] = {}
         self.deferred: set[TextHash] = set()  # texts that fail while others do not: after all others
-        self.suspected: set[TextHash] = (
-            set()
-        )  # texts that failed alone since the last answer: likewise, until the next one
+        # Texts that failed alone since the last answer: likewise, until the next one.
+        self.suspected: set[TextHash] = set()
         self.fails_at_deferred = False  # the last failure was that of a deferred text
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
         self.open = 0  # chunks, at the last look, that were neither asked for nor in a job

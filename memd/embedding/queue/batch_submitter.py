@@ -29,9 +29,8 @@ class BatchSubmitter:
         Args:
             known: The cache, where jobs leave their vectors.
         """
-        self.changes = (
-            ChangeNotifier()
-        )  # of the jobs; all that are used one after the other have the same one
+        # Of the jobs; all that are used one after the other have the same one.
+        self.changes = ChangeNotifier()
         self._known = known
         self._batches: BatchRunner | None = None
         self._settings = BatchSettings()

@@ -304,12 +304,10 @@ class EmbeddingQueue:
         while True:
             while await self._step(backlog):
                 worked = True
-                await asyncio.sleep(
-                    0
-                )  # a step need not suspend; without this a fault in it would stop the daemon
-            if (
-                not backlog.requests and not backlog.woken.is_set()
-            ):  # else what a lane has put back was overlooked
+                # A step need not suspend; without this a fault in it would stop the daemon.
+                await asyncio.sleep(0)
+            # Else what a lane has put back was overlooked.
+            if not backlog.requests and not backlog.woken.is_set():
                 backlog.is_idle = not backlog.anew.is_set()
                 self._rest()
                 await self._all_done(backlog)
@@ -356,9 +354,8 @@ class EmbeddingQueue:
             backlog.agent
         )
         if is_to_be_used_up and not await self._use_up_confirmation(backlog.agent):
-            asyncio.get_running_loop().call_later(
-                AGAIN_S, backlog.wake
-            )  # after a restart it would be paid for unasked
+            # After a restart it would be paid for unasked.
+            asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
 
     async def _use_up_confirmation(self, agent: str) -> bool:
         """Whether it is written that a confirmation is used up."""

@@ -48,9 +48,8 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
     appear_s: float = 15.0  # for a job to be listed that has been created just now
     delete_first_s: float = 60.0  # until a file that could not be deleted is tried again; it doubles
     delete_longest_s: float = 6 * 3600.0
-    forget_s: float = (
-        48 * 3600.0
-    )  # a job that could not be asked about for so long is given up; files are kept no longer
+    # A job that could not be asked about for so long is given up; files are kept no longer.
+    forget_s: float = 48 * 3600.0
 
 
 def batch_dialect(embeddings: Dialect, base_url: str) -> BatchDialect | None:

@@ -57,9 +57,8 @@ class JobListing(msgspec.Struct, frozen=True):
 class ListedFiles(msgspec.Struct, frozen=True):
     """A page of a provider's files."""
 
-    files: Mapping[
-        str, str
-    ]  # names of files -> those under which they were uploaded; "": the provider does not say
+    # Names of files -> those under which they were uploaded; "": the provider does not say.
+    files: Mapping[str, str]
     after: str | None  # where the next page begins; None: this is the last
 
 

@@ -42,9 +42,8 @@ class RemoteFiles:
         self._client = client
         self._ledger = ledger
         self._of: dict[str, dict[str, None]] = {}  # our id of a job -> its files, in order
-        self._sought: set[str] = (
-            set()
-        )  # our ids of jobs of which there may be files whose names are not known
+        # Our ids of jobs of which there may be files whose names are not known.
+        self._sought: set[str] = set()
         self._left = 0
 
     @property

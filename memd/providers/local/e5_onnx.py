@@ -39,9 +39,8 @@ class E5Onnx:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.enable_mem_pattern = (
-            False  # texts differ in length: what a plan of memory keeps is of no use to the next
-        )
+        # Texts differ in length: what a plan of memory keeps is of no use to the next.
+        options.enable_mem_pattern = False
         tensors = self._file.tensors()
         if tuning is not None:
             tensors = tuned(tensors, np.load(tuning))

@@ -37,9 +37,8 @@ class E5Tokenizer:
         usable = np.flatnonzero((ends > begins) & (np.arange(len(ends)) != vocabulary.unknown))
         self._ids = usable[np.argsort(hashes[usable])]
         self._hashes = hashes[self._ids]
-        self._possible = np.zeros(
-            1 << _POSSIBLE_BITS, np.bool_
-        )  # by the first bits of a hash: nearly all others are none
+        # By the first bits of a hash: nearly all others are none.
+        self._possible = np.zeros(1 << _POSSIBLE_BITS, np.bool_)
         self._possible[self._hashes >> _SHIFT] = True
         self._unknown_score = float(vocabulary.scores.min()) - UNKNOWN_PENALTY
 

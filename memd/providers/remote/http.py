@@ -16,9 +16,8 @@ from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoR
 from memd.runtime.threads import beside
 
 CONNECT_S = 10.0
-LARGEST_ANSWER = (
-    128 << 20
-)  # bytes; 256 vectors of 3,072 numbers take 17 MB, and files of batches are read by lines
+# Bytes; 256 vectors of 3,072 numbers take 17 MB, and files of batches are read by lines.
+LARGEST_ANSWER = 128 << 20
 LONGEST_LINE = 4 << 20  # bytes; a vector of 16,384 numbers takes a tenth of that
 LARGEST_REFUSAL = 64 << 10  # bytes that are read of an answer without success
 
@@ -220,9 +219,8 @@ class HttpConnections:
 
     async def _context(self) -> ssl.SSLContext:
         if self._account.base_url.startswith("http:"):
-            return ssl.SSLContext(
-                ssl.PROTOCOL_TLS_CLIENT
-            )  # it trusts nobody, and nobody is asked to be trusted
+            # It trusts nobody, and nobody is asked to be trusted.
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             # Reading all root certificates takes a while.
             return await beside(ssl.create_default_context)

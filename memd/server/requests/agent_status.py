@@ -21,9 +21,8 @@ from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
 COUNT_S = 5.0  # for which an index may keep the status of all others waiting
-SWITCHES_S = (
-    0.5  # for which embeddings.sqlite may, until it has said whether an agent was paused, or what was sent
-)
+# Seconds for which embeddings.sqlite may do so, until it has said whether an agent was paused, or what was sent.
+SWITCHES_S = 0.5
 
 _TRANSCRIPTS_NOT_READ = {
     "unknown_format": "transcript in no known format",

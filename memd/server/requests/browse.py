@@ -1,4 +1,4 @@
-"""Answers `files`, `chunks` and `turns`: what an index holds, a page at a time, for its owner alone."""
+"""Answers `files`, `chunks`, `turns` and `duplicates`: what an index holds, a page at a time, for its owner alone."""
 
 import asyncio
 import contextlib

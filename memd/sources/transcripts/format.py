@@ -80,6 +80,5 @@ class Format(msgspec.Struct, frozen=True):
 
     name: str  # as in parser.FORMATS
     State: type[msgspec.Struct]  # State() is the one before the first line
-    parse: Callable[
-        [bytes, Any], tuple[Event, ...]
-    ]  # (a line with or without its end, a State) -> what it says
+    # (a line with or without its end, a State) -> what it says.
+    parse: Callable[[bytes, Any], tuple[Event, ...]]
