@@ -65,6 +65,7 @@ _NOT_QUICK = (
     "providers/local/test_worker.py",
     "faults",
     "inspection",
+    "mutants/test_copies.py",
     "mutants/test_recording.py",
     "search/test_relevance.py",
     "security",

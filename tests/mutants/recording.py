@@ -1,21 +1,30 @@
 """Which tests execute which lines, and how long each test takes: so that a fault is tried with the right tests first.
 
-This module is also the plugin of pytest that records it (with RECORD in the environment), and that runs chosen tests alone, in
-their order, or all but them (with CHOSEN).
+This module is also the plugin of pytest that records it (with RECORD in the environment).
 """
 
 import ast
 import json
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
 RECORD = "MEMD_MUTANTS_RECORD"  # a file that coverage writes; beside it the seconds of each test
-CHOSEN = "MEMD_MUTANTS_CHOSEN"  # a file that choose() wrote
+_IMPORT = ""  # what is executed before the first test
+_BETWEEN = "-"  # what threads that tests have left execute after them
+
+
+class Executing(msgspec.Struct, frozen=True):
+    """Which tests are to be run for a line."""
+
+    tests: Sequence[str]  # those that execute it, the shortest first
+    are_all: bool  # else an import or another process may execute it
+    at_import: bool  # it is executed while modules are loaded: what it computed then stays
 
 
 class Recording:
@@ -27,23 +36,31 @@ class Recording:
         self._root = root
         self._data = CoverageData(str(file))
         self._data.read()
-        self.seconds: Mapping[str, float] = json.loads(_seconds(file).read_text("utf-8"))
+        self.seconds: Mapping[str, float]  # of each test that passed
+        self.failed: Sequence[str]
+        self.seconds, self.failed = json.loads(_seconds(file).read_text("utf-8"))
+        self._by_time = sorted(self.seconds, key=lambda test: self.seconds[test])
         self._contexts = cache(self._read)
 
-    def tests(self, file: str, source: str, line: int) -> tuple[list[str], bool]:
-        """The tests that execute the statement of a line, the shortest first, and whether these are all.
+    def executing(self, file: str, source: str, line: int) -> Executing:
+        """The tests that execute the statement of a line.
 
-        Of a statement at the top of a module or a class, those that execute any line of the file are the first of all.
+        Of what is executed while modules are loaded, those that execute any line of the file are the first of all.
         What is computed once and kept is laid to the first test that asked for it.
         """
         contexts = self._contexts(str(self._root / file))
         lines = _executed_with(ast.parse(source), line)
-        found = {context for one in lines or contexts for context in contexts.get(one, ())}
-        tests = (test for test in self.seconds if test in found or test.partition("::")[0] in found)
-        are_all = (
-            lines is not None and bool(found) and "" not in found
-        )  # else an import or another process may execute it
-        return sorted(tests, key=lambda test: self.seconds[test]), are_all
+        found = {context for one in lines or () for context in contexts.get(one, ())}
+        at_import = lines is None or _IMPORT in found
+        if at_import:
+            found = {context for every in contexts.values() for context in every}
+        tests = [test for test in self._by_time if test in found or test.partition("::")[0] in found]
+        return Executing(tests, bool(tests) and not at_import, at_import)
+
+    def others(self, tests: Collection[str]) -> list[str]:
+        """All tests but these, the shortest first."""
+        known = frozenset(tests)
+        return [test for test in self._by_time if test not in known]
 
     def _read(self, file: str) -> Mapping[int, Sequence[str]]:
         contexts: Mapping[int, Sequence[str]] = self._data.contexts_by_lineno(file)
@@ -72,17 +89,13 @@ def _executed_with(tree: ast.AST, line: int) -> range | None:
     return found if inside else None
 
 
-def choose(file: Path, tests: Sequence[str], *, others: bool) -> None:
-    """Write what a run with CHOSEN runs: these tests in this order, or all others."""
-    file.write_text(json.dumps({"tests": tests, "others": others}), "utf-8")
-
-
 class _Recorder:
     def __init__(self, file: Path) -> None:
         from coverage import Coverage  # noqa: PLC0415 - as above
 
         self._file = file
         self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
         self._test = ""
         self._coverage = Coverage(str(file), source=["memd", "memd_client"], config_file=False)
         # Some tests need nothing of the client; a warning would be an error.
@@ -98,7 +111,11 @@ class _Recorder:
             return (yield)
         finally:
             self._seconds[item.nodeid] = time.monotonic() - began
-            self._coverage.switch_context("")
+            self._coverage.switch_context(_BETWEEN)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
@@ -114,22 +131,8 @@ class _Recorder:
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
         self._coverage.save()
-        _seconds(self._file).write_text(json.dumps(self._seconds), "utf-8")
-
-
-class _Chooser:
-    def __init__(self, file: Path) -> None:
-        chosen = json.loads(file.read_text("utf-8"))
-        self._places = {test: place for place, test in enumerate(chosen["tests"])}
-        self._others: bool = chosen["others"]
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self._others:
-            items[:] = [item for item in items if item.nodeid not in self._places]
-        else:
-            known = (item for item in items if item.nodeid in self._places)
-            items[:] = sorted(known, key=lambda item: self._places[item.nodeid])
+        passed = {test: took for test, took in self._seconds.items() if test not in self._failed}
+        _seconds(self._file).write_text(json.dumps([passed, sorted(self._failed)]), "utf-8")
 
 
 def _seconds(file: Path) -> Path:
@@ -137,8 +140,7 @@ def _seconds(file: Path) -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Do what the environment says."""
-    for name, plugin in ((RECORD, _Recorder), (CHOSEN, _Chooser)):
-        # Tests that run pytest themselves do not record, or choose, again.
-        if file := os.environ.pop(name, None):
-            config.pluginmanager.register(plugin(Path(file)))
+    """Record, if the environment says so."""
+    # Tests that run pytest themselves do not record again.
+    if file := os.environ.pop(RECORD, None):
+        config.pluginmanager.register(_Recorder(Path(file)))

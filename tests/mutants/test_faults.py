@@ -1,13 +1,11 @@
 import ast
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import EQUIVALENT, ROOT, Children, equivalents, noticing
+from tests.mutants.__main__ import EQUIVALENT, equivalents, noticing
+from tests.mutants.copies import ROOT
 from tests.mutants.faults import faults
-from tests.wait import until
 
 
 @pytest.mark.parametrize(
@@ -73,19 +71,3 @@ def test_what_is_no_fault_is_said_of_lines_that_are_there() -> None:
     for (file, old, _), reason in equivalents(EQUIVALENT.read_text("utf-8")).items():
         assert old in [line.strip() for line in (ROOT / file).read_text("utf-8").splitlines()], (file, old)
         assert reason
-
-
-def test_how_a_program_ended_is_told_and_what_it_started_ends_with_it() -> None:
-    """By itself, by a signal, or not in its time; who is told to end starts no more."""
-    children = Children()
-    assert children.run(["sh", "-c", "exit 3"], 20) == 3
-    assert children.run(["sh", "-c", "kill -SEGV $$"], 20) == -signal.SIGSEGV
-    assert children.run(["sh", "-c", "sleep 99 & wait"], 0.01) is None
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(children.run, ["sh", "-c", "echo; sleep 99 & wait"], 60)
-        until(lambda: children.count)
-        children.end()
-        assert running.result(20) == -signal.SIGKILL
-    assert children.count == 0
-    with pytest.raises(SystemExit):
-        children.run(["true"], 20)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import ROOT
-from tests.mutants.recording import CHOSEN, RECORD, Recording, choose
+from tests.mutants.copies import ROOT
+from tests.mutants.recording import RECORD, Recording
 
 _SOURCE = """\
 LIMIT = 3
@@ -23,6 +23,11 @@ def opened():
 
 def never():
     return 0
+
+def made():
+    return 4
+
+MADE = made()
 """
 _TESTS = """\
 import time
@@ -45,6 +50,9 @@ def test_down():
 
 def test_shared(shared):
     assert shared
+
+def test_wrong():
+    assert numbers.LIMIT == 4
 """
 
 
@@ -58,45 +66,49 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         (made / name).parent.mkdir(exist_ok=True)
         (made / name).write_text(text, "utf-8")
-    _run(made, {RECORD: str(made / "record")})
+    environ = os.environ | {"PYTHONPATH": f"{made}{os.pathsep}{ROOT}", RECORD: str(made / "record")}
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        ".",
+        "-p",
+        "tests.mutants.recording",
+        ".",
+    )
+    assert subprocess.run(command, cwd=made, env=environ, capture_output=True, check=False).returncode == 1
     return made
 
 
-def _run(checkout: Path, environ: dict[str, str]) -> str:
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-c", os.devnull, "--rootdir", ".", "-p", "tests.mutants.recording", "."],
-        cwd=checkout, env=os.environ | {"PYTHONPATH": f"{checkout}{os.pathsep}{ROOT}"} | environ,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return ran.stdout
-
-
 @pytest.mark.parametrize(
-    ("text", "expected", "are_all"),
+    ("text", "expected", "are_all", "at_import"),
     [
-        ("number // 2\n", ["down"], True),
-        ("        up\n", ["down", "up", "slow"], True),
-        ("(number + 1)", ["up", "slow"], True),
-        ("[LIMIT]", ["down", "shared", "slow", "up"], True),
-        ("return 0", [], False),
-        ("LIMIT = 3", ["down", "shared", "slow", "up"], False),
+        ("number // 2\n", ["down"], True, False),
+        ("        up\n", ["down", "up", "slow"], True, False),
+        ("(number + 1)", ["up", "slow"], True, False),
+        ("[LIMIT]", ["down", "shared", "slow", "up"], True, False),
+        ("return 0", [], False, False),
+        ("return 4", ["down", "shared", "slow", "up"], False, True),
+        ("LIMIT = 3", ["down", "shared", "slow", "up"], False, True),
     ],
 )
-def test_the_tests_that_execute_a_line(checkout: Path, text: str, expected: list[str], are_all: bool) -> None:
+def test_the_tests_that_execute_a_line(
+    checkout: Path, text: str, expected: list[str], are_all: bool, at_import: bool
+) -> None:
     """All of a file for what its fixture executes for all, and for what a module executes while it is imported."""
     line = _SOURCE[: _SOURCE.rindex(text)].count("\n") + 1
-    found, told = Recording(checkout / "record", checkout).tests("memd_client/numbers.py", _SOURCE, line)
-    assert told is are_all
-    assert sorted(found) == sorted(f"test_numbers.py::test_{name}" for name in expected)
-    assert "slow" not in expected or found[-1] == "test_numbers.py::test_slow"
+    recording = Recording(checkout / "record", checkout)
+    found = recording.executing("memd_client/numbers.py", _SOURCE, line)
+    assert (found.are_all, found.at_import) == (are_all, at_import)
+    assert sorted(found.tests) == sorted(f"test_numbers.py::test_{name}" for name in expected)
+    assert "slow" not in expected or found.tests[-1] == "test_numbers.py::test_slow"
+    assert sorted([*found.tests, *recording.others(found.tests)]) == sorted(recording.seconds)
 
 
-@pytest.mark.parametrize(
-    ("others", "expected"), [(False, ["test_up", "test_slow"]), (True, ["test_down", "test_shared"])]
-)
-def test_chosen_tests_run_in_their_order_or_all_others(
-    checkout: Path, tmp_path: Path, others: bool, expected: list[str]
-) -> None:
-    choose(tmp_path / "chosen", ["test_numbers.py::test_up", "test_numbers.py::test_slow"], others=others)
-    lines = _run(checkout, {CHOSEN: str(tmp_path / "chosen")}).splitlines()
-    assert [line.split()[0].partition("::")[2] for line in lines if "PASSED" in line] == expected
+def test_what_fails_without_a_fault_is_left_out(checkout: Path) -> None:
+    recording = Recording(checkout / "record", checkout)
+    assert recording.failed == ["test_numbers.py::test_wrong"]
+    assert "test_numbers.py::test_wrong" not in recording.seconds
