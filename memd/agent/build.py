@@ -5,13 +5,15 @@ import time
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import structlog
 
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
-from memd.backends.fallback import Fallback, FallbackTimeouts, ReadingFallback
+from memd.backends.circuit_breaker import BreakerTimeouts
+from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentProviders
@@ -110,7 +112,7 @@ async def _built_on(
     builtin = Builtin(indexed, searcher, providers)
     match settings.backend:
         case "builtin":
-            backend: Builtin | Fallback = builtin
+            backend: Builtin | Fallback[Any] = builtin
         case "qmd":
             backend = _qmd(indexed, environment, builtin)
         case "postgres":
@@ -203,7 +205,7 @@ async def _scan_periodically(agent: RunningAgent) -> None:
     await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
 
 
-def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback:
+def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:
     """The backend qmd, with the built-in one behind it.
 
     The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
@@ -214,7 +216,7 @@ def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin)
     async def create() -> QmdBackend:
         return await QmdBackend.create(agent, environment, builtin)
 
-    timeouts = FallbackTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)
+    timeouts = BreakerTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)
     return Fallback(agent.id, "qmd", create, builtin, timeouts, vectors=agent.sync)
 
 
@@ -223,7 +225,7 @@ def _postgres(
     builtin: Builtin,
     providers: AgentProviders,
     reranker: Reranker | None,
-) -> Fallback:
+) -> Fallback[Any]:
     """The backend postgres, with the built-in one behind it, for what is local."""
     # It knows PostgreSQL, which few need.
     from memd.backends import postgres  # noqa: PLC0415
@@ -237,5 +239,5 @@ def _postgres(
             raise
         return made
 
-    timeouts = FallbackTimeouts(postgres.TIMEOUT_S, postgres.COOLDOWN_S)
+    timeouts = BreakerTimeouts(postgres.TIMEOUT_S, postgres.COOLDOWN_S)
     return ReadingFallback(agent.id, "postgres", create, builtin, timeouts, vectors=agent.sync)

@@ -17,15 +17,8 @@ from memd.backends.backend import (
     ProgramStatus,
     VectorSearchStatus,
 )
-from memd.backends.fallback import (
-    BuiltinInUse,
-    Fallback,
-    FallbackState,
-    FallbackTimeouts,
-    PrimaryInUse,
-    failed,
-    may_be_tried,
-)
+from memd.backends.circuit_breaker import BreakerTimeouts, InUse, LeftAlone
+from memd.backends.fallback import Fallback
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
 from memd.store.errors import StoreClosed, StoreUnavailable
@@ -157,7 +150,7 @@ class Bench:
             "first",
             self._create,
             self.second,
-            FallbackTimeouts(ready_s, cooldown_s, silence_s),
+            BreakerTimeouts(ready_s, cooldown_s, silence_s),
             vectors=self,
             clock=lambda: self.now,
         )
@@ -230,7 +223,7 @@ async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> N
     assert await bench.reason() == "it crashed"
     await until_async(lambda: bench.made[0].closed)
     assert not bench.made[0].running
-    assert bench.both.state == BuiltinInUse(1000.0, "it crashed", 1060.0)
+    assert bench.both.first.state == LeftAlone(1000.0, "it crashed", 1060.0)
     bench.now = 1059.9
     assert await bench.reason() == "it crashed"
     assert (bench.attempts, bench.made[0].asked, bench.wanted) == (1, 2, [True])
@@ -244,7 +237,7 @@ async def test_after_the_cool_down_the_next_search_tries_anew() -> None:
     assert await bench.reason() == "not installed"
     bench.failure, bench.now = None, 1060.0
     assert await bench.search() == "first"
-    assert (bench.both.state, bench.attempts, bench.wanted) == (PrimaryInUse(), 2, [True, False])
+    assert (bench.both.first.state, bench.attempts, bench.wanted) == (InUse(), 2, [True, False])
     assert await bench.reason() is None
     await bench.both.close()
 
@@ -257,7 +250,7 @@ async def test_a_new_attempt_that_fails_begins_another_cool_down() -> None:
     bench.failure, bench.now = Failed("no rights"), 1060.0
     assert await bench.reason() == "no rights"
     assert await bench.reason() == "no rights"
-    assert bench.both.state == BuiltinInUse(1000.0, "no rights", 1120.0)
+    assert bench.both.first.state == LeftAlone(1000.0, "no rights", 1120.0)
     assert (bench.attempts, bench.wanted) == (2, [True])
     await bench.both.close()
 
@@ -296,9 +289,9 @@ async def test_a_backend_that_hangs_at_its_beginning_costs_its_time_once() -> No
     bench.now += 0.05
     assert await bench.search() == "second"
     assert bench.both.use == FallbackUse("first", "first is not ready yet")
-    assert (bench.attempts, bench.both.state) == (1, PrimaryInUse())
+    assert (bench.attempts, bench.both.first.state) == (1, InUse())
     bench.gate.set()
-    await until_async(lambda: bench.both.backend is not None)
+    await until_async(lambda: bench.both.first.backend is not None)
     assert await bench.reason() is None
     await bench.both.close()
 
@@ -314,7 +307,7 @@ async def test_searches_that_a_backend_was_closed_under_count_as_one_failure() -
     backend.failure = Failed("it hangs")
     backend.gate.set()
     assert await asyncio.gather(*searches) == ["second"] * 20
-    assert bench.both.state == BuiltinInUse(1000.0, "it hangs", 1060.0)
+    assert bench.both.first.state == LeftAlone(1000.0, "it hangs", 1060.0)
     await bench.both.close()
     assert backend.closed == 1
 
@@ -336,7 +329,7 @@ async def test_a_caller_who_goes_is_no_failure() -> None:
     await ends(gone)
     bench.made[0].gate.set()
     assert await bench.search() == "first"
-    assert (bench.attempts, bench.both.state, bench.made[0].closed) == (1, PrimaryInUse(), 0)
+    assert (bench.attempts, bench.both.first.state, bench.made[0].closed) == (1, InUse(), 0)
     await bench.both.close()
 
 
@@ -353,7 +346,7 @@ async def test_an_attempt_goes_on_when_its_caller_goes() -> None:
     await ends(gone)
     assert await bench.search() == "second"
     bench.gate.set()
-    await until_async(lambda: bench.both.state == PrimaryInUse())
+    await until_async(lambda: bench.both.first.state == InUse())
     assert await bench.search() == "first"
     assert bench.attempts == 2
     await bench.both.close()
@@ -385,7 +378,7 @@ async def test_a_backend_that_hangs_is_noticed_by_callers_who_do_not_wait_for_it
     bench.now += 0.2
     assert [await bench.reason() for _ in range(15)] == ["first has not answered for 0.6 s"] * 15
     assert bench.both.use == FallbackUse("first", "first has not answered for 0.6 s")
-    assert isinstance(bench.both.state, PrimaryInUse)
+    assert isinstance(bench.both.first.state, InUse)
     assert backend.asked == 3
     backend.failure = Failed("it hangs") if ends_in == "a failure" else None
     silent = bench.both.use
@@ -411,8 +404,8 @@ async def test_a_search_that_tries_a_hanging_backend_is_answered_all_the_same() 
         assert [await bench.search() for _ in range(9)] == ["second"] * 9
         backend.failure = Failed(f"it hangs, {attempt}")
         backend.gate.set()
-        fallen = BuiltinInUse(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
-        await until_async(lambda: bench.both.state == fallen)  # noqa: B023  at once
+        fallen = LeftAlone(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
+        await until_async(lambda: bench.both.first.state == fallen)  # noqa: B023  at once
     await bench.both.close()
 
 
@@ -420,7 +413,7 @@ def test_a_search_that_tries_a_hanging_backend_waits_so_long() -> None:
     """As long as one that hangs keeps an impatient caller."""
 
     async def waited_s() -> float:
-        bench = Bench(silence_s=FallbackTimeouts(5.0, 60.0).silence_s)
+        bench = Bench(silence_s=BreakerTimeouts(5.0, 60.0).silence_s)
         bench.failure = Failed("not installed")
         await bench.search()
         bench.failure, bench.now = None, 1060.0
@@ -432,7 +425,7 @@ def test_a_search_that_tries_a_hanging_backend_waits_so_long() -> None:
         await bench.both.close()
         return took_s
 
-    assert hastily(waited_s()) == shipped("memd.backends.fallback.SILENCE_S")
+    assert hastily(waited_s()) == shipped("memd.backends.circuit_breaker.SILENCE_S")
 
 
 async def test_a_late_failure_of_a_backend_takes_no_other_down() -> None:
@@ -445,14 +438,14 @@ async def test_a_late_failure_of_a_backend_takes_no_other_down() -> None:
     late = asyncio.create_task(bench.search())
     await until_async(lambda: old.asked == 2)
     old.crash.set()
-    await until_async(lambda: isinstance(bench.both.state, BuiltinInUse))
+    await until_async(lambda: isinstance(bench.both.first.state, LeftAlone))
     bench.now = 1060.0
     assert await bench.search() == "first"
-    assert bench.both.state == PrimaryInUse()
+    assert bench.both.first.state == InUse()
     old.failure = Failed("late")
     old.gate.set()
     assert await late == "second"
-    assert (bench.both.state, len(bench.made), bench.made[1].closed) == (PrimaryInUse(), 2, 0)
+    assert (bench.both.first.state, len(bench.made), bench.made[1].closed) == (InUse(), 2, 0)
     await bench.both.close()
 
 
@@ -462,7 +455,7 @@ async def test_a_backend_whose_work_is_cancelled_is_lost() -> None:
     await bench.search()
     bench.made[0].failure = asyncio.CancelledError()
     assert await bench.search() == "second"
-    assert isinstance(bench.both.state, BuiltinInUse)
+    assert isinstance(bench.both.first.state, LeftAlone)
     await bench.both.close()
 
 
@@ -481,7 +474,7 @@ async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
             case _:
                 bench.prepare = lambda backend: setattr(backend, "run_failure", bug)
                 await bench.both.warm()
-                await until_async(lambda: isinstance(bench.both.state, BuiltinInUse))
+                await until_async(lambda: isinstance(bench.both.first.state, LeftAlone))
         reason = await bench.reason()
     assert reason is not None
     assert reason.startswith("memd failed at")
@@ -496,7 +489,7 @@ async def test_trouble_of_memds_own_index_is_not_the_backends() -> None:
     for failure in (StoreUnavailable("full"), StoreClosed("stopped")):
         bench.made[0].failure = failure
         assert await bench.search() == "second"
-    assert bench.both.state == PrimaryInUse()
+    assert bench.both.first.state == InUse()
     await bench.both.close()
 
 
@@ -539,13 +532,13 @@ async def test_warming_up_makes_the_backend() -> None:
     """And has the second one ready too; a failure is told in the log, and the cool-down begins."""
     bench = Bench()
     await bench.both.warm()
-    assert (bench.attempts, bench.second.warmed, bench.both.backend) == (1, 1, bench.made[0])
+    assert (bench.attempts, bench.second.warmed, bench.both.first.backend) == (1, 1, bench.made[0])
     await bench.both.close()
     bench = Bench()
     bench.failure = Failed("not installed")
     with capture_logs() as logs:
         await bench.both.warm()
-    assert bench.both.state == BuiltinInUse(1000.0, "not installed", 1060.0)
+    assert bench.both.first.state == LeftAlone(1000.0, "not installed", 1060.0)
     assert [event["event"] for event in logs if event["log_level"] == "warning"] == ["backend.fallen_back"]
     await bench.both.close()
 
@@ -621,7 +614,7 @@ def test_a_backend_that_does_not_end_is_waited_for_so_long() -> None:
         await bench.both.close()
         return took_s
 
-    assert hastily(waited_s()) == shipped("memd.backends.fallback.CLOSE_S")
+    assert hastily(waited_s()) == shipped("memd.backends.circuit_breaker.CLOSE_S")
 
 
 # --- status
@@ -661,31 +654,3 @@ async def test_a_silent_backend_is_in_the_status_beside_the_one_that_answers() -
     assert (status.backend, status.program) == ("second", PROGRAM)
     assert status.stand_in == BackendStandIn(instead_of="first", reason="first has not answered for 2.0 s")
     await bench.both.close()
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "after"),
-    [
-        (PrimaryInUse(), 100.0, BuiltinInUse(100.0, "gone", 160.0)),
-        (BuiltinInUse(100.0, "slow", 160.0), 170.0, BuiltinInUse(100.0, "gone", 230.0)),
-        (BuiltinInUse(100.0, "slow", 160.0), 110.0, BuiltinInUse(100.0, "gone", 170.0)),
-    ],
-    ids=["at first", "again after the cool-down", "again before its end"],
-)
-def test_a_failure_begins_a_cool_down(before: FallbackState, now: float, after: FallbackState) -> None:
-    """The reason is the last one, the beginning the first, and the cool-down begins anew."""
-    assert failed(before, "gone", now, 60.0) == after
-
-
-@pytest.mark.parametrize(
-    ("state", "now", "may"),
-    [
-        (PrimaryInUse(), 0.0, True),
-        (BuiltinInUse(100.0, "gone", 160.0), 159.9, False),
-        (BuiltinInUse(100.0, "gone", 160.0), 160.0, True),
-        (BuiltinInUse(100.0, "gone", 100.0), 100.0, True),
-    ],
-)
-def test_a_backend_that_failed_is_left_alone_for_a_while(state: FallbackState, now: float, may: bool) -> None:
-    """Until the cool-down is over; one of no length is over at once."""
-    assert may_be_tried(state, now) is may
