@@ -11,7 +11,6 @@ import numpy as np
 
 from memd.config.settings import WORTH_READING, AgentSettings
 from memd.domain_types import (
-    AFTER_ALL_NS,
     NO_FILTER,
     ChunkId,
     DegradedPart,
@@ -24,9 +23,8 @@ from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
 from memd.runtime.timing import wall_s, zone_of
-from memd.search import query, rank
+from memd.search import query
 from memd.search.fuse import (
-    ANSWERS,
     POOL,
     Candidates,
     Dated,
@@ -34,19 +32,25 @@ from memd.search.fuse import (
     FusionWeights,
     Ints,
     Scored,
-    Support,
     background,
     fuse,
-    in_place_of,
     later_first,
     place_in_order,
     strength,
-    support,
 )
-from memd.search.joined import joined
 from memd.search.query import Query
 from memd.search.rank import Verdict
-from memd.search.trace import SideResults, TracedSearch, traced
+from memd.search.ranked import (
+    AnswerEvidence,
+    IndexQuestion,
+    Lane,
+    Ranked,
+    decided,
+    reranked,
+    supported,
+    worth_reranking,
+)
+from memd.search.trace import SideResults, TracedSearch, first_hits, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import ChunkPlace, StoredChunk
@@ -242,40 +246,6 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     space: Space | None  # of the vectors that took part
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """What is asked of an index."""
-
-    query: Query
-    kinds: frozenset[Kind]  # nothing else takes part
-    min_score: float = 0.0
-    wanted: SearchFilter = NO_FILTER  # nor anything that it does not let through
-    by_time: bool = False  # the newest hit first
-    is_hybrid: bool = True  # by words and by meaning
-
-    @property
-    def reranks(self) -> bool:
-        """Whether a reranker has a say in the order."""
-        return self.is_hybrid and not self.by_time and bool(self.query.embed_text)
-
-    @property
-    def among(self) -> tuple[SearchFilter, ...]:
-        """All that takes part, and of it what is of each time that the question names: the best of each is looked for."""
-        of_times = (_within(self.wanted, *time.as_seconds) for time in self.query.times)
-        return (self.wanted, *of_times)
-
-
-def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
-    """What a filter lets through of a time; when a file was written is no sign of what it is about."""
-    since_s, until_s = wanted.since_s, wanted.until_s
-    return msgspec.structs.replace(
-        wanted,
-        since_s=first_s if since_s is None else max(since_s, first_s),
-        until_s=last_s if until_s is None else min(until_s, last_s),
-        since_ns=AFTER_ALL_NS,
-        until_ns=AFTER_ALL_NS,
-    )
-
-
 class _KeywordResults(msgspec.Struct, frozen=True):
     matches: dict[ChunkId, Match]  # best first
     damage: str | None = None  # of the keyword index
@@ -318,22 +288,11 @@ class _Sides(msgspec.Struct, frozen=True):
 
     keywords: _KeywordResults
     vectors: _VectorResults | _NoVectorResults
-    is_cut: bool  # nobody wants to hear of what has not the least score
 
     @property
     def known(self) -> Calibration | None:
         """Of the model whose vectors took part."""
         return self.vectors.question.calibration if isinstance(self.vectors, _VectorResults) else None
-
-
-class _Ranked(msgspec.Struct, frozen=True):
-    """What was found in its order."""
-
-    # The candidates of each source; to be read once, by the reader that made them.
-    lanes: Sequence[Iterator[Scored]]
-    min_score: float  # of a hit
-    results: SideResults
-    is_whole: bool  # False: the index has changed before it was put together
 
 
 class _Compared(msgspec.Struct, frozen=True):
@@ -425,16 +384,13 @@ class Searcher:
             TransientError: the index cannot be read just now.
         """
         parsed = query.restricted(query.parse(text, now), mode)
-        asked = _Asked(parsed, kinds, min_score, wanted, by_time=by_time, is_hybrid=mode == "hybrid")
+        asked = IndexQuestion(parsed, kinds, min_score, wanted, by_time, mode)
 
-        def first(verdicts: Iterator[Verdict], _: SideResults, __: Calibration | None) -> list[FoundHit]:
-            return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), max_results))
+        def first(ranked: Ranked, _: Calibration | None) -> list[FoundHit]:
+            return first_hits(self._decided(ranked, asked), max_results)
 
-        keywords, vectors, hits = await self._ask(asked, first, with_cut=False)
-        found = self._searched(keywords, vectors, hits)
-        return (
-            msgspec.structs.replace(found, mode=mode) if (mode, found.mode) == ("vector", "hybrid") else found
-        )
+        keywords, vectors, hits = await self._ask(asked, first)
+        return self._searched(asked, keywords, vectors, hits)
 
     async def close(self) -> None:
         """Give up what the reranker is asked."""
@@ -447,7 +403,7 @@ class Searcher:
         Raises:
             TransientError: it cannot be read just now.
         """
-        asked = _Asked(query.parse("memory"), frozenset(Kind))
+        asked = IndexQuestion(query.parse("memory"), frozenset(Kind))
         keywords = await self._index.read(lambda reader: self._keyword_results(reader, asked))
         if keywords.failure is not None:
             raise keywords.failure
@@ -465,34 +421,31 @@ class Searcher:
         by_time: bool = False,
     ) -> tuple[Searched, Trace]:
         """The same, and how each of the first candidates came to its place."""
-        asked = _Asked(query.parse(text, now), kinds, min_score, wanted, by_time=by_time)
+        asked = IndexQuestion(query.parse(text, now), kinds, min_score, wanted, by_time, is_explained=True)
 
-        def explained(
-            verdicts: Iterator[Verdict], sides: SideResults, calibration: Calibration | None
-        ) -> tuple[list[FoundHit], Trace]:
+        def explained(ranked: Ranked, calibration: Calibration | None) -> tuple[list[FoundHit], Trace]:
             search = TracedSearch(text, asked.query, self._weights, calibration, min_score, max_results)
-            return traced(verdicts, sides, search)
+            return traced(self._decided(ranked, asked), ranked.results, search)
 
-        keywords, vectors, (hits, trace) = await self._ask(asked, explained, with_cut=True)
-        return self._searched(keywords, vectors, hits), trace
+        keywords, vectors, (hits, trace) = await self._ask(asked, explained)
+        return self._searched(asked, keywords, vectors, hits), trace
+
+    def _decided(self, ranked: Ranked, asked: IndexQuestion) -> Iterator[Verdict]:
+        return decided(ranked, asked, self._settings.limits.max_snippet_chars)
 
     async def _ask(
         self,
-        asked: _Asked,
-        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
-        *,
-        with_cut: bool,
+        asked: IndexQuestion,
+        use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T]:
-        """Ask both sides at once, then give the verdicts about their candidates, the best first, to use.
+        """Ask both sides at once, then give their candidates, the best first, to use.
 
         Those that min_score is sure to cut are among them only where somebody wants to hear of them.
         """
         embeddings = _QuestionEmbeddings(self._embedder, asked.query.embed_text)
         is_at_rest = True
         for _ in range(ATTEMPTS):
-            keywords, vectors, used, is_whole = await self._ask_once(
-                asked, embeddings, use, with_cut=with_cut
-            )
+            keywords, vectors, used, is_whole = await self._ask_once(asked, embeddings, use)
             if is_whole or not is_at_rest:
                 break
             with spent("waiting for a change of the index"):
@@ -501,11 +454,9 @@ class Searcher:
 
     async def _ask_once(
         self,
-        asked: _Asked,
+        asked: IndexQuestion,
         embeddings: _QuestionEmbeddings,
-        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
-        *,
-        with_cut: bool,
+        use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
         """As _ask, and whether all that keywords found was still there when it was put together.
 
@@ -514,20 +465,18 @@ class Searcher:
         for _ in range(SPACES):
             compared = await self._compared(embeddings, asked)
             try:
-                return await self._ask_of(compared, asked, use, with_cut=with_cut)
+                return await self._ask_of(compared, asked, use)
             except _OtherVectors:
                 if not await self._index.at_rest(REST_S):
                     break
         replaced = _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
-        return await self._ask_of(replaced, asked, use, with_cut=with_cut)
+        return await self._ask_of(replaced, asked, use)
 
     async def _ask_of(
         self,
         compared: _Compared | _NoVectorResults,
-        asked: _Asked,
-        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
-        *,
-        with_cut: bool,
+        asked: IndexQuestion,
+        use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
         """As _ask_once, with the vectors of this moment.
 
@@ -540,9 +489,11 @@ class Searcher:
         reranker = self._reranker if asked.reranks else None
 
         def look(reader: ChunkReader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
-            sides = self._sides(reader, asked, compared, is_cut=not with_cut and not asked.by_time)
+            sides = self._sides(reader, asked, compared)
             if reranker is not None:
-                return sides, self._first_texts(reader, asked, sides, reranker.candidates), None
+                with spent("ranking"):
+                    lanes = self._ranked(reader, asked, sides, {}).lanes
+                    return sides, worth_reranking(lanes, reranker.candidates), None
             return sides, [], self._put_together(reader, asked, sides, {}, use)
 
         with spent("searching"):
@@ -565,7 +516,7 @@ class Searcher:
         return keywords, sides.vectors, *found
 
     def _sides(
-        self, reader: ChunkReader, asked: _Asked, compared: _Compared | _NoVectorResults, *, is_cut: bool
+        self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared | _NoVectorResults
     ) -> _Sides:
         """What both sides find.
 
@@ -580,42 +531,24 @@ class Searcher:
         )
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
-        return _Sides(keywords, vectors, is_cut)
+        return _Sides(keywords, vectors)
 
     def _put_together(
         self,
         reader: ChunkReader,
-        asked: _Asked,
+        asked: IndexQuestion,
         sides: _Sides,
         places: Mapping[ChunkId, int],
-        use: Callable[[Iterator[Verdict], SideResults, Calibration | None], T],
+        use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[T, bool]:
         """What use makes of the candidates of both sides, and whether all that keywords found was still there."""
         with spent("ranking"):
             ranked = self._ranked(reader, asked, sides, places)
-            max_chars = self._settings.limits.max_snippet_chars
-            verdicts = rank.verdicts(
-                [_with_text(reader, lane) for lane in ranked.lanes],
-                asked.query,
-                ranked.min_score,
-                max_chars,
-                weak=ranked.results.support.is_weak,
-                least=asked.min_score if sides.is_cut else 0.0,
-                latest=asked.query.tense != "past" and not asked.by_time,
-            )
-            return use(joined(verdicts, max_chars), ranked.results, sides.known), ranked.is_whole
-
-    def _first_texts(self, reader: ChunkReader, asked: _Asked, sides: _Sides, most: int) -> list[StoredChunk]:
-        """The candidates that a reranker orders."""
-        with spent("ranking"):
-            lanes = self._ranked(reader, asked, sides, {}).lanes
-            each = max(1, most // max(1, len(lanes)))
-            first = [one for lane in lanes for one in islice(lane, each) if one.score >= WORTH_READING]
-            return [chunk for _, chunk in _with_text(reader, first)]
+            return use(ranked, sides.known), ranked.is_whole
 
     def _ranked(
-        self, reader: ChunkReader, asked: _Asked, sides: _Sides, places: Mapping[ChunkId, int]
-    ) -> _Ranked:
+        self, reader: ChunkReader, asked: IndexQuestion, sides: _Sides, places: Mapping[ChunkId, int]
+    ) -> Ranked:
         """Candidates in their order, those first that a reranker has given a place."""
         vectors, calibration = sides.vectors, sides.known or Calibration()
         near = vectors.near if isinstance(vectors, _VectorResults) else ()
@@ -635,28 +568,26 @@ class Searcher:
             found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
             examined = found.some(first[:STRONGEST])
         strongest = float(strength(examined, calibration).max(initial=0.0))
-        supported = support(strongest, asked.query.names, self._held(sides.keywords))
-        if asked.query.is_small_talk:
-            supported = Support(0.0)
-        elif asked.query.asks_of_time_alone and found.is_of_time.any():
-            supported = Support(max(supported.strength, ANSWERS), supported.missing)
+        evidence = AnswerEvidence(strongest, self._held(sides.keywords), bool(found.is_of_time.any()))
         fused = fuse(
             found, self._weights, calibration, subtracted, asks_of_time_alone=asked.query.asks_of_time_alone
         )
         # By the same candidates whatever the least score is, so that a higher one only leaves out.
-        least = min(asked.min_score, WORTH_READING) if sides.is_cut else 0.0
+        least = min(asked.min_score, WORTH_READING) if asked.is_cut else 0.0
         order = fused.order(reader.places, least=least)
         min_score = asked.min_score
         if asked.by_time:
             newest, min_score = self._newest_first(reader, fused.scored(order, reader.places), asked)
-            lanes = [iter(newest)]
+            lanes = [_with_text(reader, newest)]
         else:
             lanes = [
-                _reranked(_lane(reader, fused, rows, asked.query, vectors, parts), places)
+                reranked(_with_text(reader, _lane(reader, fused, rows, asked.query, vectors, parts)), places)
                 for rows in _by_source(fused, order)
             ]
-        results = SideResults(sides.keywords.matches, near, fused, order, subtracted, supported)
-        return _Ranked(lanes, min_score, results, is_whole)
+        results = SideResults(
+            sides.keywords.matches, near, fused, order, subtracted, supported(asked, evidence)
+        )
+        return Ranked(lanes, min_score, results, evidence, is_whole)
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
         """The terms of the question that any text holds that may be seen; None: keywords take no part."""
@@ -666,6 +597,7 @@ class Searcher:
 
     def _searched(
         self,
+        asked: IndexQuestion,
         keywords: _KeywordResults,
         vectors: _VectorResults | _NoVectorResults,
         hits: list[FoundHit],
@@ -674,9 +606,10 @@ class Searcher:
             provider, model, _ = vectors.space
         else:
             provider, model = self._embedder.provider_name, self._embedder.model_name
+        mode = self._mode(keywords, vectors)
         return Searched(
             hits=tuple(hits),
-            mode=self._mode(keywords, vectors),
+            mode="vector" if asked.mode == "vector" and mode == "hybrid" else mode,
             degraded=self._degraded(keywords, vectors),
             keyword_trouble=keywords.damage,
             vector_trouble=vectors.damage if isinstance(vectors, _NoVectorResults) else None,
@@ -686,7 +619,7 @@ class Searcher:
         )
 
     def _newest_first(
-        self, reader: ChunkReader, ordered: list[Scored], asked: _Asked
+        self, reader: ChunkReader, ordered: list[Scored], asked: IndexQuestion
     ) -> tuple[list[Scored], float]:
         """Candidates by when they are, and the least score of a hit.
 
@@ -724,7 +657,7 @@ class Searcher:
         closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
 
-    def _keyword_results(self, reader: ChunkReader, asked: _Asked) -> _KeywordResults:
+    def _keyword_results(self, reader: ChunkReader, asked: IndexQuestion) -> _KeywordResults:
         match = asked.query.match
         if match is None:
             return _KeywordResults({})
@@ -740,7 +673,9 @@ class Searcher:
         except TransientError as failure:
             return _KeywordResults({}, failure=failure)
 
-    async def _compared(self, embeddings: _QuestionEmbeddings, asked: _Asked) -> _Compared | _NoVectorResults:
+    async def _compared(
+        self, embeddings: _QuestionEmbeddings, asked: IndexQuestion
+    ) -> _Compared | _NoVectorResults:
         """The question with the vectors that it is compared with.
 
         Those are of its own space only. Where another index has taken the place of theirs while the question was embedded,
@@ -761,7 +696,7 @@ class Searcher:
         return _NoVectorResults(DegradedPart("rebuild", "one index is taking the place of another"))
 
     def _vector_results(
-        self, reader: ChunkReader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+        self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults | _NoVectorResults:
         """The chunks nearest to the question; where a disk or memory cannot be had just now, keywords answer alone.
 
@@ -779,7 +714,7 @@ class Searcher:
             return _NoVectorResults(DegradedPart("vector", str(failure)))
 
     def _nearest(
-        self, reader: ChunkReader, asked: _Asked, compared: _Compared, keywords: _KeywordResults
+        self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults:
         question, held = compared.question, compared.held
         # The chunks that may be found, and those of any time that the question names.
@@ -833,7 +768,7 @@ class Searcher:
 
 def _candidates(
     reader: ChunkReader,
-    asked: _Asked,
+    asked: IndexQuestion,
     matches: Mapping[ChunkId, Match],
     vectors: _VectorResults | _NoVectorResults,
 ) -> tuple[Candidates, bool]:
@@ -868,25 +803,6 @@ def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
     kinds = fused.candidates.kinds[order]
     for source in sorted({Kind(kind).source for kind in set(kinds.tolist())}):
         yield order[vector_matrix.lookup([kind for kind in Kind if kind.source == source])[kinds]]
-
-
-def _reranked(lane: Iterator[Scored], places: Mapping[ChunkId, int]) -> Iterator[Scored]:
-    """Candidates of one source, the first of them in the order of a reranker: each with the score of its new place.
-
-    Args:
-        lane: In their order.
-        places: Of those that it has ordered, which come first; empty where none has.
-    """
-    head: list[Scored] = []
-    after: list[Scored] = []
-    for one in lane if places else ():
-        (head if one.id in places else after).append(one)
-        if after:
-            break
-    for at, one in zip(head, sorted(head, key=lambda one: places[one.id]), strict=True):
-        yield one if one is at else in_place_of(one, at)
-    yield from after
-    yield from lane
 
 
 def _lane(
@@ -930,7 +846,7 @@ def _later_first(
     return later_first(head, dated, vectors.question.calibration, asks_now=asked.tense == "present")
 
 
-def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Iterator[tuple[Scored, StoredChunk]]:
+def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Lane:
     """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
     left = iter(ordered)
     while some := list(islice(left, BATCH)):

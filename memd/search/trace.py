@@ -1,6 +1,7 @@
 """The explanation of a search: how each candidate came to its place. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -45,6 +46,11 @@ class _Shown(msgspec.Struct, frozen=True):
     place: int  # of the candidate, from 1
     path: str
     window: Window
+
+
+def first_hits(verdicts: Iterable[Verdict], most: int) -> list[FoundHit]:
+    """The hits that are returned."""
+    return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), most))
 
 
 def traced(
