@@ -10,8 +10,8 @@ import msgspec
 import structlog
 
 from memd.errors import TransientError
-from memd.runtime.asyncio_utils import is_cancelled
 from memd.runtime.profiling import spent
+from memd.runtime.synchronization import is_cancelled
 from memd.runtime.timing import Clock
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 

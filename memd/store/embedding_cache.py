@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from memd.domain_types import TextHash
-from memd.runtime.asyncio_utils import ChangeNotifier
+from memd.runtime.synchronization import ChangeNotifier
 from memd.runtime.timing import Backoff, Clock
 from memd.store import recovery
 from memd.store.database import Database

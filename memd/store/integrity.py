@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import structlog
 
-from memd.runtime.asyncio_utils import ChangeNotifier
+from memd.runtime.synchronization import ChangeNotifier
 from memd.store import keywords, meta, migrations, vectors
 from memd.text.tokens import fts_text
 

@@ -12,7 +12,7 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.maintenance.tasks import refill, refill_cache
-from memd.runtime.asyncio_utils import ChangeNotifier
+from memd.runtime.synchronization import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from tests.maintenance.keeping import keep

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.process import QmdFailed
-from memd.runtime.asyncio_utils import is_cancelled
 from memd.runtime.profiling import QUEUED, spent
+from memd.runtime.synchronization import is_cancelled
 
 SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
 
