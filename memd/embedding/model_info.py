@@ -16,7 +16,7 @@ from memd.store.provider_records import ProviderStore
 
 log = structlog.get_logger()
 
-_NAME = "portrait"
+_NAME = "portrait"  # as earlier versions kept it
 SENT_S = 5.0  # that counts of what was sent are gathered before they are written
 _UNUSABLE = (StoreUnavailable, StoreDamaged, StoreNewer)
 
@@ -38,7 +38,7 @@ class ModelInfoStore:
             content = await self._store.document(_NAME)
             return None if content is None else msgspec.json.decode(content, type=ModelIdentity)
         except (*_UNUSABLE, msgspec.DecodeError) as failure:
-            log.warning("embed.portrait_not_read", reason=str(failure))
+            log.warning("embed.model_info_not_read", reason=str(failure))
             return None
 
     async def keep(self, identity: ModelIdentity) -> None:
@@ -46,7 +46,7 @@ class ModelInfoStore:
         try:
             await self._store.put_document(_NAME, msgspec.json.encode(identity))
         except _UNUSABLE as failure:
-            log.warning("embed.portrait_not_kept", reason=str(failure))
+            log.warning("embed.model_info_not_kept", reason=str(failure))
 
     async def add_sent(self, texts: int, tokens: int) -> None:
         """Count texts that were sent; a store that fails is logged."""

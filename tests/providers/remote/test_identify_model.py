@@ -39,20 +39,20 @@ async def found_out(server: EmbeddingServer, before: ModelIdentity | None, token
 
 async def test_a_model_nobody_knows_tells_its_dimensions(server: EmbeddingServer) -> None:
     """And the range of its cosines, from two small requests; what was told by another probe is asked again."""
-    portrait = await found_out(server, None)
-    assert portrait.dimensions == 64
-    assert portrait.generation == 0
-    assert portrait.calibration.low < portrait.calibration.high
+    identity = await found_out(server, None)
+    assert identity.dimensions == 64
+    assert identity.generation == 0
+    assert identity.calibration.low < identity.calibration.high
     assert len(server.seen) == 2
-    older = msgspec.structs.replace(portrait, version=0)
-    assert await found_out(server, older) == portrait
+    older = msgspec.structs.replace(identity, version=0)
+    assert await found_out(server, older) == identity
 
 
 async def test_the_same_model_is_recognised_by_one_short_text(server: EmbeddingServer) -> None:
     """Nothing changes, and nothing more is asked."""
-    portrait = await found_out(server, None)
+    identity = await found_out(server, None)
     server.seen.clear()
-    assert await found_out(server, portrait) == portrait
+    assert await found_out(server, identity) == identity
     assert len(server.embedded()) == 1
 
 
@@ -90,17 +90,17 @@ async def test_vectors_without_different_lines_never_meet(
     assert (_key(forgotten) == _key(after)) is (forgotten.bias == after.bias) is (raised != "probe")
 
 
-def _key(portrait: ModelIdentity) -> str:
+def _key(identity: ModelIdentity) -> str:
     remote = Remote(base_url="http://127.0.0.1:1/v1")
     whom = account("openai-compatible", openai.ANY_HOME, remote, {}, lambda _: "")
-    return key_of(whom, openai.compatible("m", remote), portrait.generation, portrait.bias)
+    return key_of(whom, openai.compatible("m", remote), identity.generation, identity.bias)
 
 
 async def test_another_model_under_the_same_name_is_noticed(server: EmbeddingServer) -> None:
     """By its dimensions; it is of the next generation, so its vectors meet no old ones."""
-    portrait = await found_out(server, None)
+    identity = await found_out(server, None)
     with EmbeddingServer(dimensions=32, key=None) as other:
-        changed = await found_out(other, portrait)
+        changed = await found_out(other, identity)
     assert (changed.dimensions, changed.generation) == (32, 1)
 
 
@@ -115,13 +115,13 @@ async def test_what_cannot_be_found_out_is_told(server: EmbeddingServer, failure
 @pytest.mark.parametrize("tokens", [1, 5, 20])
 async def test_a_model_that_takes_little_is_found_out_in_pieces(server: EmbeddingServer, tokens: int) -> None:
     """A text of the probe may be longer than it takes."""
-    portrait = await found_out(server, None, tokens)
-    assert portrait.dimensions == 64
-    assert await found_out(server, portrait, tokens) == portrait
+    identity = await found_out(server, None, tokens)
+    assert identity.dimensions == 64
+    assert await found_out(server, identity, tokens) == identity
 
 
 async def test_a_model_that_changes_under_the_questions_is_not_taken(server: EmbeddingServer) -> None:
-    """All vectors of one portrait are of one length."""
+    """All vectors of one identity are of one length."""
     with EmbeddingServer(dimensions=32, key=None) as other:
         server.after = lambda seen, response: (
             other.embed_openai(seen.request, "openai") if len(server.seen) == 2 else response
