@@ -192,7 +192,7 @@ async def follow(
     look: Look,
     on_health: Callable[[WatcherHealth], None],
     *,
-    pace: PollPace | None = None,
+    pace: PollPace = _USUAL,
 ) -> None:
     """Mark every change of memory, for ever.
 
@@ -205,7 +205,7 @@ async def follow(
     """
     unseen = PolledPlaces()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(poll(unseen, pending, look, pace=pace or PollPace()))
+        tasks.create_task(poll(unseen, pending, look, pace=pace))
         async with aclosing(events):
             async for event in events:
                 match event:
