@@ -4,7 +4,6 @@ The check of a database: SQLite's own, the expected tables, and invariants betwe
 index is held here until a new one is in its place.
 """
 
-import math
 from functools import cache
 
 import apsw
@@ -193,7 +192,9 @@ def _try_vectors() -> tuple[str | None, str | None]:
             [(number, np.array(row, np.float32).tobytes()) for number, row in rows.items()],
         )
         near = vectors.nearest(connection, np.array([1.0, 0.0, 0.0], np.float32), 2)
-        is_right = [number for number, _ in near] == [1, 2] and math.isclose(near[1][1], 0.6, abs_tol=1e-5)
+        is_right = [number for number, _ in near] == [1, 2] and np.allclose(
+            [closeness for _, closeness in near], [1.0, 0.6], atol=1e-5
+        )
     except apsw.Error as error:
         return None, f"sqlite-vec does not work: {error}"
     else:
