@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import pytest
 
 from memd.chunk import markdown
-from memd.config.settings import AgentSettings, SessionSettings
+from memd.config.settings import AgentSettings, Chunking, SessionSettings
 from memd.domain_types import Chunk, Document, FoundFile, TextHash
 from memd.embedding.registry import AgentQueues
 from memd.indexing.index_notes import read_and_cut
@@ -22,6 +22,7 @@ from memd.runtime.threads import NoMemory, NoThread, Threads
 from memd.sources.roots import roots_of
 from memd.sources.safe_open import FileUnreadable
 from memd.store.chunk_parts import hash_of
+from memd.store.index import Index
 from memd.store.meta import Fingerprint
 
 
@@ -213,6 +214,27 @@ async def test_what_the_index_has_is_kept_unless_all_is_wanted_anew(tmp_path: Pa
     assert await to_embed(force=True) == 1
     index.space = ("openai", "another model", "1")
     assert await to_embed(force=False) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "provider", "are_counted"),
+    [("auto", "local", True), ("auto", "openai", False), ("on", "openai", True), ("off", "local", False), ("on", None, False)],
+)  # fmt: skip
+async def test_parts_are_counted_where_they_would_be_embedded(
+    tmp_path: Path, parts: Literal["auto", "on", "off"], provider: str | None, *, are_counted: bool
+) -> None:
+    """By the local model, or where the settings say so; without a provider nobody is to embed them."""
+    (tmp_path / "memory").mkdir()
+    long = "\n\n".join(f"The heron {n} waits at the lock until the rain is over." for n in range(6))
+    (tmp_path / "memory" / "a.md").write_text(long)
+    settings = AgentSettings(workspace=tmp_path, chunking=Chunking(parts=parts))
+    wanted = None if provider is None else Identity(provider, "m", "1", 8)
+    providers = SimpleNamespace(wanted=wanted)
+    queues: Any = SimpleNamespace(providers=providers, known=lambda _: None, embeds=True)
+    rules = rules_of(settings, roots_of(settings))
+    estimate = CostEstimate(settings, rules, cast("Index", None), queues, Threads(1, "cost"))
+    told = await estimate.of_rebuild(force=False)
+    assert told.chunks < told.to_embed if are_counted else told.chunks == told.to_embed
 
 
 async def counted_of(directory: Path, **how: Any) -> RebuildCost:

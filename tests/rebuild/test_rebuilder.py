@@ -149,6 +149,32 @@ async def test_nothing_is_pruned_that_a_rebuild_is_about_to_take(tmp_path: Path)
         assert await bench.known.prune(1) == len(HASHES) - 1
 
 
+async def test_a_wish_is_carried_out_when_it_is_permitted_and_damage_is_mended_unasked(
+    tmp_path: Path,
+) -> None:
+    """Texts of a damaged index are searchable again at once; what a wish costs, a person confirms first."""
+    async with running(tmp_path) as bench:
+        asked, granted = list[tuple[object, ...]](), asyncio.Event()
+
+        @asynccontextmanager
+        async def permitted(*what: object) -> AsyncIterator[None]:
+            asked.append(what)
+            await granted.wait()
+            yield
+
+        bench.permitted = permitted  # type: ignore[method-assign]
+        bench.index.damage.report("page 7 is not what was written")
+        await until_async(lambda: bench.rebuilder.replaced.version == 1)
+        assert asked == []
+        bench.rebuilder.want("a person wishes it", force=True)
+        await until_async(lambda: asked)
+        for _ in range(20):
+            await asyncio.to_thread(int)
+        assert (asked, bench.rebuilder.replaced.version) == ([(FINGERPRINT, True)], 1)
+        granted.set()
+        await until_async(lambda: bench.rebuilder.replaced.version == 2)
+
+
 async def test_after_a_clock_that_was_ahead_the_newest_stay(tmp_path: Path) -> None:
     """What was used in a time that has not come yet is as young as now, and grows old from there."""
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")

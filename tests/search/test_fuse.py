@@ -1,6 +1,7 @@
 import math
 from collections.abc import Collection, Iterable
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -394,3 +395,16 @@ def test_what_is_put_in_order_by_time_is_all_there(
     assert {(one.id, one.words) for one in found} == {(one.id, one.words) for one in ordered}
     still = [one.id for one in found if one.id not in about]
     assert still == [one.id for one in ordered if one.id not in about]
+
+
+def test_of_what_only_its_time_has_found_neither_side_counts() -> None:
+    """There is no evidence of words or of meaning; a side that has some counts alone."""
+
+    def shares(*rows: Row) -> tuple[float, float]:
+        fused = ordered(rows, FusionWeights(), CALIBRATION).fused
+        return fused.vector_share, fused.text_share
+
+    of_time = msgspec.structs.replace(candidate(1, None, None), is_of_time=True)
+    assert shares(of_time) == (0.0, 0.0)
+    assert shares(of_time, candidate(2, 0.4, None)) == (1.0, 0.0)
+    assert shares(of_time, candidate(3, None, 0.4)) == (0.0, ALONE)

@@ -104,6 +104,22 @@ def test_what_holds_no_more_is_not_put_together_with_what_holds() -> None:
     assert len(shown(chunk(1, "one\ntwo", 1), struck)) == 2
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "expected"),
+    [((1, 5), (3, 9), (1, 9)), ((4, 6), (1, 2), (1, 6)), ((1, 5), None, None), (None, (3, 9), None), (None, None, None)],
+)  # fmt: skip
+def test_a_joined_hit_is_of_all_the_time_that_its_parts_are_of(
+    above: tuple[int, int] | None, below: tuple[int, int] | None, expected: tuple[int, int] | None
+) -> None:
+    """Nobody knows when, where that is unknown of one of them."""
+    timed = [
+        msgspec.structs.replace(one, first_s=when and when[0], last_s=when and when[1])
+        for one, when in ((chunk(1, "one\ntwo", 1), above), (chunk(2, "three", 3), below))
+    ]
+    (hit,) = (one.hit for one in judged(*timed) if one.hit)
+    assert hit.when == expected
+
+
 def lines_of(hits: list[FoundHit]) -> list[tuple[int, str]]:
     every = [
         (n, line)

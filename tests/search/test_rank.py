@@ -424,3 +424,15 @@ def test_a_long_question_is_repeated_in_parts() -> None:
     assert not only(parts[0] + " and more")
     assert not only(question, Kind.NOTE)
     assert not QuestionEchoes(parse("?")).only_repeats(found("User: ?", kind=Kind.SESSION)[1])
+
+
+@pytest.mark.parametrize(("score", "is_one"), [(0.35, True), (0.349, False)])
+def test_a_copy_is_looked_for_among_what_is_worth_reading(score: float, is_one: bool) -> None:
+    """What scores less is found by chance, and nothing else is said of a copy than what it is one of."""
+    best, other = dated(STATED, "old.md", 1, 0.9), dated(STATED, "new.md", 3, score)
+    hit, copy = verdicts([[best, other]], parse("where is the spare key"), OPEN, 700)
+    assert hit.hit is not None
+    assert hit.hit.copies == (("old.md#L1-L1",) if is_one else ())
+    assert copy.cut == "duplicate"
+    assert copy.copy_of == (hit.chunk.id if is_one else None)
+    assert (copy.owed, copy.repeats, copy.superseded) == (False, False, False)

@@ -80,6 +80,15 @@ def test_the_closest_part_of_a_long_line_is_shown() -> None:
     assert "the spare key is under the mat" in shown.text
 
 
+def test_the_closest_part_of_a_long_line_is_shown_from_its_beginning() -> None:
+    """Also where it takes more than half of the window; before it stands what leads to it."""
+    part = "the spare key is under the mat, and the cat has the other one"
+    line = f"{'word ' * 300}{part}. {'word ' * 300}"
+    begin = line.index(part)
+    shown = window(line, 1, [], 120, (begin, begin + len(part))).text
+    assert 20 <= shown.index(part) <= 40
+
+
 def test_the_answer_has_text_before_and_after() -> None:
     """The terms stand in the middle of the window rather than at its edge."""
     lines = [*LINES]

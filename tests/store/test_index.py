@@ -18,7 +18,7 @@ from memd.store import migrations, vector_matrix, vectors
 from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
-from memd.store.files import kind_of
+from memd.store.files import FileChange, kind_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, why_rebuild
 from memd.store.search_vectors import AT_ONCE
@@ -213,6 +213,38 @@ async def test_a_late_vector_for_a_chunk_that_is_gone_is_dropped(index: Index) -
     await index.replace(file, b"2", [chunk_of("new")], {}, frozenset())
     assert await index.add_vectors([(waiting.id, waiting.hash, vector_of(1))]) == 0
     assert not index.has_vectors
+
+
+async def test_vectors_of_another_model_have_no_place_beside_those_that_are_there(index: Index) -> None:
+    """Nor does what another provider refuses, nor what was known of it when a file is written."""
+    ours, other = FINGERPRINT.space, ("fake", "another", "k")
+    chunks = [chunk_of("kettle"), chunk_of("heron", 2)]
+    known = {one.hash: vector_of(1) for one in chunks}
+    change = FileChange(found_file("memory/a.md"), b"1", chunks)
+    await index.replace_all([change], known, frozenset(known), other)
+    waiting = await index.waiting(10)
+    assert {one.hash for one in waiting} == {one.hash for one in chunks}
+    rows = [(one.id, one.hash, vector_of(2)) for one in waiting]
+    assert await index.add_vectors(rows, other) == 0
+    await index.set_aside(chunks[0].hash, other)
+    counts = await index.counts()
+    assert (counts.done, counts.waiting) == (0, 2)
+    assert await index.add_vectors(rows[:1], ours) == 1
+    await index.set_aside(rows[1][1], ours)
+    counts = await index.counts()
+    assert (counts.done, counts.waiting) == (1, 0)
+
+
+async def test_an_index_of_text_alone_has_no_place_for_vectors(tmp_path: Path) -> None:
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(Fingerprint("c1", "t1", ("memory",)))
+    kettle = chunk_of("kettle")
+    await index.replace(found_file("memory/a.md"), b"1", [kettle], {kettle.hash: vector_of(1)}, frozenset())
+    ((chunk_id, _),) = await ranked(index, '"kettle"', 10, EVERYTHING)
+    assert await index.add_vectors([(chunk_id, kettle.hash, vector_of(1))]) == 0
+    assert (await index.waiting(10), await index.waiting_hashes(), await index.embedded()) == ([], [], [])
+    await index.close()
 
 
 async def test_a_close_waits_for_what_is_being_added(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

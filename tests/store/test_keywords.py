@@ -1,11 +1,13 @@
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind
 from memd.store.index import Index
-from memd.store.keywords import Match, phrases_of, with_shares
+from memd.store.keywords import MERGED_PAGES, Match, merge, phrases_of, with_shares
 from tests.store.conftest import chunk_of, found_file, ranked
 
 MEMORY = frozenset({Kind.NOTE, Kind.CURATED})
@@ -126,3 +128,16 @@ def test_a_rare_phrase_has_the_larger_share(frequencies: list[int], chunks: int,
     held = [(ChunkId(n), Match(1.0, bytes(of))) for n, of in enumerate([(0,), (1,), (0, 1)])]
     told = [one.share for _, one in with_shares(held, frequencies, chunks)]
     assert told == pytest.approx(shares, abs=1e-5)
+
+
+@pytest.mark.parametrize(("changed", "is_more"), [(0, False), (1, False), (2, True), (500, True)])
+def test_a_step_that_changes_two_rows_had_something_to_do(changed: int, is_more: bool) -> None:
+    """SQLite counts a row for the step itself."""
+    totals = iter((100, 100 + changed))
+    asked = list[tuple[str, tuple[int]]]()
+    connection: Any = SimpleNamespace(
+        total_changes=lambda: next(totals), execute=lambda sql, values: asked.append((sql, values))
+    )
+    assert merge(connection, begin=changed == 500) is is_more
+    ((_, (pages,)),) = asked
+    assert pages == (-MERGED_PAGES if changed == 500 else MERGED_PAGES)

@@ -236,6 +236,23 @@ async def test_postings_rank_as_fts5_does(ready: Index, seed: int) -> None:
     await ask_all(ready, rng, 3)
 
 
+@pytest.mark.parametrize(
+    ("phrase", "is_term"),
+    [
+        ("kettle", True), ("数", True), ("数据", True), ("7数", True), ("2026 年", True),
+        ("数7", False), ("a数", False), ("the kettle", False), ("数据库", False), ("?", False),
+    ],
+)  # fmt: skip
+async def test_what_is_asked_for_as_a_term_is_one_in_texts(index: Index, phrase: str, is_term: bool) -> None:
+    """A word, and two characters or a number and a character; of other phrases FTS5 tells where they stand, more slowly."""
+
+    def told(connection: apsw.Connection) -> tuple[bool, bool]:
+        reader = TermReader(connection)
+        return reader.keys_of([phrase]) != [None], " ".join(reader.stems(phrase)) in reader.terms([phrase])[0]
+
+    assert await index.database.read(told) == (is_term, is_term)
+
+
 async def test_chunks_that_hold_the_same_come_in_the_order_of_their_ids(ready: Index) -> None:
     """Of many that score alike the first ones are taken, as FTS5 takes them."""
     await put(ready, "memory/a.md", [f"same {'数据' if n % 7 else ''}" for n in range(400)])

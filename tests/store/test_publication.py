@@ -1,6 +1,15 @@
 """What is read of a file for another store."""
 
+from collections.abc import Sequence
+
+from memd.domain_types import Kind, Label, LabelKind
 from memd.store import publication
+from memd.store.files import FileChange
+from memd.store.index import Index
+from memd.store.publication import FileState, PublishedFile
+from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
+
+KETTLE, HERON = chunk_of("the kettle", 1, "Kitchen"), chunk_of("the heron", 3)
 
 
 def test_terms_are_stems_and_pairs_with_their_places() -> None:
@@ -22,3 +31,85 @@ def test_terms_are_stems_and_pairs_with_their_places() -> None:
 def test_a_text_without_words_has_no_terms() -> None:
     """Nothing finds it by words."""
     assert publication.term_reader().terms(("...", "")) == ({}, 0)
+
+
+async def put(
+    index: Index, path: str = "memory/a.md", kind: Kind = Kind.NOTE, labels: Sequence[Label] = ()
+) -> None:
+    """A file of two chunks, of which the first has a vector."""
+    change = FileChange(found_file(path, kind=kind, mtime_ns=5), b"1", [KETTLE, HERON], labels=labels)
+    await index.replace_all([change], {KETTLE.hash: vector_of(1)}, frozenset())
+
+
+async def read(index: Index, path: str = "memory/a.md") -> PublishedFile | None:
+    return await index.database.read(publication.read, path)
+
+
+async def state(index: Index) -> FileState:
+    return (await index.database.read(publication.states, {Kind.NOTE}))["memory/a.md"]
+
+
+async def test_a_file_is_read_whole(index: Index) -> None:
+    """Its chunks in their order, with what finds them: a vector where there is one, and what it says of itself."""
+    tags = [Label(LabelKind.TAG, "work", "work"), Label(LabelKind.TAG, "home", "home")]
+    await put(index, labels=tags)
+    told = await read(index)
+    assert told is not None
+    assert (told.path, told.kind, told.sha256, told.written_ns) == ("memory/a.md", Kind.NOTE, b"1", 5)
+    assert told.labels == tuple((int(LabelKind.TAG), name, name) for name in ("home", "work"))
+    kettle, heron = told.chunks
+    assert (kettle.start_line, kettle.end_line, kettle.text, kettle.context) == (
+        1,
+        1,
+        "the kettle",
+        "Kitchen",
+    )
+    assert (kettle.hash, kettle.vector) == (KETTLE.hash, vector_of(1))
+    assert (heron.start_line, heron.text, heron.vector) == (3, "the heron", None)
+
+
+async def test_of_a_file_that_there_is_not_nothing_is_read(index: Index) -> None:
+    await put(index)
+    assert await read(index, "memory/b.md") is None
+
+
+async def test_the_state_of_a_file_differs_when_that_may_which_is_read_of_it(index: Index) -> None:
+    """A vector that came, or other text; files of other kinds are not told of."""
+    await put(index)
+    await put(index, "MEMORY.md", Kind.CURATED)
+    assert set(await index.database.read(publication.states, {Kind.NOTE})) == {"memory/a.md"}
+    first = await state(index)
+    waiting = [one for one in await index.waiting(10) if one.hash == HERON.hash]
+    assert first.waiting >= 1
+    await index.add_vectors([(one.id, one.hash, vector_of(2)) for one in waiting])
+    second = await state(index)
+    assert second.text == first.text
+    assert second.vectors != first.vectors
+    assert second.waiting == first.waiting - 1
+    await put(index)
+    assert await state(index) == second, "nothing of it has changed"
+    await index.replace(found_file("memory/a.md"), b"2", [KETTLE], {}, frozenset())
+    assert (await state(index)).text != second.text
+
+
+async def test_a_digest_is_of_the_text_and_another_of_the_vectors(index: Index) -> None:
+    """Whoever has the same text needs the vectors alone."""
+    await put(index)
+    before = await read(index)
+    waiting = [one for one in await index.waiting(10) if one.hash == HERON.hash]
+    await index.add_vectors([(one.id, one.hash, vector_of(2)) for one in waiting])
+    after = await read(index)
+    assert before is not None
+    assert after is not None
+
+    def halves(
+        one: PublishedFile, lines: Sequence[str] = ("line",), space: object = FINGERPRINT.space
+    ) -> tuple[bytes, bytes]:
+        both = one.digests(lines, space)
+        assert len(both) == 64
+        return both[:32], both[32:]
+
+    assert halves(after)[0] == halves(before)[0]
+    assert halves(after)[1] != halves(before)[1]
+    assert halves(after, lines=("other",))[0] != halves(after)[0]
+    assert halves(after, space=None)[1] != halves(after)[1]
