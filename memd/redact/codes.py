@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Find, Rule, Span
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span
 
 
 def _matched(pattern: re.Pattern[str]) -> Find:
@@ -28,11 +28,14 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 # What is locked: of these a code of digits opens, whatever stands between the word and the digits.
-_LOCKED = (
-    r"(?:door|gate|alarm|disarm|arming|entry|entrance|unlock|keypad|garage|safe|vault|lock|locker|lockbox|key ?box|padlock|voicemail"
-    r"|sim|debit|credit|atm|bank|card|burglar|panel|building|office|apartment|house|elevator|lift|gym|bike|suitcase|luggage"
-    r"|ipad|iphone|phone|tablet|screen|parental|smart ?lock|front|back)"
-)
+_LOCKS = (
+    "door", "gate", "alarm", "disarm", "arming", "entry", "entrance", "unlock", "keypad", "garage", "safe", "vault", "lock", "locker",
+    "lockbox", "key box", "keybox", "padlock", "voicemail", "sim", "debit", "credit", "atm", "bank", "card", "burglar", "panel",
+    "building", "office", "apartment", "house", "elevator", "lift", "gym", "bike", "suitcase", "luggage", "ipad", "iphone", "phone",
+    "tablet", "screen", "parental", "smart lock", "smartlock", "front", "back",
+)  # fmt: skip
+_LOCKED = f"(?:{'|'.join(_LOCKS)})"
+_BEFORE_CODE = tuple(f"{word} " for word in (*_LOCKS, "time"))
 _CODE_OF_LOCK = re.compile(
     rf"(?<![A-Za-z]){_LOCKED}(?:[ ](?:door|gate|panel|lock|unlock|disarm|screen|time|entry)){{0,2}}[ ](?:code|pin|combo|combination|passcode)(?![a-z])"
     r"(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*]{0,2}"
@@ -86,13 +89,12 @@ def _of_lock(text: str, at: int) -> Span | None:
     if match is not None:
         return match.span("secret")
     left = max(0, at - _CHARS_OF_LOCK)
-    if text[at - 1 : at] != " " or _DIGIT.search(text, at, at + 80) is None:
+    if not text[left:at].lower().endswith(_BEFORE_CODE):
         return None
     match = _CODE_OF_LOCK.search(text, left, at + 120)
     return None if match is None or match.start() >= at else match.span("secret")
 
 
-_DIGIT = re.compile(r"[0-9]")
 _TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
 
 
@@ -146,7 +148,7 @@ def _seed(text: str, at: int) -> Span | None:
     if match is None or match.start() > at + _CHARS_OF_SEED:
         return None
     said = match["groups"]
-    if said is None or _DIGIT.search(said) is not None:
+    if said is None or DIGIT.search(said) is not None:
         return match.span()
     return match.span() if secret_values.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
 
@@ -161,7 +163,7 @@ _UUID = re.compile(r"[0-9A-F]{8}-(?:[0-9A-F]{4}-){3}")
 
 
 def _groups(text: str, at: int) -> Span | None:
-    match = _GROUPS.match(text, at) if text.find("-", at, at + 70) >= 0 else None
+    match = _GROUPS.match(text, at)
     if match is None or match["secret"] != match["secret"].upper() or _UUID.match(match["secret"]):
         return None
     return match.span("secret")
@@ -171,7 +173,7 @@ RULES = (
     Rule("unseal-key", "key", ("unseal", "recovery"), _matched(_UNSEAL)),
     Rule("pin-said", "code", ("pin",), _matched(_PIN), skips_prose=True),
     Rule("code-said", "code", ("code",), _matched(_CODE), skips_prose=True),
-    Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True),
+    Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
     Rule("code-opens", "code", ("open", "unlock", "disarm"), _matched(_OPENS)),
     Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), _matched(_OF_CARD)),
     Rule("code-told-before", "code", ("code",), _code_before),
@@ -184,6 +186,7 @@ RULES = (
         "key",
         ("key", "licen", "serial", "activation", "product", "voucher", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码"),
         _groups,
+        needs=Nearby(re.compile("-[A-Z0-9]{4,8}-"), 0, 80, 10),
     ),
     Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
     Rule(
@@ -200,6 +203,7 @@ RULES = (
             "二次验证", "两步验证", "双重验证", "双因素", "验证器", "动态口令",
         ),
         _seed,
+        needs=Nearby(_SEED, 0, _CHARS_OF_SEED, 112),
     ),
 )  # fmt: skip
 """What opens a lock, confirms a login or proves a purchase."""

@@ -195,18 +195,14 @@ _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
 )
 _TAKES = re.compile(r"chpasswd|passwd[ ]--stdin|--?password-stdin|--with-token|-S[ ]")
+# What stands in it before its anchor.
+_TAKES_BEFORE = {"p": ("ch", "--", "-"), "w": ("--",), " ": ()}
 
 
 def _piped(text: str, at: int) -> Span | None:
-    if text[at] == " ":
-        if text[at : at + 4] != " -S ":
-            return None
-        begin = at + 1
-    elif text[at - 1 : at] == "-":
-        begin = at - (7 if text[max(0, at - 7) : at] == "--with-" else 2)
-    else:
-        begin = at - (2 if text[max(0, at - 2) : at] == "ch" else 0)
-    if begin < 0 or _TAKES.match(text, begin) is None:
+    before = next((one for one in _TAKES_BEFORE[text[at].lower()] if text.endswith(one, 0, at)), "")
+    begin = at + 1 if text[at] == " " else at - len(before)
+    if _TAKES.match(text, begin) is None:
         return None
     left = max(0, begin - 320)
     line = text.rfind("\n", left, begin) + 1 or left
@@ -357,7 +353,7 @@ RULES = (
         (":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":15432:", ":26257:", ":*:"),
         _secret_of(_PGPASS),
     ),
-    Rule("piped", "password", ("pass", " -", "token"), _piped, skips_prose=True),
+    Rule("piped", "password", ("passwd", "password-stdin", "with-token", " -s "), _piped),
     Rule("server-auth", "password", ("auth",), _sent_to_server, skips_prose=True),
     Rule("server-user", "password", ("user ",), _secret_of(_USER_PASS)),
     Rule("server-login", "password", ("login",), _secret_of(_IMAP)),

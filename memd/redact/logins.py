@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Rule, Span
+from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login and its password, in one: admin / hunter2.
@@ -195,9 +195,6 @@ _SPEAKS_OF_CODE = re.compile(r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\
 
 
 def _in_sentence(text: str, at: int) -> Span | None:
-    # Most sentences have no such sign.
-    if _SIGN.search(text, max(0, at - _BEFORE), at + _BEHIND) is None:
-        return None
     end = text.find("\n", at, at + _BEHIND)
     end = min(len(text), at + _BEHIND) if end < 0 else end
     begin = text.rfind("\n", max(0, at - _BEFORE), at) + 1 or max(0, at - _BEFORE)
@@ -218,7 +215,8 @@ def _in_sentence(text: str, at: int) -> Span | None:
     return None
 
 
-_SIGN = re.compile(r"[!@#$%^&*?~+][\w!@#$%^&*?~+.-]", re.ASCII)
+# Most sentences have no such sign. One of percent-encoding is none.
+_SIGN = re.compile(r"[!@#$%^&*?~+](?<!%(?=[0-9A-F]{2}))[\w!@#$%^&*?~+.-]", re.ASCII)
 _CUES = (
     "pass", "pwd", "log in", "logged in", "log into", "login", "logon", "sign in", "sign-in", "signed in", "unlock", "credential", "creds",
     "rdp ", "sudo", "wifi", "wi-fi", "ssid", "admin", "root",
@@ -260,6 +258,6 @@ RULES = (
     Rule("password-tried", "password", ("tried", "try ", "typed", "entered", "used", "using"), _tried),
     Rule("password-typed", "password", _TYPES, _typed),
     Rule("password-master", "password", ("master",), _master),
-    Rule("password-in-sentence", "password", _CUES, _in_sentence),
+    Rule("password-in-sentence", "password", _CUES, _in_sentence, needs=Nearby(_SIGN, _BEFORE, _BEHIND, 4)),
 )
 """Names and passwords, and passwords that no word before them names."""

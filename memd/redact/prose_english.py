@@ -4,7 +4,7 @@ import re
 import string
 
 from memd.redact import secret_values
-from memd.redact.rule import LEAD_IN, Find, Rule, Span, stem
+from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
 # What the password is of: "for the staging database", "to his laptop"; at most six words.
@@ -190,16 +190,13 @@ _WORKS = re.compile(
 )
 
 
-_DIGIT = re.compile(r"[0-9]")
-
-
 def _works(text: str, at: int) -> Span | None:
     """A word that is said to work, and then to be a password."""
     left = max(0, at - 160)
     name = _WORD.match(text, at) if text[at - 1 : at] == " " else None
     if name is None or not _OF_NOBODY.match(text, name.end()):
         return None
-    match = _WORKS.search(text[left:at]) if _DIGIT.search(text, left, at) else None
+    match = _WORKS.search(text[left:at])
     if match is None:
         return None
     group = "secret" if match["secret"] else "was"
@@ -241,10 +238,11 @@ _ASKED_KEY = re.compile(
 
 
 _MOST_ASKED = 200  # signs of a question behind the word for what it asks for
+_ON_LINE_BELOW = Nearby(re.compile(r"\n"), 0, _MOST_ASKED)
 
 
 def _asked(text: str, at: int) -> Span | None:
-    match = _ASKED.match(text, at) if text.find("\n", at, at + _MOST_ASKED) >= 0 else None
+    match = _ASKED.match(text, at)
     # What the line goes on with says something of the answer, where it began like one.
     if match is None or (match["more"] is not None and not match["lead"]):
         return None
@@ -333,18 +331,24 @@ RULES = (
     Rule(
         "pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True), skips_prose=True
     ),
-    Rule("password-told-before", "password", ("pass",), _said_before),
+    Rule("password-told-before", "password", ("pass",), _said_before, needs=Nearby(DIGIT, 100, 0)),
     Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
     Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),
     Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password"), skips_prose=True),
     Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key"), skips_prose=True),
     Rule("password-changed", "password", ("pass",), _changed, skips_prose=True),
-    Rule("password-answered", "password", ("pass",), _answered, skips_prose=True),
-    Rule("passphrase-worded", "password", ("pass",), _worded, skips_prose=True),
-    Rule("passphrase-quoted", "password", ("pass phrase", "pass-phrase"), _worded),
-    Rule("password-works", "password", ("pass",), _works),
-    Rule("password-asked", "password", ("pass",), _asked),
-    Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key),
-    Rule("password-of-program", "password", ("pass",), _of_program),
+    Rule(
+        "password-answered",
+        "password",
+        ("pass",),
+        _answered,
+        skips_prose=True,
+        needs=Nearby(re.compile(r"\?"), 0, 20),
+    ),
+    Rule("passphrase-worded", "password", ("passphrase", "pass phrase", "pass-phrase"), _worded),
+    Rule("password-works", "password", ("pass",), _works, needs=Nearby(DIGIT, 160, 0)),
+    Rule("password-asked", "password", ("pass",), _asked, needs=_ON_LINE_BELOW),
+    Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key, needs=_ON_LINE_BELOW),
+    Rule("password-of-program", "password", ("pass",), _of_program, needs=Nearby(_FOUR_BY_FOUR, 0, 69, 20)),
 )
 """What is said of passwords, tokens and keys, in English."""

@@ -8,7 +8,7 @@ from importlib import resources
 import msgspec
 
 from memd.redact import secret_values
-from memd.redact.rule import LEAD_IN, Find, Rule, Span, stem
+from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
 # What the word is about may stand in brackets: 密码（测试环境）：
@@ -154,11 +154,14 @@ _BEFORE_IT = re.compile(
     r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|[，,]?[ ]?(?:这个|这一|这是|那是))\Z"
 )
 
+_ENDS_BEFORE_IT = frozenset("是我你他她们新旧的为作当做个一")  # the last signs of such a phrase
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 
 
 def _said_before(text: str, at: int) -> Span | None:
     """What is then said to be the password."""
+    if text[at - 1 : at] not in _ENDS_BEFORE_IT:
+        return None
     # It is only the last word before the phrase that the phrase can follow: elsewhere nothing is tried.
     left, place = max(0, at - 80), at
     while place > left and not "!" <= text[place - 1] <= "~":
@@ -197,6 +200,7 @@ _COMES = (
     r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
     r"|[ ]?(?:는|은|이|가|は|が)[ ]?|(?<=[^\x00-\x7f])[ ]?(?=[「\[【（(])|[ ][-–—][ ])"
 )
+_BEGINS_TO_COME = r"[ \u3000:：=＝는은이가はが「\[【（(]"
 _OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
 _CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
 
@@ -216,7 +220,7 @@ def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}{_COMES}|(?P<bare>[ ]{{1,2}}))"
+        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>[ ]{{1,2}}))"
         rf"{_OPEN}(?P<secret>{value}){_CLOSE}",
         re.IGNORECASE,
     )
@@ -249,6 +253,9 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
     return find
 
 
+_OF_PASSWORD = Nearby(DIGIT, 0, 330)  # behind its label; the way there is that long at most
+
+
 def _is_made_up(text: str) -> bool:
     """Whether a text is no word and no name of something: capitals, small letters and digits, or a sign among them."""
     return secret_values.is_strong(text) and (has_both_cases(text) or _SIGN.search(text) is not None)
@@ -263,9 +270,6 @@ _CODE_BEHIND = re.compile(
 )
 
 
-_DIGIT_SOON = re.compile(r"[^0-9\n]{0,60}[0-9]")
-
-
 def _code_abroad(label: _CodeLabel) -> Find:
     """Finds the code behind its label."""
     before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
@@ -274,9 +278,6 @@ def _code_abroad(label: _CodeLabel) -> Find:
     starts_word = label.anchor.isascii() and before is None
 
     def find(text: str, at: int) -> Span | None:
-        # Most of the time no code is told.
-        if _DIGIT_SOON.match(text, at + size) is None:
-            return None
         # In base64 it stands behind a slash or a plus, and goes on.
         if starts_word and (
             text[at - 1 : at].isalnum()
@@ -308,17 +309,37 @@ RULES = (
         Rule(name, kind, anchors, _chinese(anchors, strength, is_code=kind == "code"))
         for name, kind, anchors, strength in _CHINESE_WORDS
     ),
-    Rule("password-chinese-before", "password", _CHINESE_WORDS[0][2], _said_before),
+    Rule(
+        "password-chinese-before",
+        "password",
+        _CHINESE_WORDS[0][2],
+        _said_before,
+        needs=Nearby(DIGIT, 80, 0),
+    ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
-    Rule("password-abroad", "password", _anchors_of(_LABELS.passwords), _abroad(_LABELS.passwords)),
+    Rule(
+        "password-abroad",
+        "password",
+        _anchors_of(_LABELS.passwords),
+        _abroad(_LABELS.passwords),
+        needs=_OF_PASSWORD,
+    ),
     Rule(
         "password-abroad-ambiguous",
         "password",
         _anchors_of(_LABELS.ambiguous_passwords),
         _abroad(_LABELS.ambiguous_passwords, strict=True),
+        needs=_OF_PASSWORD,
     ),
     *(
-        Rule(f"code-abroad-{number}", "code", (label.anchor,), _code_abroad(label))
+        # Most of the time no code is told.
+        Rule(
+            f"code-abroad-{number}",
+            "code",
+            (label.anchor,),
+            _code_abroad(label),
+            needs=Nearby(DIGIT, 0, len(label.anchor) + 60),
+        )
         for number, label in enumerate(_LABELS.codes)
     ),
 )

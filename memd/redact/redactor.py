@@ -34,7 +34,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
-from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Rule, Runs, Span, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Nearby, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -346,9 +346,12 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
     found: list[SecretSpan] = []
     if not places:
         return found
+    near: dict[Nearby, list[int]] = {}
     for rank, rule in rules:
-        after, find = 0, rule.find
-        for at in places:
+        after, find, needs, asked = 0, rule.find, rule.needs, places
+        if needs is not None:
+            asked = near[needs] if needs in near else near.setdefault(needs, needs.beside(places, text))
+        for at in asked:
             if at >= after:
                 span = find(text, at)
                 if span is not None:

@@ -29,6 +29,39 @@ Find = Callable[[str, int], Span | None]
 """Given a text and where an anchor stands in it, what is secret there. Its work has a bound that no text moves."""
 
 
+class Nearby(msgspec.Struct, frozen=True):
+    """What begins near an anchor wherever a rule finds something there: a digit within a hundred signs behind it, say."""
+
+    pattern: re.Pattern[str]
+    before: int  # so many signs before the anchor's beginning at most
+    behind: int  # so many behind it at most
+    width: int = 1  # signs that a match has at most, those that it looks at included
+
+    def beside(self, places: Sequence[int], text: str) -> list[int]:
+        """Those of some places, in order, that have it near.
+
+        No part of the text is searched twice, however close together the places are.
+        """
+        having: list[int] = []
+        search, hit, searched = self.pattern.search, -1, 0
+        for at in places:
+            first, last = max(0, at - self.before), at + self.behind
+            if hit < first:
+                if searched > last:
+                    continue
+                found = search(text, max(searched, first), last + self.width)
+                if found is None or found.start() > last:
+                    searched = last + 1
+                    continue
+                hit = found.start()
+                searched = hit + 1
+            having.append(at)
+        return having
+
+
+DIGIT = re.compile("[0-9]")
+
+
 class Rule(msgspec.Struct, frozen=True):
     """One thing that may be secret, and how it is found.
 
@@ -44,6 +77,7 @@ class Rule(msgspec.Struct, frozen=True):
     in_token: bool = False
     at_edge: bool = False  # True: no letter and no digit stands before it
     skips_prose: bool = False  # True: it finds nothing at a word of a sentence that GOES_ON matches
+    needs: Nearby | None = None  # where it does not stand near an anchor, the rule is not asked
 
 
 def rules_key(settings: Redact) -> str:

@@ -74,7 +74,9 @@ def _named(code: CodeType) -> Iterator[str]:
             yield from _named(inner)
 
 
-_OF_RULES = {found for rule in RULES for found in _reached(rule.find, set())}
+_OF_RULES = {found for rule in RULES for found in _reached(rule.find, set())} | {
+    found for rule in RULES if rule.needs is not None for found in _patterns(rule.needs.pattern)
+}
 _ALL = sorted(
     _OF_RULES
     | {found for module in _modules() for value in vars(module).values() for found in _patterns(value)}

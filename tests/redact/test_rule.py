@@ -1,12 +1,13 @@
 """Where anchors stand: with the automaton, and without it."""
 
 import random
+import re
 
 import pytest
 
 from memd.redact import rule
 from memd.redact.redactor import RULES
-from memd.redact.rule import AnchorIndex
+from memd.redact.rule import AnchorIndex, Nearby
 from tests.redact.corpus import samples
 
 _ANCHORS = ("a", "ab", "aba", "b密", "密码", "xyz")
@@ -51,3 +52,19 @@ def test_the_anchors_of_all_rules_stand_where_a_search_finds_them(monkeypatch: p
     monkeypatch.setattr(rule, "HAS_AUTOMATON", False)
     assert AnchorIndex(anchors).places(text) == places
     assert len(places) > 150
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_stands_near_is_found_as_a_search_at_each_place_finds_it(seed: int) -> None:
+    """Whatever the places are, and however close together."""
+    rng = random.Random(seed)
+    text = "".join(rng.choices("ab1", weights=(6, 6, rng.choice((1, 3))), k=200))
+    pattern, width = rng.choice(
+        ((re.compile("1"), 1), (re.compile("1a{1,3}b"), 5), (re.compile("b1(?!a)"), 3))
+    )
+    nearby = Nearby(pattern, rng.randrange(12), rng.randrange(12), width)
+    begins = [match for match in range(len(text)) if pattern.match(text, match)]
+    places = sorted(rng.sample(range(len(text)), rng.choice((3, 40, 150))))
+    assert nearby.beside(places, text) == [
+        at for at in places if any(at - nearby.before <= begin <= at + nearby.behind for begin in begins)
+    ]
