@@ -299,13 +299,14 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         if anchor in _AT_EDGE:
             inside = [at for at in inside if EDGE.match(text, at)]
         yield from _around(inside, _IN_TOKENS[anchor], text)
-    for (start, end), kind in token_formats.keys_by_name(text, runs):
+    lowered = _lowered(text)
+    for (start, end), kind in token_formats.keys_by_name(text, lowered, runs):
         yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
-    for anchor, places in _INDEX.places(_lowered(text)).items():
+    for anchor, places in _INDEX.places(lowered).items():
         rules = _ANYWHERE[anchor]
         is_block = rules[0][0] < len(private_keys.RULES)
         inside = places if is_block else _within(places, near)

@@ -4,6 +4,7 @@ import math
 import re
 import string
 import tomllib
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -228,6 +229,7 @@ _VALUE = re.compile(
     r"(?<![\w+/.~%-])(?=[A-Za-z_+/-]{0,128}[0-9])[A-Za-z0-9](?:[\w-]{15,127}|[A-Za-z0-9+/]{31,127}={0,2})(?![\w+/~=-])",
     re.ASCII,
 )
+_ASSIGNS = (":", "=", "：", "=>")
 _LENGTH_OF_AWS = 40  # signs of a secret of Amazon, which has slashes
 _VALUE_ENTROPY = 2.5  # bits a sign; less is a number, or zeros
 _BESIDE_CHARS = 120  # before a key: the vendor stands there, and what says that it is a key
@@ -303,95 +305,160 @@ _OF_IDENTIFIER = re.compile(
 )
 
 
-def keys_by_name(text: str, runs: Runs) -> Iterator[tuple[Span, str]]:
+def keys_by_name(text: str, lowered: str, runs: Runs) -> Iterator[tuple[Span, str]]:
     """Each key that a word for one tells, with its kind: its vendor beside it, or a label of another language before it.
 
     Args:
         text: The text.
+        lowered: The same in small letters, without what marks say.
         runs: Those of the parts of it that are looked through.
     """
+    words = _KeyWords(lowered)
+    judged: dict[str, _Judged] = {}
     for value in _VALUE.finditer(runs.text):
         at = runs.place(value.start())
         if _VALUE.match(text, at) is None:  # the end of something longer
             continue
-        is_truenas = _TRUENAS.fullmatch(value[0]) is not None and is_scrambled(value[0])
-        kind = "truenas-key" if is_truenas else _kind_of(text, at, value[0])
+        said = value[0]
+        look = judged.get(said)
+        if look is None:
+            look = judged[said] = _judge(said)
+        kind = "truenas-key" if look.is_truenas else _kind_of(text, at, look, lowered, words)
         if kind is not None:
-            yield (at, at + len(value[0])), kind
+            yield (at, at + len(said)), kind
 
 
-def _kind_of(text: str, at: int, said: str) -> str | None:
+class _Judged(msgspec.Struct, frozen=True):
+    """What a value itself tells, wherever it stands."""
+
+    said: str
+    is_truenas: bool
+    is_chance: bool  # it could only be drawn by chance, and is not called an identifier
+    is_digits: bool  # it is a UUID or hexadecimal
+    is_plain: bool  # it has no sign of base64
+    is_random: bool
+
+
+def _judge(said: str) -> _Judged:
+    return _Judged(
+        said,
+        _TRUENAS.fullmatch(said) is not None and is_scrambled(said),
+        _is_chance(said),
+        _UUID_OR_HEXADECIMAL.fullmatch(said) is not None,
+        _NOT_BASE64.fullmatch(said) is not None,
+        is_random(said, _VALUE_ENTROPY),
+    )
+
+
+class _KeyWords:
+    """Where words for keys stand in a text, of which no part is searched twice.
+
+    Args:
+        lowered: The text in small letters.
+    """
+
+    def __init__(self, lowered: str) -> None:
+        self._lowered = lowered
+        self._found: list[re.Match[str]] = []
+        self._ends: list[int] = []
+        self._searched = 0
+
+    def last_before(self, at: int) -> re.Match[str] | None:
+        """The last one that stands beside a place, before it."""
+        first = max(0, at - _BESIDE_CHARS)
+        if self._searched < at:
+            for found in _IS_KEY.finditer(self._lowered, max(first, self._searched), at):
+                self._found.append(found)
+                self._ends.append(found.end())
+            self._searched = at
+        number = bisect_right(self._ends, at) - 1
+        if number < 0 or self._found[number].start() < first:
+            return None
+        return self._found[number]
+
+
+def _kind_of(text: str, at: int, look: _Judged, lowered: str, words: _KeyWords) -> str | None:
     """The kind of the key at a place of a text; None where nothing says that it is one."""
-    # What a mark says of an earlier find says nothing of what stands beside it.
-    beside = text[max(0, at - _BESIDE_CHARS) : at]
-    if "]" in beside:
-        beside = _MARK_OR_ITS_END.sub(_blank, beside)
-    lowered = beside.lower()
-    key = _last(_IS_KEY, lowered)
-    if key is not None and _is_labelled(lowered, key, said):
+    said, is_chance, is_digits = look.said, look.is_chance, look.is_digits
+    key = words.last_before(at)
+    if key is not None and _is_labelled(lowered, key, at, said):
         return "key"
-    if not _NOT_BASE64.fullmatch(said):
+    if not look.is_plain:
         return None
-    # What could only be drawn by chance, and is not called an identifier, needs no vendor.
-    is_chance = _is_chance(said)
-    is_digits = _UUID_OR_HEXADECIMAL.fullmatch(said) is not None
-    assigned = _ASSIGNED.search(beside)
+    assigned = _assigned(text, at)
     if (
         assigned is not None
-        and (_HEXADECIMAL.fullmatch(said) is None or assigned["name"].isupper())
-        and _NOT_A_KEY.search(assigned["name"]) is None
+        and (_HEXADECIMAL.fullmatch(said) is None or assigned.isupper())
+        and _NOT_A_KEY.search(assigned) is None
     ):
-        name = assigned["name"]
-        is_variable = name.isupper() and len(said) >= _LEAST_OF_VARIABLE and _OTHER_KEY.search(name) is None
-        if is_variable and (is_chance or (is_digits and name.endswith(_ENDS_OF_VARIABLES))):
+        is_variable = (
+            assigned.isupper() and len(said) >= _LEAST_OF_VARIABLE and _OTHER_KEY.search(assigned) is None
+        )
+        if is_variable and (is_chance or (is_digits and assigned.endswith(_ENDS_OF_VARIABLES))):
             return "key"
-        kind = _vendor_in(name, said)
-        if kind is not None or name.isupper():
+        kind = _vendor_in(assigned, look)
+        if kind is not None or assigned.isupper():
             return kind
-    if key is not None and _leads_to(beside, key.end()):
-        is_other = key[0] == "tokens" or _OF_SOMETHING_ELSE.search(beside, key.end()) is not None
-        if (is_chance and not is_other) or (is_digits and _KEY_OF_API.search(lowered)):
+    if key is not None and _leads_to(text, key, at):
+        is_other = key[0] == "tokens" or _OF_SOMETHING_ELSE.search(lowered, key.end(), at) is not None
+        if (is_chance and not is_other) or (is_digits and _KEY_OF_API.search(lowered, at - _NAMED, at)):
             return "key"
-        ended = _last(_ENDS, beside[: key.start()])
+        beside = text[max(0, at - _BESIDE_CHARS) : at]
+        if "]" in beside:
+            # What a mark says of an earlier find says nothing of what stands beside it.
+            beside = _MARK_OR_ITS_END.sub(_blank, beside)
+        ended = _last(_ENDS, beside[: key.start() - at])
         # What is called the key of a vendor may have a form that the table does not know yet.
-        return _vendor_in(beside[ended.end() if ended else 0 :], said, is_any=is_digits or is_chance)
-    if (is_chance and _TO_USE.search(lowered)) or _is_announced(
-        lowered, key, is_chance=is_chance, is_digits=is_digits
+        return _vendor_in(beside[ended.end() if ended else 0 :], look, is_any=is_digits or is_chance)
+    if (is_chance and _TO_USE.search(lowered, max(0, at - 10), at)) or (
+        key is not None and _is_announced(lowered, key, at, is_chance=is_chance, is_digits=is_digits)
     ):
         return "key"
-    return _kind_behind(text, at + len(said), said, is_chance=is_chance, is_digits=is_digits)
+    return _kind_behind(text, at + len(said), look)
+
+
+_NAMED = 60  # signs of a name with what stands between it and its value
+
+
+def _assigned(text: str, at: int) -> str | None:
+    """The name that a value is assigned to which begins at a place."""
+    if not text[max(0, at - 8) : at].rstrip(" \t\"'`").endswith(_ASSIGNS):
+        return None
+    assigned = _ASSIGNED.search(text, max(0, at - _NAMED), at)
+    return None if assigned is None else assigned["name"]
 
 
 def _blank(match: re.Match[str]) -> str:
     return "\0" * len(match[0])
 
 
-def _is_announced(lowered: str, key: re.Match[str] | None, *, is_chance: bool, is_digits: bool) -> bool:
+def _is_announced(lowered: str, key: re.Match[str], at: int, *, is_chance: bool, is_digits: bool) -> bool:
     """Whether the sentence speaks of a key before it comes to one: "the new key just came in: ..."."""
-    if key is None or not (is_chance or is_digits) or key[0] == "tokens":
+    begins = key.end()
+    if at - begins > _BEHIND_CHARS or not (is_chance or is_digits) or key[0] == "tokens":
         return False
-    between = lowered[key.end() :]
-    announces = _ANNOUNCES.search(between) is not None
+    announces = _ANNOUNCES.search(lowered, max(begins, at - 8), at) is not None
     return (
-        (announces or (is_chance and _NOT_A_KEY.search(between) is None))
-        and len(between) <= _BEHIND_CHARS
-        and _ENDS.search(between) is None
-        and _OF_SOMETHING_ELSE.search(between) is None
-        and _OTHER_KEY.search(lowered, 0, key.end()) is None
+        (announces or (is_chance and _NOT_A_KEY.search(lowered, begins, at) is None))
+        and _ENDS.search(lowered, begins, at) is None
+        and _OF_SOMETHING_ELSE.search(lowered, begins, at) is None
+        and _OTHER_KEY.search(lowered, max(0, at - _BESIDE_CHARS), begins) is None
     )
 
 
-def _kind_behind(text: str, end: int, said: str, *, is_chance: bool, is_digits: bool) -> str | None:
+def _kind_behind(text: str, end: int, look: _Judged) -> str | None:
     """The kind of a key of which the rest of its sentence says that it is one."""
     said_of_it = _SAID_OF_IT.match(text, end)
     clause = "" if said_of_it is None else _clause(text, end, said_of_it.end())
-    word = _IS_KEY.search(clause.lower())
+    word = _IS_KEY.search(clause.lower()) if clause else None
     if word is None:
         return None
-    is_told = (is_chance and word[0] != "tokens") or (is_digits and _AS_KEY_OF_API.search(clause) is not None)
+    is_told = (look.is_chance and word[0] != "tokens") or (
+        look.is_digits and _AS_KEY_OF_API.search(clause) is not None
+    )
     if is_told and _OF_SOMETHING_ELSE.search(clause) is None:
         return "key"
-    return _vendor_in(clause, said)
+    return _vendor_in(clause, look)
 
 
 def _is_chance(said: str) -> bool:
@@ -401,10 +468,11 @@ def _is_chance(said: str) -> bool:
     return is_one and _OF_IDENTIFIER.match(said) is None
 
 
-def _vendor_in(beside: str, said: str, *, is_any: bool = False) -> str | None:
+def _vendor_in(beside: str, look: _Judged, *, is_any: bool = False) -> str | None:
     """The kind of key of a vendor that is named beside one, if its keys have that form, or whatever form it has."""
-    if not is_random(said, _VALUE_ENTROPY):
+    if not look.is_random:
         return None
+    said = look.said
     parts = [part.lower() for part in _PART.findall(_VALUE.sub(" ", _MARK.sub(" ", beside)))]
     named = {
         *parts,
@@ -419,11 +487,11 @@ def _vendor_in(beside: str, said: str, *, is_any: bool = False) -> str | None:
     return None if vendor is None else f"{vendor}-key"
 
 
-def _is_labelled(lowered: str, key: re.Match[str], said: str) -> bool:
+def _is_labelled(lowered: str, key: re.Match[str], at: int, said: str) -> bool:
     """Whether a word of another language, or "token" in one, says that a value behind it is a key."""
     if not (key["abroad"] or key[0] == "token"):
         return False
-    tells = _TELLS.fullmatch(lowered, key.end())
+    tells = _TELLS.fullmatch(lowered, key.end(), at)
     if tells is None:
         return False
     if _NOT_BASE64.fullmatch(said) is None:
@@ -443,12 +511,13 @@ def _is_labelled(lowered: str, key: re.Match[str], said: str) -> bool:
     )
 
 
-def _leads_to(beside: str, end: int) -> bool:
+def _leads_to(text: str, key: re.Match[str], at: int) -> bool:
     """Whether what says that something is a key says it of what comes next, and not of the id, say, of what has one."""
+    end = key.end()
     return (
-        _BETWEEN.fullmatch(beside, end) is not None
-        and _NOT_A_KEY.search(beside, end) is None
-        and _OTHER_KEY.search(beside, 0, end) is None
+        _BETWEEN.fullmatch(text, end, at) is not None
+        and _NOT_A_KEY.search(text, end, at) is None
+        and _OTHER_KEY.search(text, max(0, at - _BESIDE_CHARS), end) is None
     )
 
 
