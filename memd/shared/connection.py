@@ -16,7 +16,7 @@ from memd.errors import TransientError
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 1  # of the tables in memd/shared/sql
+VERSION = 2  # of the tables in memd/shared/sql
 CONNECT_S = 5  # for which a connection is tried
 _MAX_DSN_BYTES = 10_000
 _SECURE = frozenset({"require", "verify-ca", "verify-full"})

@@ -1,7 +1,6 @@
 """Writes one memory to a server: a file a transaction, each as often as it has changed and no oftener."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from memd.shared import keyword_index
 from memd.shared.connection import (
     SharedUnavailable,
     check,
@@ -36,11 +36,6 @@ class VectorSpace(msgspec.Struct, frozen=True):
     space: Space
     dimensions: int
     has_parts: bool
-
-
-def term_id(term: str) -> int:
-    """The number of a term in the postings, the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[bytes]:
@@ -153,7 +148,7 @@ class Mirror:
         if terms != TERMS_VERSION:
             # What was made of other terms is found by none of these.
             self._lock(connection, tenant)
-            connection.execute("DELETE FROM memd.postings WHERE tenant = %s", (tenant,))
+            connection.execute("DELETE FROM memd.segments WHERE tenant = %s", (tenant,))
             connection.execute("DELETE FROM memd.files WHERE tenant = %s", (tenant,))
             connection.execute(
                 "UPDATE memd.memories SET terms = %s, chunks = 0, tokens = 0 WHERE tenant = %s",
@@ -295,10 +290,7 @@ class Mirror:
             (self._tenant, file_id),
         ).fetchone()
         assert row is not None
-        connection.execute(
-            "DELETE FROM memd.postings WHERE tenant = %s AND chunk_id = ANY(%s)",
-            (self._tenant, self._chunk_ids(connection, file_id)),
-        )
+        keyword_index.remove(connection, self._tenant, self._chunk_ids(connection, file_id))
         connection.execute("DELETE FROM memd.files WHERE tenant = %s AND id = %s", (self._tenant, file_id))
         connection.execute(
             "UPDATE memd.memories SET chunks = chunks - %s, tokens = tokens - %s WHERE tenant = %s",
@@ -334,29 +326,12 @@ class Mirror:
                     for chunk_id, one, (_, tokens) in zip(ids, file.chunks, read, strict=True)
                 ],
             )
-        self._insert_postings(connection, dict(zip(ids, read, strict=True)))
+        keyword_index.add(connection, tenant, file.kind, dict(zip(ids, read, strict=True)))
         self._put_vectors(connection, file, ids)
         connection.execute(
             "UPDATE memd.memories SET next_id = %s, chunks = chunks + %s, tokens = tokens + %s WHERE tenant = %s",
             (file_id + 1 + len(ids), len(ids), sum(tokens for _, tokens in read), tenant),
         )
-
-    def _insert_postings(
-        self,
-        connection: "psycopg.Connection[Any]",
-        read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]],
-    ) -> None:
-        rows = [
-            (term_id(term), chunk_id, len(places), tokens, _packed(places))
-            for chunk_id, (terms, tokens) in read.items()
-            for term, places in terms.items()
-        ]
-        if rows:
-            connection.execute(
-                "INSERT INTO memd.postings (tenant, term, chunk_id, often, tokens, places) SELECT %s, each.* FROM"
-                " unnest(%s::bigint[], %s::bigint[], %s::integer[], %s::integer[], %s::bytea[]) AS each",
-                (self._tenant, *map(list, zip(*rows, strict=True))),
-            )
 
     def _put_vectors(
         self, connection: "psycopg.Connection[Any]", file: PublishedFile, ids: Sequence[int]
@@ -393,7 +368,3 @@ def _facts(one: PublishedChunk) -> tuple[Any, ...]:
         *(one.start_line, one.end_line, one.text, one.context, one.hash, one.numbers, one.scripts),
         *(one.first_s, one.last_s),
     )
-
-
-def _packed(places: Sequence[int]) -> bytes:
-    return np.array(places, ">u2").tobytes()

@@ -21,14 +21,15 @@ from memd.shared.connection import (
     find_state,
     read_dsn,
 )
-from memd.shared.publication import term_id, use_vectors, vector_binary
+from memd.shared.keyword_index import BUCKETS, SEGMENTS, AskedPhrases, FoundTerms
+from memd.shared.publication import use_vectors, vector_binary
 from memd.store.chunk_parts import ClosestPart, closest_of
 from memd.store.chunks import ChunkPlace, StoredChunk, numbers_read, scripts_read, typed
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
-from memd.store.keywords import Match, phrases_of, with_shares
+from memd.store.keywords import Match, phrases_of
 from memd.store.labels import paths_matching
-from memd.store.postings import ChunkFacts, is_pair
+from memd.store.postings import ChunkFacts
 from memd.store.publication import TERMS_VERSION, term_reader
 from memd.store.vector_matrix import Floats, Ids, MatrixBlock, Rows
 from memd.text.writing_systems import ScriptShares
@@ -157,6 +158,7 @@ class SharedReader:
         self._now = now
         self._tenant = now.tenant
         self._places: dict[ChunkId, ChunkPlace] = {}
+        self._allowed: dict[SearchFilter, Ids] = {}
 
     @contextmanager
     def side(self) -> Iterator[None]:
@@ -173,20 +175,24 @@ class SharedReader:
     ) -> list[tuple[ChunkId, Match]]:
         """See KeywordReader.search: bm25 with the numbers of this memory alone."""
         reader = term_reader()  # of this thread
-        asked = _Asked.of([reader.stems(phrase) for phrase in phrases_of(match) or []])
-        return _ranked(self._connection, self._now, asked, limit, kinds, wanted)
+        asked = AskedPhrases.of([reader.stems(phrase) for phrase in phrases_of(match) or []])
+        values = {"tenant": self._tenant, "terms": asked.terms, "has_sequences": asked.has_sequences}
+        segments = self._connection.execute(SEGMENTS, values).fetchall()
+        buckets = self._connection.execute(BUCKETS, values, binary=True).fetchall()
+        found = FoundTerms.of(asked, segments, buckets)
+        average = self._now.tokens / max(1, self._now.chunks) or 1.0
+        return found.best(limit, kinds, self._now.chunks, average, self.allowed(wanted, kinds))
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
         """See KeywordReader.allowed."""
-        found: list[Ids | None] = []
-        for one in wanted:
-            if one.is_empty:
-                found.append(None)
-                continue
+        return [None if one.is_empty else self._let_through(one, kinds) for one in wanted]
+
+    def _let_through(self, one: SearchFilter, kinds: Collection[Kind]) -> Ids:
+        if one not in self._allowed:
             condition, values = matching(self._connection, self._tenant, one, kinds)
             rows = self._connection.execute(f"SELECT c.id {condition} ORDER BY c.id", values).fetchall()
-            found.append(np.array([chunk_id for (chunk_id,) in rows], np.int64))
-        return found
+            self._allowed[one] = np.array([chunk_id for (chunk_id,) in rows], np.int64)
+        return self._allowed[one]
 
     def nearest(
         self,
@@ -360,119 +366,6 @@ class SharedIndex:
             return use(SharedReader(connection, self, before, self.look(connection)))
 
         return await self.connections.run(look)
-
-
-class _Asked(msgspec.Struct, frozen=True):
-    """Phrases as the postings have them: each is one term, or several at a distance of each other."""
-
-    phrases: int
-    terms: list[tuple[int, int]]  # number of a phrase, term
-    words: list[tuple[int, int, int, int]]  # number of a phrase, of how many terms, at which place, term
-
-    @classmethod
-    def of(cls, phrases: Sequence[Sequence[str]]) -> "_Asked":
-        terms: list[tuple[int, int]] = []
-        words: list[tuple[int, int, int, int]] = []
-        for number, stems in enumerate(phrases):
-            found = terms_of(stems)
-            if len(found) == 1:
-                terms.append((number, term_id(found[0][1])))
-            words += [(number, len(found), at, term_id(term)) for at, term in found if len(found) > 1]
-        return cls(len(phrases), terms, words)
-
-
-def terms_of(stems: Sequence[str]) -> list[tuple[int, str]]:
-    """The fewest terms that say where a phrase is, each with its place in it: a pair is rarer than its characters."""
-    found: list[tuple[int, str]] = []
-    covered = -1  # the last place that a pair has told
-    for at, stem in enumerate(stems):
-        if at + 1 < len(stems) and is_pair(stem, stems[at + 1]):
-            found.append((at, f"{stem} {stems[at + 1]}"))
-            covered = at + 1
-        elif at > covered:
-            found.append((at, stem))
-    return found
-
-
-_FOUND = """
-WITH memory AS (SELECT %(chunks)s::float8 AS chunks, %(average)s::float8 AS average),
-found AS MATERIALIZED (
-    SELECT asked.n, p.chunk_id, p.often, p.tokens
-    FROM unnest(%(n)s::integer[], %(term)s::bigint[]) AS asked (n, term)
-    JOIN memd.postings p ON p.tenant = %(tenant)s AND p.term = asked.term
-    UNION ALL
-    SELECT n, chunk_id, count(*)::integer, tokens FROM (
-        SELECT w.n, p.chunk_id, p.tokens, place - w.at AS start
-        FROM unnest(%(wn)s::integer[], %(words)s::integer[], %(at)s::integer[], %(wterm)s::bigint[]) AS w (n, words, at, term)
-        JOIN memd.postings p ON p.tenant = %(tenant)s AND p.term = w.term
-        CROSS JOIN LATERAL (
-            SELECT get_byte(p.places, 2 * i) * 256 + get_byte(p.places, 2 * i + 1) AS place
-            FROM generate_series(0, length(p.places) / 2 - 1) AS i
-        ) AS each
-        GROUP BY w.n, w.words, p.chunk_id, p.tokens, place - w.at
-        HAVING count(*) = w.words
-    ) AS begun GROUP BY n, chunk_id, tokens
-),
-frequency AS (SELECT n, count(*) AS chunks FROM found GROUP BY n),
-weight AS (
-    SELECT n, CASE WHEN 2 * frequency.chunks < memory.chunks
-        THEN ln((memory.chunks - frequency.chunks + 0.5) / (frequency.chunks + 0.5)) ELSE 1e-6 END AS idf
-    FROM frequency, memory
-),
-scored AS MATERIALIZED (
-    SELECT chunk_id, array_agg(n ORDER BY n) AS held,
-        sum(idf * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * tokens / average)) ORDER BY n) AS score
-    FROM found JOIN weight USING (n), memory GROUP BY chunk_id
-)
-"""
-
-
-def _ranked(
-    connection: "psycopg.Connection[Any]",
-    known: SharedMemoryState,
-    asked: _Asked,
-    limit: int,
-    kinds: Collection[Kind],
-    wanted: Sequence[SearchFilter],
-) -> list[tuple[ChunkId, Match]]:
-    """The best matches by bm25 as FTS5 has it: sqlite.org/fts5.html, "The bm25() function"."""
-    if not known.chunks or not (asked.terms or asked.words):
-        return []
-    values: dict[str, Any] = {
-        "tenant": known.tenant,
-        "chunks": known.chunks,
-        "average": known.tokens / known.chunks or 1.0,
-        "limit": limit,
-        **dict(zip(("n", "term"), _columns(asked.terms, 2), strict=True)),
-        **dict(zip(("wn", "words", "at", "wterm"), _columns(asked.words, 4), strict=True)),
-    }
-    best = []
-    for number, one in enumerate(wanted):
-        condition, bound = matching(connection, known.tenant, one, kinds, names=f"f{number}_")
-        values |= bound
-        best.append(
-            f"(SELECT scored.chunk_id, score, held FROM scored WHERE chunk_id IN (SELECT c.id {condition})"
-            " ORDER BY score DESC, chunk_id LIMIT %(limit)s)"
-        )
-    rows = connection.execute(
-        f"{_FOUND} SELECT chunk_id, score, held FROM ({' UNION '.join(best)}) AS best"
-        " UNION ALL SELECT NULL, chunks::float8, ARRAY[n] FROM frequency",
-        values,
-    ).fetchall()
-    frequencies = [0] * asked.phrases
-    for chunk_id, number_of, held in rows:
-        if chunk_id is None:
-            frequencies[held[0]] = int(number_of)
-    found = [
-        (ChunkId(chunk_id), Match(score, bytes(held)))
-        for chunk_id, score, held in rows
-        if chunk_id is not None
-    ]
-    return with_shares(sorted(found, key=lambda one: (-one[1].r, one[0])), frequencies, known.chunks)
-
-
-def _columns(rows: Sequence[tuple[int, ...]], count: int) -> list[list[int]]:
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
 
 
 def _nearest(

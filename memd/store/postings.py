@@ -449,6 +449,7 @@ class Postings(msgspec.Struct, frozen=True):
         kinds: Collection[Kind],
         average_length: float,
         among: Sequence[Rows | None] = (None,),
+        chunks: int | None = None,
     ) -> Hits:
         """The chunks with the best bm25.
 
@@ -458,12 +459,14 @@ class Postings(msgspec.Struct, frozen=True):
             kinds: Only chunks of files of these kinds take part.
             average_length: Of all chunks, as FTS5 has it.
             among: The best of these rows and of those are found, and so on; None: of all.
+            chunks: How many there are, with those that hold no phrase and are not here; None: these are all.
         """
         alive = self.kinds != DEAD if self.dead else None
         frequencies = [
             len(one.rows) if alive is None else int(np.count_nonzero(alive[one.rows])) for one in phrases
         ]
-        scores = self._scores(phrases, frequencies, average_length)
+        of_all = len(self) - self.dead if chunks is None else chunks
+        scores = self._scores(phrases, frequencies, average_length, of_all)
         visible = [self._visible(scores, some) for some in self._by_source(kinds)]
         found = [
             _top(some if rows is None else np.where(rows, some, 0.0), limit)
@@ -477,11 +480,14 @@ class Postings(msgspec.Struct, frozen=True):
         return Hits(self.ids[rows].tolist(), scores[rows].tolist(), _held(phrases, rows), frequencies)
 
     def _scores(
-        self, phrases: Sequence[Occurrences], frequencies: Sequence[int], average_length: float
+        self,
+        phrases: Sequence[Occurrences],
+        frequencies: Sequence[int],
+        average_length: float,
+        chunks: int,
     ) -> Doubles:
         """The bm25 of every row; 0: it holds no phrase. The additions are those of FTS5, in its order."""
         together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
-        chunks = len(self) - self.dead
         idfs = [max(math.log((chunks - n + 0.5) / (n + 0.5)), 0.0) or _LEAST_IDF for n in frequencies]
         if not len(together.rows):
             return np.zeros(len(self))

@@ -13,7 +13,7 @@ from tests.shared.conftest import member
 
 MemberDsn = Callable[..., str]
 SECRET = "the vault is behind the mill"
-TABLES = ("files", "labels", "chunks", "postings", "vectors", "parts")
+TABLES = ("files", "labels", "chunks", "segments", "postings", "vectors", "parts")
 
 
 def _members(connection: "psycopg.Connection[Any]") -> list[tuple[str, str, bool]]:
@@ -39,7 +39,8 @@ def _fill(dsn: str, text: str) -> None:
             " VALUES (%(t)s, 2, 1, 0, 1, 1, %(text)s, '', 'h', 6)",
             values,
         )
-        connection.execute("INSERT INTO memd.postings VALUES (%(t)s, 77, 2, 1, 6, '')", values)
+        connection.execute("INSERT INTO memd.segments VALUES (%(t)s, 2, 2, 0, 0, 1)", values)
+        connection.execute("INSERT INTO memd.postings VALUES (%(t)s, 2, 0, %(text)s, '')", values)
         connection.execute("INSERT INTO memd.vectors VALUES (%(t)s, 2, 0, '[1,0,0]'::memd.vector)", values)
         connection.execute("INSERT INTO memd.parts VALUES (%(t)s, 2, 0, 0, 3, 'abcd')", values)
 
@@ -92,10 +93,32 @@ def test_init_makes_what_is_missing_and_nothing_twice(admin_dsn: str) -> None:
         assert [step.what for step in administration.carry_out(connection)] == [step.what for step in planned]
         assert administration.carry_out(connection) == []
         state = find_state(connection)
-    assert (state.version, state.vector_schema) == (1, "memd")
-    assert planned[-1].what == "say that they have version 1"
+    assert (state.version, state.vector_schema) == (2, "memd")
+    assert planned[-1].what == "say that they have version 2"
     # The administrator may look at everything, so it is no role for a daemon.
     assert next(troubles(state)).startswith("the role admin is not bound by row-level security")
+
+
+def test_tables_of_version_1_are_upgraded(admin_dsn: str) -> None:
+    """What is published stays there, and its publisher sends it again, since the keyword index was another one."""
+    with connect(admin_dsn) as connection:
+        for step in administration.plan(connection):
+            if "version 2" not in step.what:
+                connection.execute(step.sql)
+        connection.execute("INSERT INTO memd.version (version, least) VALUES (1, 1)")
+        connection.commit()
+        connection.execute("INSERT INTO memd.memories (name) VALUES ('alice/main')")
+        connection.execute(
+            "INSERT INTO memd.files SELECT tenant, 1, 'a.md', 0, 0, NULL, 'd', 'x' FROM memd.memories"
+        )
+        connection.commit()
+        done = [step.what for step in administration.carry_out(connection)]
+        assert done == [
+            "make the tables of version 2, with row-level security",
+            "say that they have version 2",
+        ]
+        assert connection.execute("SELECT path, digest FROM memd.files").fetchall() == [("a.md", b"")]
+        assert find_state(connection).least == 2
 
 
 def test_pgvector_may_be_there_in_another_schema(admin_dsn: str) -> None:
@@ -244,7 +267,8 @@ def test_nobody_writes_into_the_memory_of_another(
         "files": "1, path || 'x', kind, written_ns, superseded, digest, content",
         "labels": "file_id, 1, kind, name, value",
         "chunks": "2, file_id, kind, start_line, end_line, text, context, hash, NULL, NULL, NULL, NULL, tokens",
-        "postings": "term, chunk_id, often, tokens, places",
+        "segments": "first, last, kind, bits, chunks, gone",
+        "postings": "segment, bucket, terms, places",
         "vectors": "chunk_id, kind, vector",
         "parts": "chunk_id, 5, first, last, vector",
     }[table]
@@ -298,7 +322,7 @@ def test_one_who_may_read_cannot_write(member_dsn: MemberDsn) -> None:
         assert bob.execute("DELETE FROM memd.files").rowcount == 0
         assert bob.execute("UPDATE memd.memories SET tokens = 9").rowcount == 0
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            bob.execute("INSERT INTO memd.postings SELECT tenant, 78, 2, 1, 6, '' FROM memd.memories")
+            bob.execute("INSERT INTO memd.postings SELECT tenant, 2, 1, '', '' FROM memd.memories")
 
 
 def test_revoked_means_nothing_more_at_once(member_dsn: MemberDsn, admin_dsn: str) -> None:

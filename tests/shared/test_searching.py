@@ -1,4 +1,4 @@
-"""How a question is asked of the postings, and when connections are given up."""
+"""What a search reads of a server, and when connections are given up."""
 
 import asyncio
 from pathlib import Path
@@ -8,30 +8,10 @@ import pytest
 
 from memd.domain_types import NO_FILTER, Kind, SearchFilter
 from memd.shared.connection import SharedUnavailable
-from memd.shared.searching import SharedConnections, SharedIndex, matching, terms_of
+from memd.shared.searching import SharedConnections, SharedIndex, matching
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
 from tests.shared.conftest import member
-
-
-@pytest.mark.parametrize(
-    ("stems", "terms"),
-    [
-        ([], []),
-        (["deploi"], [(0, "deploi")]),
-        (["memori", "search"], [(0, "memori"), (1, "search")]),
-        (["部", "署"], [(0, "部 署")]),
-        (["部", "署", "流"], [(0, "部 署"), (1, "署 流")]),
-        (["3", "月", "plan"], [(0, "3 月"), (2, "plan")]),
-        (["plan", "部", "署"], [(0, "plan"), (1, "部 署")]),
-        (["部", "a", "署"], [(0, "部"), (1, "a"), (2, "署")]),
-    ],
-)
-def test_a_phrase_is_the_fewest_terms_that_say_where_it_is(
-    stems: list[str], terms: list[tuple[int, str]]
-) -> None:
-    """A pair of CJK characters stands for both of them."""
-    assert terms_of(stems) == terms
 
 
 def test_a_filter_is_bound_and_not_written() -> None:

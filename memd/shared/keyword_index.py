@@ -1,0 +1,297 @@
+"""The keyword index of a memory on a server: segments of packed postings, written by who publishes, and ranked where it is searched."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.domain_types import ChunkId, Kind
+from memd.shared.packed_postings import MOST_GONE, TERM_BITS, PackedBucket, TermPostings, due, term_id
+from memd.store.keywords import Match, with_shares
+from memd.store.postings import Occurrences, Postings, is_pair
+from memd.store.vector_matrix import Ids, distinct, places_among
+
+if TYPE_CHECKING:
+    import psycopg
+
+_LATEST = 64  # segments that are looked at for merging: more than eight of each size
+_PLACE_BITS = 24  # of the number of a token in a chunk
+
+
+# --- writing
+
+
+def add(
+    connection: "psycopg.Connection[Any]",
+    tenant: int,
+    kind: Kind,
+    read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]],
+) -> None:
+    """Add chunks of one file.
+
+    Args:
+        connection: In a transaction that has the memory alone.
+        tenant: The memory.
+        kind: Of the file.
+        read: Of each chunk its terms with their places and its number of tokens; the ids are larger than all before.
+    """
+    if not read:
+        return
+    rows = connection.execute(
+        "SELECT first, chunks - cardinality(gone) FROM memd.segments WHERE tenant = %s AND kind = %s"
+        " ORDER BY first DESC LIMIT %s",
+        (tenant, int(kind), _LATEST),
+    ).fetchall()
+    count = due([len(read), *(chunks for _, chunks in rows)])
+    merged = [first for first, _ in rows[: count - 1]]
+    parts, gone = _taken(connection, tenant, merged)
+    first, last = min([*merged, *read]), max(read)
+    chunks = sum(chunks for _, chunks in rows[: count - 1]) + len(read)
+    postings = TermPostings.together([*parts, TermPostings.of(read)], gone)
+    _insert(connection, tenant, kind, (first, last, chunks), postings)
+
+
+def remove(connection: "psycopg.Connection[Any]", tenant: int, chunk_ids: Sequence[int]) -> None:
+    """Take the chunks of one file out.
+
+    Args:
+        connection: In a transaction that has the memory alone.
+        tenant: The memory.
+        chunk_ids: All of the file.
+    """
+    if not chunk_ids:
+        return
+    row = connection.execute(
+        "UPDATE memd.segments SET gone = gone || %(ids)s::bigint[] WHERE tenant = %(tenant)s AND first ="
+        " (SELECT first FROM memd.segments WHERE tenant = %(tenant)s AND kind ="
+        "  (SELECT kind FROM memd.chunks WHERE tenant = %(tenant)s AND id = %(first)s)"
+        "  AND first <= %(first)s AND last >= %(first)s)"
+        " RETURNING first, last, kind, chunks, cardinality(gone)",
+        {"tenant": tenant, "ids": list(chunk_ids), "first": chunk_ids[0]},
+    ).fetchone()
+    if row is None:
+        return  # it was published before there were segments
+    first, last, kind, chunks, gone_count = row
+    if gone_count <= MOST_GONE * chunks:
+        return
+    parts, gone = _taken(connection, tenant, [first])
+    if gone_count < chunks:
+        postings = TermPostings.together(parts, gone)
+        _insert(connection, tenant, kind, (first, last, chunks - gone_count), postings)
+
+
+def _taken(
+    connection: "psycopg.Connection[Any]", tenant: int, firsts: Sequence[int]
+) -> tuple[list[TermPostings], Ids]:
+    """The postings of segments, which are deleted, in the order of their chunks; and the chunks in them that are gone."""
+    if not firsts:
+        return [], np.empty(0, np.int64)
+    rows = connection.execute(
+        "SELECT segment, bucket, terms, places FROM memd.postings WHERE tenant = %s AND segment = ANY(%s)"
+        " ORDER BY segment, bucket",
+        (tenant, list(firsts)),
+        binary=True,
+    ).fetchall()
+    deleted = connection.execute(
+        "DELETE FROM memd.segments WHERE tenant = %s AND first = ANY(%s) RETURNING gone",
+        (tenant, list(firsts)),
+    ).fetchall()
+    parts = [PackedBucket(*bucket).unpacked(first) for first, *bucket in rows]
+    return parts, np.array([one for (gone,) in deleted for one in gone], np.int64)
+
+
+def _insert(
+    connection: "psycopg.Connection[Any]",
+    tenant: int,
+    kind: int,
+    segment: tuple[int, int, int],
+    postings: TermPostings,
+) -> None:
+    """Write a segment: (first, last, chunks)."""
+    first = segment[0]
+    connection.execute(
+        "INSERT INTO memd.segments (tenant, kind, first, last, chunks, bits) VALUES (%s, %s, %s, %s, %s, %s)",
+        (tenant, int(kind), *segment, postings.bits),
+    )
+    buckets = list(postings.packed(first))
+    connection.execute(
+        "INSERT INTO memd.postings (tenant, segment, bucket, terms, places) SELECT %s, %s, each.* FROM"
+        " unnest(%b::integer[], %b::bytea[], %b::bytea[]) AS each",
+        (
+            tenant,
+            first,
+            [one.bucket for one in buckets],
+            [one.rows for one in buckets],
+            [one.places for one in buckets],
+        ),
+    )
+
+
+# --- reading
+
+
+class AskedPhrases(msgspec.Struct, frozen=True):
+    """Phrases as the postings have them: each is one term, or several at a distance of each other."""
+
+    phrases: tuple[tuple[tuple[int, int], ...], ...]  # of each its terms, each with its place in it
+
+    @classmethod
+    def of(cls, phrases: Sequence[Sequence[str]]) -> "AskedPhrases":
+        """Of phrases as the stems of their words."""
+        return cls(tuple(tuple((at, term_id(term)) for at, term in terms_of(stems)) for stems in phrases))
+
+    @property
+    def terms(self) -> list[int]:
+        """All terms."""
+        return sorted({term for phrase in self.phrases for _, term in phrase})
+
+    @property
+    def has_sequences(self) -> bool:
+        """Whether it has to be known where terms are."""
+        return any(len(phrase) > 1 for phrase in self.phrases)
+
+
+def terms_of(stems: Sequence[str]) -> list[tuple[int, str]]:
+    """The fewest terms that say where a phrase is, each with its place in it: a pair is rarer than its characters."""
+    found: list[tuple[int, str]] = []
+    covered = -1  # the last place that a pair has told
+    for at, stem in enumerate(stems):
+        if at + 1 < len(stems) and is_pair(stem, stems[at + 1]):
+            found.append((at, f"{stem} {stems[at + 1]}"))
+            covered = at + 1
+        elif at > covered:
+            found.append((at, stem))
+    return found
+
+
+SEGMENTS = "SELECT first, bits, kind, gone FROM memd.segments WHERE tenant = %(tenant)s"
+
+# The lists are found by key and not by a join of whatever kind the server thinks best: it knows no numbers of one memory.
+# What is compared with the table's columns is computed before: policies come first, and only equality may pass them.
+BUCKETS = """
+WITH held AS MATERIALIZED (SELECT first, bits FROM memd.segments WHERE tenant = %(tenant)s),
+asked AS MATERIALIZED (
+    SELECT DISTINCT first, (term >> (63 - bits))::integer AS bucket
+    FROM held CROSS JOIN unnest(%(terms)s::bigint[]) AS term
+)
+SELECT asked.first, found.* FROM asked CROSS JOIN LATERAL (
+    SELECT p.bucket, p.terms, CASE WHEN %(has_sequences)s THEN p.places ELSE '' END FROM memd.postings p
+    WHERE p.tenant = %(tenant)s AND p.segment = asked.first AND p.bucket = asked.bucket OFFSET 0
+) AS found ORDER BY 1, 2
+"""
+
+
+class _FoundTerm(msgspec.Struct, frozen=True):
+    """The chunks that hold a term, by their ids."""
+
+    postings: TermPostings
+    kinds: NDArray[np.int8]  # of their files
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[TermPostings, int]], gone: Ids) -> "_FoundTerm":
+        """Of what segments have of it, each with its kind, but for chunks that are gone."""
+        whole = TermPostings.concatenated([postings for postings, _ in parts])
+        kinds = np.repeat(
+            np.array([kind for _, kind in parts], np.int8), [len(postings) for postings, _ in parts]
+        )
+        # Ranges of chunks of different kinds overlap.
+        rows = whole.rows_without(gone, np.argsort(whole.chunk_ids, kind="stable"))
+        return cls(whole.some(rows), kinds[rows])
+
+
+class FoundTerms(msgspec.Struct, frozen=True):
+    """The chunks that hold any of some terms."""
+
+    asked: AskedPhrases
+    of_term: dict[int, _FoundTerm]
+
+    @classmethod
+    def of(
+        cls,
+        asked: AskedPhrases,
+        segments: Sequence[tuple[int, int, int, list[int]]],
+        buckets: Sequence[tuple[int, int, bytes, bytes]],
+    ) -> "FoundTerms":
+        """Of what SEGMENTS and BUCKETS gave."""
+        gone = np.array([one for *_, some in segments for one in some], np.int64)
+        opened = {(first, bucket): PackedBucket(bucket, *data) for first, bucket, *data in buckets}
+        of_term = {}
+        for term in asked.terms:
+            at = ((first, term >> (TERM_BITS - bits), kind) for first, bits, kind, _ in segments)
+            parts = [
+                (opened[first, bucket].unpacked(first, term), kind)
+                for first, bucket, kind in at
+                if (first, bucket) in opened
+            ]
+            of_term[term] = _FoundTerm.of(parts, gone)
+        return cls(asked, of_term)
+
+    def best(
+        self,
+        limit: int,
+        kinds: Collection[Kind],
+        chunks: int,
+        average_length: float,
+        among: Sequence[Ids | None],
+    ) -> list[tuple[ChunkId, Match]]:
+        """The best matches by bm25, as the index of a machine has it: the best first.
+
+        Args:
+            limit: How many of each source, and of each of among.
+            kinds: Of files that may be seen.
+            chunks: How many the memory has.
+            average_length: Of them, in tokens.
+            among: The best of these are found, and so on; None: of all.
+        """
+        found = [one.postings for one in self.of_term.values()]
+        whole = TermPostings.concatenated(found)
+        order = np.argsort(whole.chunk_ids, kind="stable")
+        ids = whole.chunk_ids[order]
+        order = order[np.append(True, ids[1:] != ids[:-1])[: len(ids)]]
+        ids = whole.chunk_ids[order]
+        held = msgspec.structs.replace(
+            Postings.empty(),
+            ids=ids,
+            kinds=np.concatenate([one.kinds for one in self.of_term.values()])[order],
+            lengths=whole.tokens[order].astype(np.float64),
+            kinds_held=frozenset(Kind),
+        )
+        best = held.best(
+            [self._occurrences(ids, phrase) for phrase in self.asked.phrases],
+            limit,
+            kinds,
+            average_length,
+            [None if some is None else places_among(some, ids)[1] for some in among],
+            chunks=chunks,
+        )
+        matches = [
+            (chunk_id, Match(score, which))
+            for chunk_id, score, which in zip(best.ids, best.scores, best.held, strict=True)
+        ]
+        return with_shares(matches, best.frequencies, chunks)
+
+    def _occurrences(self, ids: Ids, phrase: Sequence[tuple[int, int]]) -> Occurrences:
+        if len(phrase) == 1:
+            postings = self.of_term[phrase[0][1]].postings
+            chunk_ids, counts = postings.chunk_ids, postings.counts
+        else:
+            # A phrase begins where as many of its terms say so as it has.
+            begins = [_begins(self.of_term[term].postings, at) for at, term in phrase]
+            keys, agree = _counted(np.concatenate(begins or [np.empty(0, np.int64)]))
+            chunk_ids, counts = _counted(keys[agree == len(phrase)] >> _PLACE_BITS)
+        return Occurrences(np.searchsorted(ids, chunk_ids).astype(np.uint32), counts.astype(np.uint32))
+
+
+def _begins(postings: TermPostings, at: int) -> Ids:
+    """Where phrases would begin whose term of that place these are: chunk and place in one number."""
+    begins = (np.repeat(postings.chunk_ids, postings.counts) << _PLACE_BITS) + postings.places - at
+    return distinct(begins[postings.places >= at])
+
+
+def _counted(values: Ids) -> tuple[Ids, Ids]:
+    """The values, ascending, and how often each is there."""
+    ordered = np.sort(values)
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    return ordered[begins], np.diff(np.append(begins, len(ordered)))

@@ -1,0 +1,211 @@
+"""Postings of chunks as byte strings, as the server keeps them. Pure.
+
+A row of a table for each term of each chunk took 21 kB a chunk, most of it headers and keys. A segment has the postings of
+up to some thousand chunks. Its terms are divided into buckets by the highest bits of their numbers, so that a question
+reads some hundred bytes for each of its terms. Buckets are never changed: chunks that are gone are listed beside the segment
+until it is merged.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.store.vector_matrix import places_among
+
+Ints = NDArray[np.int64]
+
+TERM_BITS = 63  # of the number of a term
+_BUCKET_BYTES = (
+    600  # on average: of fewer the table's own 80 bytes a row would count, of more each search reads more
+)
+_MOST_BITS = 16
+_FANOUT_BITS = 3  # segments of about the same size are merged when there are eight
+_LARGEST_TIER = 4  # a segment of so many times eight chunks is not merged any more
+MOST_GONE = 0.25  # of the chunks in a segment: with more it is written again
+
+
+class TermPostings(msgspec.Struct, frozen=True):
+    """Which chunk holds which term: a row for each term of each chunk, by term, and then by chunk."""
+
+    terms: Ints  # ascending
+    chunk_ids: Ints  # ascending within a term
+    counts: Ints  # how often the chunk holds the term
+    tokens: Ints  # of the chunk
+    places: Ints  # of the term in the chunk, of all rows one after the other: as many as counts says; empty: not known
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @classmethod
+    def of(cls, read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]]) -> "TermPostings":
+        """Those of chunks, each with the places of its terms and its number of tokens, see TermReader.terms."""
+        rows = [
+            (term_id(term), chunk_id, len(places), tokens, places)
+            for chunk_id, (terms, tokens) in read.items()
+            for term, places in terms.items()
+        ]
+        rows.sort(key=lambda row: row[:2])
+        terms, chunk_ids, counts, tokens = (
+            np.array([row[column] for row in rows], np.int64) for column in range(4)
+        )
+        places = np.fromiter(chain.from_iterable(row[4] for row in rows), np.int64)
+        return cls(terms, chunk_ids, counts, tokens, places)
+
+    @classmethod
+    def together(cls, parts: Sequence["TermPostings"], without: Ints) -> "TermPostings":
+        """Those of several, but for some chunks.
+
+        Args:
+            parts: Of chunks with ascending ids, no chunk in two of them.
+            without: The ids of chunks that are left out.
+        """
+        whole = cls.concatenated(parts)
+        return whole.some(whole.rows_without(without, np.argsort(whole.terms, kind="stable")))
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["TermPostings"]) -> "TermPostings":
+        """Those of several, one after the other: in the order of some, they are as they should be."""
+        columns = zip(
+            *((one.terms, one.chunk_ids, one.counts, one.tokens, one.places) for one in parts), strict=True
+        )
+        return cls(*map(np.concatenate, columns)) if parts else cls(*[np.empty(0, np.int64)] * 5)
+
+    def rows_without(self, chunk_ids: Ints, order: Ints) -> Ints:
+        """Rows in an order, but for those of some chunks."""
+        return order[~places_among(np.sort(chunk_ids), self.chunk_ids[order])[1]]
+
+    def some(self, rows: Ints) -> "TermPostings":
+        """Some rows, in their order; where places are not known, without them."""
+        counts = self.counts[rows]
+        places = self.places
+        if len(places):
+            places = places[_stretches((np.cumsum(self.counts) - self.counts)[rows], counts)]
+        return TermPostings(self.terms[rows], self.chunk_ids[rows], counts, self.tokens[rows], places)
+
+    @property
+    def bits(self) -> int:
+        """How many of the highest bits of a term tell its bucket."""
+        wanted = (8 * len(self.terms) + len(self.places)) // _BUCKET_BYTES
+        return min(_MOST_BITS, wanted.bit_length())
+
+    def packed(self, first: int) -> "Iterator[PackedBucket]":
+        """The buckets that have terms.
+
+        Args:
+            first: The least of the chunk ids, or a lower one.
+        """
+        buckets = self.terms >> (TERM_BITS - self.bits)
+        begins = _beginnings(buckets)
+        place_starts = np.append(0, np.cumsum(self.counts))
+        for begin, end in zip(begins, np.append(begins[1:], len(buckets)), strict=True):
+            some = slice(begin, end)
+            terms = self.terms[some]
+            starts = _beginnings(terms)
+            columns = [
+                _narrow(column)
+                for column in (
+                    np.diff(np.append(starts, len(terms))),
+                    self.chunk_ids[some] - first,
+                    self.counts[some],
+                    self.tokens[some],
+                    self.places[place_starts[begin] : place_starts[end]],
+                )
+            ]
+            widths = bytes(column.itemsize for column in columns)
+            sizes = np.array([len(starts), len(terms)], "<u4").tobytes()
+            *rows, places = (column.tobytes() for column in columns)
+            yield PackedBucket(
+                int(buckets[begin]),
+                b"".join((sizes, widths, terms[starts].astype("<i8").tobytes(), *rows)),
+                places,
+            )
+
+
+class PackedBucket(msgspec.Struct, frozen=True):
+    """The postings of some terms: numbers in as few bytes as the largest of them needs, little-endian."""
+
+    bucket: int  # the highest bits of the terms
+    rows: bytes
+    places: bytes
+
+    def unpacked(self, first: int, term: int | None = None) -> TermPostings:
+        """The postings of all terms, or of one of them.
+
+        Args:
+            first: As it was packed with.
+            term: Of this term alone.
+        """
+        term_count, row_count = map(int, np.frombuffer(self.rows, "<u4", 2))
+        widths = self.rows[8:13]
+        terms = np.frombuffer(self.rows, "<i8", term_count, 13)
+        at = 13 + 8 * term_count
+        columns: list[NDArray[Any]] = []
+        for width, count in zip(widths, (term_count, *[row_count] * 3), strict=False):
+            columns.append(np.frombuffer(self.rows, f"<u{width}", count, at))
+            at += width * count
+        sizes, offsets, counts, tokens = columns
+        places = np.frombuffer(self.places, f"<u{widths[4]}")
+        if term is not None:
+            found = int(np.searchsorted(terms, term))
+            is_there = found < term_count and terms[found] == term
+            begin = int(sizes[:found].sum()) if is_there else 0
+            some = slice(begin, begin + int(sizes[found]) if is_there else 0)
+            if len(places):
+                before = int(counts[: some.start].sum())
+                places = places[before : before + int(counts[some].sum())]
+            terms, sizes = terms[found : found + is_there], sizes[found : found + is_there]
+            offsets, counts, tokens = offsets[some], counts[some], tokens[some]
+        return TermPostings(
+            np.repeat(terms, sizes),
+            offsets.astype(np.int64) + first,
+            *(column.astype(np.int64) for column in (counts, tokens, places)),
+        )
+
+
+def _narrow(column: Ints) -> NDArray[Any]:
+    return column.astype(f"<u{np.min_scalar_type(int(column.max(initial=0))).itemsize}")
+
+
+def _beginnings(values: Ints) -> Ints:
+    """Where another value begins, in an array of equal ones beside each other."""
+    return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+
+
+def _stretches(starts: Ints, sizes: Ints) -> Ints:
+    """The places of stretches that begin at starts, one after the other."""
+    places: Ints = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return places
+
+
+@lru_cache(20_000)
+def term_id(term: str) -> int:
+    """The number of a term in the postings, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big") >> (64 - TERM_BITS)
+
+
+def due(sizes: Sequence[int]) -> int:
+    """How many of the last segments are to be merged to one; less than two: none.
+
+    Args:
+        sizes: The chunks of each segment, the last segment first.
+    """
+    merged = 1
+    total = sizes[0]
+    while _tier(total) < _LARGEST_TIER:
+        tiers = [_tier(total), *map(_tier, sizes[merged:])]
+        smaller = next((at for at, tier in enumerate(tiers) if tier > tiers[0]), len(tiers))
+        if smaller < 1 << _FANOUT_BITS and all(tier == tiers[0] for tier in tiers[:smaller]):
+            break
+        total += sum(sizes[merged : merged + smaller - 1])
+        merged += smaller - 1
+    return merged
+
+
+def _tier(chunks: int) -> int:
+    return (max(chunks, 1).bit_length() - 1) // _FANOUT_BITS
