@@ -19,7 +19,8 @@ from memd.backends.indexed_text import note_excerpt
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.search.searcher import Reranker, Searcher
-from memd.shared.searching import SharedConnections, SharedIndex, find_file
+from memd.shared.reading import SharedConnections
+from memd.shared.searching import SharedIndex, find_file
 
 TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
 COOLDOWN_S = 15.0  # for which a server that has failed is left alone
@@ -76,8 +77,8 @@ class PostgresBackend:
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
         """See ChosenBackend.get."""
-        tenant = (await self._index.refresh()).tenant
-        file = await self._connections.run(lambda connection: find_file(connection, tenant, path))
+        memory = self._connections.memory
+        file = await self._connections.run(lambda snapshot: find_file(snapshot, memory, path))
         if file is None or file.kind not in kinds:
             return None
         text = file.content.split("\n")

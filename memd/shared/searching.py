@@ -1,9 +1,7 @@
 """Searches one published memory on its server as an index of this machine is searched: the same candidates, facts and texts."""
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -11,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, SearchFilter
-from memd.runtime.threads import Threads
 from memd.shared.connection import (
     SharedUnavailable,
-    check,
-    connect,
-    driver,
-    errors_told,
-    find_state,
-    read_dsn,
 )
 from memd.shared.keyword_index import BUCKETS, SEGMENTS, AskedPhrases, FoundTerms
-from memd.shared.publication import use_vectors, vector_binary
+from memd.shared.nearest import PLACE, NearestQuery
+from memd.shared.reading import ServerQuery, ServerSnapshot, SharedConnections
 from memd.store.chunk_parts import ClosestPart, closest_of
 from memd.store.chunks import ChunkPlace, StoredChunk, numbers_read, scripts_read, typed
 from memd.store.disk_vectors import ListedVector, NearVectors
@@ -31,15 +23,13 @@ from memd.store.keywords import Match, phrases_of
 from memd.store.labels import paths_matching
 from memd.store.postings import ChunkFacts
 from memd.store.publication import TERMS_VERSION, term_reader
-from memd.store.vector_matrix import Floats, Ids, MatrixBlock, Rows
+from memd.store.vector_matrix import Floats, Ids
 from memd.text.writing_systems import ScriptShares
 
 if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
-
-AT_ONCE = 4  # connections of one searched memory
 
 
 class SharedFile(msgspec.Struct, frozen=True):
@@ -59,106 +49,45 @@ class SharedMemoryState(msgspec.Struct, frozen=True):
     has_parts: bool
 
 
-class SharedConnections:
-    """A few connections to one memory, each of which one thread uses at a time; one that fails is given up."""
-
-    def __init__(self, dsn_file: Path, memory: str, timeout_s: float) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            dsn_file: Where the DSN of the member stands.
-            memory: Its name on the server.
-            timeout_s: For which an answer is waited for.
-        """
-        self.memory = memory
-        self._dsn_file = dsn_file
-        self._timeout_s = timeout_s
-        self._idle: list[psycopg.Connection[Any]] = []
-        self._threads = Threads(AT_ONCE, f"memd-shared-{memory}")
-        self._is_closed = False
-        self.vector: type[bytes] = bytes
-        self.vector_schema = ""
-
-    async def run(self, work: "Callable[[psycopg.Connection[Any]], T]") -> T:
-        """What work returns, done on a thread in a transaction that only reads, and sees one state.
-
-        Raises:
-            SharedUnavailable: the server does not answer, not in time, or refuses.
-        """
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._threads.run(self._work, work)
-        except TimeoutError as late:
-            raise SharedUnavailable(f"the server has not answered within {self._timeout_s:g} s") from late
-
-    def _work(self, work: "Callable[[psycopg.Connection[Any]], T]") -> T:
-        with self._lent() as connection, errors_told(), connection.transaction():
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, true)", (f"{round(1000 * self._timeout_s)}ms",)
-            )
-            return work(connection)
-
-    @contextmanager
-    def _lent(self) -> "Iterator[psycopg.Connection[Any]]":
-        connection = self._idle.pop() if self._idle else self._made()
-        try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        if self._is_closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
-
-    def _made(self) -> "psycopg.Connection[Any]":
-        connection = connect(read_dsn(self._dsn_file))
-        try:
-            state = find_state(connection)
-            check(state)
-            self.vector_schema = state.vector_schema
-            with errors_told():
-                self.vector = use_vectors(connection, state.vector_schema)
-                connection.commit()
-                connection.isolation_level = driver().IsolationLevel.REPEATABLE_READ
-                connection.read_only = True
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def close(self) -> None:
-        """Give up the connections that nobody uses; the others are given up when their work ends."""
-        self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
-
-
 class SharedReader:
-    """Reads chunks of one state of a memory."""
+    """Reads chunks of one state of a memory, in three round trips for a usual search.
 
-    def __init__(
-        self,
-        connection: "psycopg.Connection[Any]",
-        index: "SharedIndex",
-        before: "SharedMemoryState | None",
-        now: "SharedMemoryState",
-    ) -> None:
-        """Read by a connection that sees one state.
+    These are for the keywords; for the vectors, with the places of all candidates; and for the parts of the best, with
+    their texts.
+    """
+
+    def __init__(self, snapshot: ServerSnapshot, index: "SharedIndex", before: "SharedMemoryState") -> None:
+        """Nothing is read yet.
 
         Args:
-            connection: In a transaction.
+            snapshot: To read.
             index: What is read.
             before: What was known of it when the question was embedded.
-            now: How it is.
         """
-        self._connection = connection
+        self._snapshot = snapshot
         self._index = index
         self._before = before
-        self._now = now
-        self._tenant = now.tenant
+        self._now: SharedMemoryState | None = None
         self._places: dict[ChunkId, ChunkPlace] = {}
+        self._texts: dict[ChunkId, StoredChunk] = {}
         self._allowed: dict[SearchFilter, Ids] = {}
+
+    def _ask(self, *queries: ServerQuery, is_last: bool = False) -> "list[psycopg.Cursor[Any]]":
+        """Ask; with the first question, also how the memory is now."""
+        if self._now is not None:
+            return self._snapshot.ask(*queries, is_last=is_last)
+        state, *found = self._snapshot.ask(self._index.state_query, *queries, is_last=is_last)
+        self._now = self._index.learn(state.fetchone())
+        if self._now.tenant != self._before.tenant:
+            raise SharedUnavailable(f"{self._index.connections.memory} has just been made anew: search again")
+        return found
+
+    @property
+    def _state(self) -> "SharedMemoryState":
+        if self._now is None:
+            self._ask()
+        assert self._now is not None
+        return self._now
 
     @contextmanager
     def side(self) -> Iterator[None]:
@@ -176,23 +105,29 @@ class SharedReader:
         """See KeywordReader.search: bm25 with the numbers of this memory alone."""
         reader = term_reader()  # of this thread
         asked = AskedPhrases.of([reader.stems(phrase) for phrase in phrases_of(match) or []])
-        values = {"tenant": self._tenant, "terms": asked.terms, "has_sequences": asked.has_sequences}
-        segments = self._connection.execute(SEGMENTS, values).fetchall()
-        buckets = self._connection.execute(BUCKETS, values, binary=True).fetchall()
-        found = FoundTerms.of(asked, segments, buckets)
-        average = self._now.tokens / max(1, self._now.chunks) or 1.0
-        return found.best(limit, kinds, self._now.chunks, average, self.allowed(wanted, kinds))
+        values = {
+            "tenant": self._before.tenant,
+            "terms": asked.terms,
+            "has_sequences": asked.has_sequences,
+        }
+        segments, buckets = self._ask(
+            ServerQuery(SEGMENTS, values), ServerQuery(BUCKETS, values, binary=True)
+        )
+        found = FoundTerms.of(asked, segments.fetchall(), buckets.fetchall())
+        chunks, tokens = self._state.chunks, self._state.tokens
+        return found.best(limit, kinds, chunks, tokens / max(1, chunks) or 1.0, self.allowed(wanted, kinds))
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
         """See KeywordReader.allowed."""
-        return [None if one.is_empty else self._let_through(one, kinds) for one in wanted]
-
-    def _let_through(self, one: SearchFilter, kinds: Collection[Kind]) -> Ids:
-        if one not in self._allowed:
-            condition, values = matching(self._connection, self._tenant, one, kinds)
-            rows = self._connection.execute(f"SELECT c.id {condition} ORDER BY c.id", values).fetchall()
-            self._allowed[one] = np.array([chunk_id for (chunk_id,) in rows], np.int64)
-        return self._allowed[one]
+        unread = [one for one in wanted if not one.is_empty and one not in self._allowed]
+        if unread:
+            queries = []
+            for one in unread:
+                condition, values = matching(self._snapshot, self._before.tenant, one, kinds)
+                queries.append(ServerQuery(f"SELECT c.id {condition} ORDER BY c.id", values, binary=True))
+            for one, rows in zip(unread, self._ask(*queries), strict=True):
+                self._allowed[one] = np.array([chunk_id for (chunk_id,) in rows.fetchall()], np.int64)
+        return [None if one.is_empty else self._allowed[one] for one in wanted]
 
     def nearest(
         self,
@@ -203,11 +138,21 @@ class SharedReader:
         also: Collection[ChunkId],
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
-        """See Reader.nearest: exact, since each vector of the memory is compared."""
-        if self._before is None or self._now.space != self._before.space or self._now.space is None:
+        """See Reader.nearest."""
+        asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among)
+        if self._now is not None and not self._is_same_space:
             return None
         connections = self._index.connections
-        return _nearest(self._connection, connections, self._tenant, query, limit, kinds, also, among)
+        [rows] = self._ask(asked.statement(connections.vector_schema, connections.vector))
+        if not self._is_same_space:
+            return None
+        found, places = asked.read(rows.fetchall())
+        self._places |= {one.id: one for one in places}
+        return found
+
+    @property
+    def _is_same_space(self) -> bool:
+        return self._state.space is not None and self._state.space == self._before.space
 
     def facts(self, chunk_ids: Ids) -> ChunkFacts:
         """See Reader.facts."""
@@ -220,49 +165,66 @@ class SharedReader:
         """See Reader.foreign."""
         wanted = [ChunkId(one) for one in chunk_ids.tolist()]
         places = self.places(wanted)
+        self.texts(wanted)  # it is these that are read next
         return ScriptShares.of([scripts_read(places[one].scripts) for one in wanted]).foreign_to(question)
 
     def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, ChunkPlace]:
         """See Reader.places."""
         unread = [one for one in chunk_ids if one not in self._places]
         if unread:
-            rows = self._connection.execute(
-                "SELECT c.id, f.path, c.kind, c.start_line, c.scripts, c.first_s, c.last_s, f.written_ns FROM memd.chunks c"
-                " JOIN memd.files f ON f.tenant = c.tenant AND f.id = c.file_id WHERE c.tenant = %s AND c.id = ANY(%s)",
-                (self._tenant, unread),
-            ).fetchall()
-            self._places |= {one.id: one for one in typed(rows, list[ChunkPlace])}
+            [rows] = self._ask(
+                ServerQuery(
+                    f"SELECT {PLACE} FROM memd.chunks c JOIN memd.files f ON f.tenant = c.tenant AND f.id = c.file_id"
+                    " WHERE c.tenant = %s AND c.id = ANY(%s)",
+                    (self._before.tenant, unread),
+                )
+            )
+            self._places |= {one.id: one for one in typed(rows.fetchall(), list[ChunkPlace])}
         return self._places
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
         """See Reader.texts."""
-        rows = self._connection.execute(
+        unread = [one for one in chunk_ids if one not in self._texts]
+        if unread:
+            [rows] = self._ask(self._texts_query(unread), is_last=True)
+            self._keep_texts(rows)
+        return {one: self._texts[one] for one in chunk_ids if one in self._texts}
+
+    def _texts_query(self, chunk_ids: Sequence[ChunkId]) -> ServerQuery:
+        return ServerQuery(
             "SELECT c.id, f.path, c.kind, c.start_line, c.end_line, c.text, c.context, c.numbers, c.first_s, c.last_s,"
             " f.written_ns, f.superseded FROM memd.chunks c JOIN memd.files f ON f.tenant = c.tenant AND f.id = c.file_id"
             " WHERE c.tenant = %s AND c.id = ANY(%s)",
-            (self._tenant, list(chunk_ids)),
-        ).fetchall()
-        found = [(*row[:7], numbers_read(row[7]), *row[8:]) for row in rows]
-        return {chunk.id: chunk for chunk in typed(found, list[StoredChunk])}
+            (self._before.tenant, list(chunk_ids)),
+        )
+
+    def _keep_texts(self, rows: "psycopg.Cursor[Any]") -> None:
+        found = [(*row[:7], numbers_read(row[7]), *row[8:]) for row in rows.fetchall()]
+        self._texts |= {chunk.id: chunk for chunk in typed(found, list[StoredChunk])}
+
+    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, ClosestPart]:
+        """See Reader.closest_parts."""
+        parts, texts = self._ask(
+            ServerQuery(
+                "SELECT chunk_id, first, last, vector FROM memd.parts WHERE tenant = %s AND chunk_id = ANY(%s)"
+                " AND length(vector) = %s ORDER BY chunk_id, seq",
+                (self._before.tenant, list(chunk_ids), 2 * len(query)),
+                binary=True,
+            ),
+            self._texts_query(chunk_ids),
+            is_last=True,
+        )
+        self._keep_texts(texts)
+        return closest_of(parts.fetchall(), query)
 
     def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
         """See Reader.newest."""
-        condition, values = matching(self._connection, self._tenant, wanted, kinds)
-        rows = self._connection.execute(
+        condition, values = matching(self._snapshot, self._before.tenant, wanted, kinds)
+        rows = self._snapshot.execute(
             f"SELECT c.id {condition} ORDER BY coalesce(c.last_s, f.written_ns / 1000000000) DESC, c.id LIMIT %(most)s",
             values | {"most": limit},
         )
         return [ChunkId(chunk_id) for (chunk_id,) in rows]
-
-    def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, ClosestPart]:
-        """See Reader.closest_parts."""
-        rows = self._connection.execute(
-            "SELECT chunk_id, first, last, vector FROM memd.parts WHERE tenant = %s AND chunk_id = ANY(%s)"
-            " AND length(vector) = %s ORDER BY chunk_id, seq",
-            (self._tenant, list(chunk_ids), 2 * len(query)),
-            binary=True,
-        ).fetchall()
-        return closest_of(rows, query)
 
 
 class SharedVectors:
@@ -294,27 +256,40 @@ class SharedIndex:
         self.vectors = SharedVectors(self)
 
     async def refresh(self) -> SharedMemoryState:
+        """Know enough of the memory to embed a question for it: each search sees how it is then.
+
+        Raises:
+            SharedUnavailable: it cannot be searched.
+        """
+        return self.known if self.known is not None and self.has_vectors else await self.look()
+
+    async def look(self) -> SharedMemoryState:
         """Look how the memory is now.
 
         Raises:
             SharedUnavailable: it cannot be searched.
         """
-        return await self.connections.run(self.look)
+        return await self.connections.run(
+            lambda snapshot: self.learn(snapshot.ask(self.state_query, is_last=True)[0].fetchone())
+        )
 
-    def look(self, connection: "psycopg.Connection[Any]") -> SharedMemoryState:
-        """The same, on a connection.
+    @property
+    def state_query(self) -> ServerQuery:
+        """Asks how the memory is."""
+        return ServerQuery(
+            "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms FROM memd.memories WHERE name = %s",
+            (self.connections.memory,),
+        )
+
+    def learn(self, row: tuple[Any, ...] | None) -> SharedMemoryState:
+        """How the memory is, as state_query gave it.
 
         Raises:
             SharedUnavailable: it cannot be searched.
         """
-        row = connection.execute(
-            "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms FROM memd.memories WHERE name = %s",
-            (self.connections.memory,),
-        ).fetchone()
         if row is None:
-            raise SharedUnavailable(
-                f"{self.connections.memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
-            )
+            self.known = None
+            raise not_granted(self.connections.memory)
         tenant, chunks, tokens, provider, model, key, has_parts, terms = row
         if terms not in {None, TERMS_VERSION}:
             raise SharedUnavailable(
@@ -351,7 +326,7 @@ class SharedIndex:
 
     async def at_rest(self, most_s: float) -> bool:  # noqa: ARG002  each look at the server sees one state
         """Look again; whether nothing is under way."""
-        await self.refresh()
+        await self.look()
         return True
 
     async def read(self, use: "Callable[[SharedReader], T]", state: int | None = None) -> T:  # noqa: ARG002  see state
@@ -360,67 +335,19 @@ class SharedIndex:
         Raises:
             SharedUnavailable.
         """
-        before = self.known
-
-        def look(connection: "psycopg.Connection[Any]") -> T:
-            return use(SharedReader(connection, self, before, self.look(connection)))
-
-        return await self.connections.run(look)
+        before = await self.refresh()
+        return await self.connections.run(lambda snapshot: use(SharedReader(snapshot, self, before)))
 
 
-def _nearest(
-    connection: "psycopg.Connection[Any]",
-    connections: SharedConnections,
-    tenant: int,
-    query: Floats,
-    limit: int,
-    kinds: Collection[Kind],
-    also: Collection[ChunkId],
-    among: Sequence[Ids | None],
-) -> NearVectors:
-    schema = '"' + connections.vector_schema.replace('"', '""') + '"'
-    values: dict[str, Any] = {
-        "tenant": tenant,
-        "kinds": [int(kind) for kind in kinds],
-        "query": connections.vector(vector_binary(query.astype("<f4").tobytes())),
-        "limit": limit,
-    }
-    best = []
-    for number, some in enumerate(among):
-        if some is not None:
-            values[f"among{number}"] = some.tolist()
-        condition = "" if some is None else f"WHERE chunk_id = ANY(%(among{number})s)"
-        best.append(
-            f"(SELECT chunk_id, near FROM scanned {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
-        )
-    rows = connection.execute(
-        f"WITH scanned AS MATERIALIZED (SELECT chunk_id, -(vector OPERATOR({schema}.<#>) %(query)s) AS near"
-        " FROM memd.vectors WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s))"
-        f" SELECT chunk_id, near, NULL FROM ({' UNION '.join(best)}) AS best"
-        " UNION ALL SELECT NULL, coalesce(avg(near), 0), count(*) FROM scanned",
-        values,
-    ).fetchall()
-    [(_, mean, count)] = [row for row in rows if row[0] is None]
-    near = sorted((-cosine, chunk_id) for chunk_id, cosine, _ in rows if chunk_id is not None)
-    ids = [ChunkId(chunk_id) for _, chunk_id in near]
-    stored = connection.execute(
-        f"SELECT chunk_id, kind, {schema}.vector_send(vector) FROM memd.vectors WHERE tenant = %s AND chunk_id = ANY(%s)"
-        " AND kind = ANY(%s) ORDER BY chunk_id",
-        (tenant, sorted({*ids, *also}), values["kinds"]),
-        binary=True,
-    ).fetchall()
-    vectors = [np.frombuffer(vector, ">f4", offset=4) for _, _, vector in stored]
-    matrix = np.array(vectors, np.float32).reshape(-1, len(query))
-    block = MatrixBlock(
-        matrix,
-        np.array([row[0] for row in stored], np.int64),
-        np.array([row[1] for row in stored], np.int8),
+def not_granted(memory: str) -> SharedUnavailable:
+    """Says that the role of a connection may not read a memory."""
+    return SharedUnavailable(
+        f"{memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
     )
-    return NearVectors(ids, Rows((block,)), (float(mean), int(count)))
 
 
 def matching(
-    connection: "psycopg.Connection[Any]",
+    snapshot: ServerSnapshot,
     tenant: int,
     wanted: SearchFilter,
     kinds: Collection[Kind],
@@ -429,7 +356,7 @@ def matching(
     """The end of a SELECT of c.id, from FROM on, of the chunks that a filter lets through, with what it binds by name.
 
     Args:
-        connection: Tells the paths, where globs are to match them.
+        snapshot: Tells the paths, where globs are to match them.
         tenant: The memory.
         wanted: The filter.
         kinds: Of files that may be seen at all.
@@ -438,7 +365,7 @@ def matching(
     values: dict[str, Any] = {f"{names}tenant": tenant, f"{names}kinds": [int(kind) for kind in kinds]}
     conditions = [f"c.tenant = %({names}tenant)s", f"c.kind = ANY(%({names}kinds)s)"]
     if wanted.paths:
-        rows = connection.execute("SELECT id, path FROM memd.files WHERE tenant = %s", (tenant,)).fetchall()
+        rows = snapshot.execute("SELECT id, path FROM memd.files WHERE tenant = %s", (tenant,)).fetchall()
         values[f"{names}files"] = paths_matching(rows, wanted.paths)
         conditions.append(f"c.file_id = ANY(%({names}files)s)")
     has = (
@@ -474,10 +401,22 @@ def matching(
     )
 
 
-def find_file(connection: "psycopg.Connection[Any]", tenant: int, path: str) -> SharedFile | None:
-    """One note; None: there is none of that path."""
-    row = connection.execute(
-        "SELECT kind, content FROM memd.files WHERE tenant = %s AND md5(path) = md5(%s) AND path = %s",
-        (tenant, path, path),
-    ).fetchone()
+def find_file(snapshot: ServerSnapshot, memory: str, path: str) -> SharedFile | None:
+    """One note of a memory; None: it has none of that path.
+
+    Raises:
+        SharedUnavailable: the memory is not granted.
+    """
+    known, found = snapshot.ask(
+        ServerQuery("SELECT FROM memd.memories WHERE name = %s", (memory,)),
+        ServerQuery(
+            "SELECT f.kind, f.content FROM memd.files f JOIN memd.memories m ON m.tenant = f.tenant"
+            " WHERE m.name = %s AND md5(f.path) = md5(%s) AND f.path = %s",
+            (memory, path, path),
+        ),
+        is_last=True,
+    )
+    if known.fetchone() is None:
+        raise not_granted(memory)
+    row = found.fetchone()
     return None if row is None else SharedFile(Kind(row[0]), row[1])

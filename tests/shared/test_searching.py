@@ -8,7 +8,8 @@ import pytest
 
 from memd.domain_types import NO_FILTER, Kind, SearchFilter
 from memd.shared.connection import SharedUnavailable
-from memd.shared.searching import SharedConnections, SharedIndex, matching
+from memd.shared.reading import SharedConnections
+from memd.shared.searching import SharedIndex, matching
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
 from tests.shared.conftest import member
@@ -87,7 +88,7 @@ async def test_a_statement_that_takes_too_long_is_ended(admin_dsn: str, tmp_path
 
 async def test_so_many_ask_at_a_time(connections: SharedConnections) -> None:
     """The others wait, and no more connections are made than that."""
-    most = shipped("memd.shared.searching.AT_ONCE")
+    most = shipped("memd.shared.reading.AT_ONCE")
     pids = await asyncio.gather(
         *(
             connections.run(

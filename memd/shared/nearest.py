@@ -1,0 +1,84 @@
+"""The nearest vectors of a memory on its server, with all that a search asks of what was found."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from memd.domain_types import ChunkId, Kind
+from memd.shared.publication import vector_binary
+from memd.shared.reading import ServerQuery
+from memd.store.chunks import ChunkPlace, typed
+from memd.store.disk_vectors import NearVectors
+from memd.store.vector_matrix import Floats, Ids, MatrixBlock, Rows
+
+PLACE = "c.id, f.path, c.kind, c.start_line, c.scripts, c.first_s, c.last_s, f.written_ns"
+_PLACE_COLUMNS = PLACE.count(",") + 1
+
+
+class NearestQuery(msgspec.Struct, frozen=True):
+    """What is asked of the vectors of a memory."""
+
+    tenant: int
+    query: Floats
+    limit: int  # of each source, and of each of among
+    kinds: Collection[Kind]
+    also: Collection[ChunkId]  # whose vectors are wanted, too
+    among: Sequence[Ids | None]  # the nearest of these are found, and so on; None: of all
+
+    def statement(self, schema: str, vector: type[bytes]) -> ServerQuery:
+        """One statement for the nearest, their vectors and places, and the mean of all.
+
+        Args:
+            schema: Where pgvector is.
+            vector: See use_vectors.
+        """
+        quoted = '"' + schema.replace('"', '""') + '"'
+        values: dict[str, Any] = {
+            "tenant": self.tenant,
+            "kinds": [int(kind) for kind in self.kinds],
+            "query": vector(vector_binary(self.query.astype("<f4").tobytes())),
+            "limit": self.limit,
+            "also": list(self.also),
+        }
+        best = []
+        for source in sorted({kind.source for kind in self.kinds}):
+            values[f"of_{source}"] = [int(kind) for kind in self.kinds if kind.source == source]
+            for number, some in enumerate(self.among):
+                condition = f"kind = ANY(%(of_{source})s)"
+                if some is not None:
+                    values[f"among{number}"] = some.tolist()
+                    condition += f" AND chunk_id = ANY(%(among{number})s)"
+                best.append(
+                    f"(SELECT chunk_id, near FROM scanned WHERE {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
+                )
+        return ServerQuery(
+            f"WITH scanned AS MATERIALIZED (SELECT chunk_id, kind, -(vector OPERATOR({quoted}.<#>) %(query)s) AS near"
+            " FROM memd.vectors WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s)),"
+            f" best AS ({' UNION '.join(best)}),"
+            " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[])),"
+            " whole AS (SELECT coalesce(avg(near), 0) AS mean, count(*) AS count FROM scanned)"
+            f" SELECT best.near, whole.mean, whole.count, v.kind, {quoted}.vector_send(v.vector), {PLACE}"
+            " FROM whole LEFT JOIN wanted ON true LEFT JOIN best USING (chunk_id)"
+            " LEFT JOIN memd.vectors v ON v.tenant = %(tenant)s AND v.chunk_id = wanted.chunk_id AND v.kind = ANY(%(kinds)s)"
+            " LEFT JOIN memd.chunks c ON c.tenant = %(tenant)s AND c.id = wanted.chunk_id"
+            " LEFT JOIN memd.files f ON f.tenant = %(tenant)s AND f.id = c.file_id ORDER BY wanted.chunk_id",
+            values,
+            binary=True,
+        )
+
+    def read(self, rows: Sequence[tuple[Any, ...]]) -> tuple[NearVectors, list[ChunkPlace]]:
+        """What the statement gave: the nearest, and the places of all chunks."""
+        places = typed([row[-_PLACE_COLUMNS:] for row in rows if row[5] is not None], list[ChunkPlace])
+        near = sorted((-row[0], row[5]) for row in rows if row[0] is not None)
+        stored = [row for row in rows if row[4] is not None]
+        vectors = [np.frombuffer(row[4], ">f4", offset=4) for row in stored]
+        block = MatrixBlock(
+            np.array(vectors, np.float32).reshape(-1, len(self.query)),
+            np.array([row[5] for row in stored], np.int64),
+            np.array([row[3] for row in stored], np.int8),
+        )
+        mean, count = rows[0][1:3]
+        ids = [ChunkId(chunk_id) for _, chunk_id in near]
+        return NearVectors(ids, Rows((block,)), (float(mean), int(count))), places
