@@ -148,14 +148,15 @@ def _try_all(
                 print(f"left out, as it fails without a fault: {test}", flush=True)  # noqa: T201 - likewise
             return recording
 
-        every = sorted(set(of_file.values()))
-        recordings = dict(zip(every, pool.map(recorded, every), strict=True))
+        # The first are tried while the last are recorded.
+        recordings = {tested: pool.submit(recorded, tested) for tested in sorted(set(of_file.values()))}
 
         def outcome(mutant: Mutant) -> Outcome:
-            copy = copies.get()
             places = of_file[mutant.file]
+            recording = recordings[places].result()
+            copy = copies.get()
             try:
-                ended = copy.ended(mutant, places, recordings[places])
+                ended = copy.ended(mutant, places, recording)
             finally:
                 copies.put(copy)
             with told:
