@@ -19,13 +19,13 @@ from structlog.testing import capture_logs
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
 from memd.errors import MemdError, TransientError
-from memd.indexing import passes, run_pass
+from memd.indexing import passes, plan, run_pass
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.passes import NOTABLE, OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
-from memd.maintenance.tasks import MaintenanceTriggers
+from memd.maintenance.tasks import MANY, MaintenanceTriggers
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, spent
 from memd.runtime.safe_traceback import safe_message
@@ -337,6 +337,34 @@ async def test_a_transcript_that_somebody_else_changed_meanwhile_is_read_again(
         await bench.pending.wait_for(bench.pending.hurry())
         assert {Path(path).name for path in await bench.paths("apples")} == {"a.jsonl", "b.jsonl"}
         assert bench.pending.count == 0
+
+
+async def test_how_far_a_pass_is_is_told_while_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all notes and transcripts that it reads how many are done: each group before the next; then nothing is told."""
+    monkeypatch.setattr(plan, "GROUP_FILES", 2)
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    for number in range(3):
+        (tmp_path / "chats" / f"{number}.jsonl").write_text('{"role": "user", "content": "apples"}\n')
+        bench.write(f"memory/{number}.md", "pears")
+    told: list[tuple[int, int] | None] = []
+
+    def telling(real: Callable[..., Coroutine[None, None, AppliedChanges]]) -> Callable[..., object]:
+        def tell(*what: Any, **how: Any) -> object:
+            told.append(bench.loop.progress)
+            return real(*what, **how)
+
+        return tell
+
+    monkeypatch.setattr(run_pass, "apply_files", telling(apply_files))
+    monkeypatch.setattr(run_pass, "apply_sessions", telling(apply_sessions))
+    async with running(bench):
+        await bench.settle()
+        assert told == [(0, 6), (2, 6), (3, 6), (5, 6)]
+        assert bench.loop.progress is None
 
 
 @pytest.mark.parametrize(
@@ -912,4 +940,24 @@ async def test_passes_that_have_ended_hold_on_to_nothing(bench: Bench) -> None:
     before = scans()
     for _ in range(3):
         await bench.settle()
-    assert scans() <= before
+    await until_async(lambda: scans() <= before)  # a thread may still be letting go of the last one
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_files_that_changed_and_files_that_went_count_together_for_maintenance(missing: int) -> None:
+    """The keywords are put in order after so many, whichever they were."""
+
+    async def make(*_: object, **__: object) -> PassResult:
+        return PassResult(changed=MANY // 2, removed=MANY - MANY // 2 - missing, looked=5)
+
+    clock = Clock()
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending.mark_all()
+    triggers = MaintenanceTriggers(late_s=3600.0)
+    due = asyncio.create_task(triggers.enough())
+    await passes_of(pending, make, clock, triggers).attempt(await pending.take())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert due.done() is not bool(missing)
+    due.cancel()
+    await asyncio.wait([due])

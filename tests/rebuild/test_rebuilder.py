@@ -1,6 +1,7 @@
 """An index that is built anew, with attempts that fail."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -457,18 +458,22 @@ async def test_a_disk_that_tells_no_room_is_tried_after_a_while_all_the_same(
 
 
 async def test_no_chunk_of_a_new_index_has_the_id_of_another_one(tmp_path: Path) -> None:
-    """However often it is built anew: a search that began before would take one for the other."""
+    """However often it is built anew: a search that began before would take one for the other. They begin at the microsecond."""
 
     async def ids(index: Index) -> set[int]:
         return await index.database.read(lambda db: {one for (one,) in db.execute("SELECT id FROM chunks")})
 
     async with running(tmp_path) as bench:
         seen: set[int] = set()
+        began_us = 0
         for _ in range(3):
             found = await ids(bench.index)
             assert len(found) == len(CHUNKS)
             assert min(found) > max(seen, default=0)
+            if seen:
+                assert 0 <= min(found) - began_us < 3600_000_000
             seen |= found
+            began_us = time.time_ns() // 1000
             await bench.rebuilt()
 
 
