@@ -147,8 +147,10 @@ def locate(lines: Sequence[str], entry: QmdEntry) -> tuple[int, int] | None:
 
 def _fits(lines: Sequence[str], first: int, shown: Sequence[str]) -> bool:
     """Whether what is shown stands on the lines from one on."""
-    there = lines[max(0, first - 1) : first - 1 + len(shown)]
-    if first < 1 or len(there) < len(shown):
+    if first < 1:
+        return False
+    there = lines[first - 1 : first - 1 + len(shown)]
+    if len(there) < len(shown):
         return False
     *whole, last = shown
     return all(_bare(line) == one for line, one in zip(there, whole, strict=False)) and _begins(
