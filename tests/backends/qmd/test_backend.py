@@ -5,9 +5,10 @@ import signal
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from memd.backends.backend import BackendQuestion
+from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.domain_types import Kind, SearchFilter
@@ -174,6 +175,36 @@ async def test_what_qmd_proposes_is_filtered_and_the_built_in_search_adds_to_it(
         by_time = await bench.ask("kestrel", by_time=True, min_score=0.0)
         assert [hit.path for hit in by_time.hits][-2:] == ["memory/2026-02-09.md", "memory/2026-01-01.md"]
         assert (by_time.backend, by_time.fallback and by_time.fallback.instead_of) == ("builtin", "qmd")
+
+
+async def test_a_hit_is_let_through_by_any_of_its_lines(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first and its last count as well; one beside them does not."""
+    async with serving(tmp_path, standin.program, notes={"memory/a.md": "the\nkestrel\nwaits\n"}) as bench:
+        answer = await bench.ask("kestrel")
+        [hit] = answer.hits
+        empty = msgspec.structs.replace(answer, hits=())
+
+        async def finds_nothing(_: BackendQuestion) -> BackendAnswer:
+            return empty
+
+        monkeypatch.setattr(bench.builtin, "search", finds_nothing)
+        first, last = hit.start_line, hit.end_line
+        for lines, expected in (
+            ([], []),
+            ([(last + 1, 9)], []),
+            ([(0, first - 1)], []),
+            ([(last, 9)], ["memory/a.md"]),
+            ([(0, first)], ["memory/a.md"]),
+            ([(0, first - 1), (last, last)], ["memory/a.md"]),
+        ):
+
+            async def allowed_lines(*_: object, lines: object = lines) -> dict[str, object]:
+                return {"memory/a.md": lines}
+
+            monkeypatch.setattr(bench.index, "allowed_lines", allowed_lines)
+            assert await bench.found("kestrel", wanted=SearchFilter(tags=("bird",))) == expected, lines
 
 
 async def test_a_larger_max_results_only_appends(tmp_path: Path, standin: Standin) -> None:

@@ -143,6 +143,8 @@ def test_of_lines_that_are_the_same_those_are_meant_that_qmd_names() -> None:
     assert locate(lines, snippet_entry(3, *lines[:2])) == (3, 4)
     assert locate(lines, snippet_entry(5, *lines[:2])) == (5, 6)
     assert locate(lines, snippet_entry(2, *lines[:2])) == (1, 2)
+    assert locate(("title", *lines), snippet_entry(4, *lines[:2])) == (4, 5)
+    assert locate(lines, snippet_entry(0, *lines[:2])) == (1, 2)
 
 
 def test_an_empty_file_shows_nothing() -> None:
