@@ -121,14 +121,11 @@ def _was_shown(role: Role, text: str, state: CodexState) -> bool:
     if not state.shown:
         return False
     pair = (role, lenient_json.mark(text))
-    is_twin = pair in state.shown or (is_first and state.shown[-1][0] == role)
-    twin = state.shown.index(pair) if pair in state.shown else len(state.shown) - 1 if is_twin else None
+    twin = state.shown.index(pair) if pair in state.shown else None
+    is_twin = twin is not None or (is_first and state.shown[-1][0] == role)
     # What was shown before the twin has none: it is from a time when only this was written down.
-    state.shown = [
-        other
-        for place, other in enumerate(state.shown)
-        if other[0] != role or (twin is not None and place > twin)
-    ]
+    after = len(state.shown) if twin is None else twin + 1
+    state.shown = [other for place, other in enumerate(state.shown) if other[0] != role or place >= after]
     return is_twin
 
 
