@@ -208,6 +208,7 @@ def test_a_subagents_session_is_hidden_unless_those_count(
     follower.subagents = True
     follower.read()
     assert follower.texts == ["first", "second", "third"]
+    assert "sessions.subagent" not in follower.progress.tally
     follower.subagents = False
     follower.read()
     assert follower.texts == []
@@ -343,11 +344,13 @@ def test_no_more_events_are_counted_than_matter(base: Path, store: OpenClawStore
             " INSERT INTO transcript_events (session_id, seq, event_json, created_at) SELECT 'one', i, '{}', 0 FROM n",
             (most + 10,),
         )
-    assert _growth(EntryFollower(base, "one"))[1] == most
+    follower = EntryFollower(base, "one")
+    assert _growth(follower)[1] == most
+    assert [_growth(follower, at_most)[1] for at_most in (0, 1, 2)] == [1, 1, 2]
 
 
-def _growth(follower: EntryFollower) -> tuple[int, int]:
-    growth = entry_growth(follower.found, follower.roots, follower.progress, at_most=10**9)
+def _growth(follower: EntryFollower, at_most: int = 10**9) -> tuple[int, int]:
+    growth = entry_growth(follower.found, follower.roots, follower.progress, at_most=at_most)
     return growth.bytes, growth.lines
 
 
