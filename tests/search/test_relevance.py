@@ -1,6 +1,6 @@
 """What finds what, by kind of question: floors that only rise."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,12 +46,15 @@ class Bundled:
 
     def __init__(self) -> None:
         self._model = bundled_model.load()
+        self._of_questions: dict[str, Vector] = {}  # some are asked three times
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return np.stack([self._model.passage(text) for text in texts])
 
     async def embed_query(self, text: str) -> Vector:
-        return self._model.query(text)
+        if text not in self._of_questions:
+            self._of_questions[text] = self._model.query(text)
+        return self._of_questions[text]
 
     async def close(self) -> None:
         pass
@@ -80,13 +83,20 @@ async def searched(file: Path, provider: Provider, notes: Mapping[str, str]) -> 
     return index, Searcher(index, settings, OneSpeaker(provider))
 
 
+@pytest.fixture(scope="module")
+def bundled() -> Iterator[Bundled]:
+    """One for all tests of this module."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
+            patch.setenv(name, value)  # as a daemon has it: threads that spin fight with other tests
+        yield Bundled()
+
+
 @pytest.fixture(params=["bundled", "hashing"])
 async def library(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, tmp_path: Path, bundled: Bundled
 ) -> AsyncIterator[tuple[str, Searcher]]:
-    for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
-        monkeypatch.setenv(name, value)  # as a daemon has it: threads that spin fight with other tests
-    provider: Provider = Bundled() if request.param == "bundled" else HashingProvider()
+    provider: Provider = bundled if request.param == "bundled" else HashingProvider()
     index, searcher = await searched(tmp_path / "a.sqlite", provider, NOTES)
     yield request.param, searcher
     await index.close()
@@ -134,13 +144,9 @@ CAUGHT = {"unknown": 0.55, "far": 0.75, "unsaid": 0.3}
 
 
 @pytest.mark.timeout(300)
-async def test_what_nothing_answers_has_weak_hits_or_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_nothing_answers_has_weak_hits_or_none(tmp_path: Path, bundled: Bundled) -> None:
     """And hits that answer are not called weak. By kind of question at least as well as ever."""
-    for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
-        monkeypatch.setenv(name, value)
-    index, searcher = await searched(tmp_path / "a.sqlite", Bundled(), clinic.NOTES)
+    index, searcher = await searched(tmp_path / "a.sqlite", bundled, clinic.NOTES)
     answers: list[bool] = []
     caught: dict[str, list[bool]] = {}
     for asked in clinic.QUESTIONS:
@@ -156,13 +162,9 @@ async def test_what_nothing_answers_has_weak_hits_or_none(
 
 
 @pytest.mark.timeout(300)
-async def test_what_is_so_now_stands_before_what_it_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_so_now_stands_before_what_it_replaced(tmp_path: Path, bundled: Bundled) -> None:
     """Where a question asks for what was, that stays in front."""
-    for name, value in (("OMP_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "PASSIVE")):
-        monkeypatch.setenv(name, value)
-    index, searcher = await searched(tmp_path / "a.sqlite", Bundled(), STATES)
+    index, searcher = await searched(tmp_path / "a.sqlite", bundled, STATES)
     figures: dict[str, list[tuple[float, float]]] = {}
     for asked in OF_STATES:
         shown = [hit.snippet for hit in await hits_of(searcher, Asked(asked.kind, asked.text))]
