@@ -204,12 +204,15 @@ class FoundHit(msgspec.Struct, frozen=True):
     superseded: bool = False  # what it says holds no more
     superseded_by: str | None = None  # the note that its own names as what replaced it
     copies: tuple[str, ...] = ()  # where else its text stands, each as path#L3-L9
+    memory: str | None = (
+        None  # the included memory that it is from, which its path begins with; None: the agent's own
+    )
 
 
 class DegradedPart(msgspec.Struct, frozen=True):
     """A capability that is missing just now, and why."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store
+    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store | included
     reason: str
 
 

@@ -226,7 +226,7 @@ export interface Found {
 }
 
 export interface Hit {
-  /** relative to the workspace, absolute for an extra path, or `sessions/...`; pass it to `get` unchanged */
+  /** relative to the workspace, absolute for an extra path, or `sessions/...`; of an included memory, below its name (`team:alice/main/memory/2026-02-09.md`); pass it to `get` unchanged */
   path: string;
   /** the first line of the snippet, from 1 */
   start_line: number;
@@ -253,10 +253,12 @@ export interface Hit {
   superseded_by: string | null;
   /** where else the same is said, at most five places, each as `path#L3-L9`: copied notes, forked sessions, repeated questions. The hit is the latest of them, unless the query asks for what was */
   copies: string[];
+  /** the included memory that the hit is from, such as `team:alice/main`, which its `path` begins with; nil: the agent's own */
+  memory: string | null;
 }
 
 export interface Degraded {
-  /** `keyword`, `vector`, `query_embedding`, `rerank`, `watcher`, `provider`, `rebuild` or `store` */
+  /** `keyword`, `vector`, `query_embedding`, `rerank`, `watcher`, `provider`, `rebuild`, `store`, or `included`: a memory that the agent includes */
   part: string;
   /** for a person */
   reason: string;
@@ -735,6 +737,8 @@ export interface AgentStatus {
   searches: Searches | null;
   /** nil: its notes are published nowhere */
   publish: PublishStatus | null;
+  /** memories of others that are searched together with its own */
+  included: IncludedStatus[];
 }
 
 export interface BackendFallback {
@@ -781,6 +785,13 @@ export interface PublishStatus {
   /** files that are to be written or deleted there */
   waiting: number;
   /** why nothing is published just now */
+  reason: string | null;
+}
+
+export interface IncludedStatus {
+  /** the server, as the configuration names it, and the name there: `team:alice/main` */
+  memory: string;
+  /** why it takes no part in searches just now; nil: it does */
   reason: string | null;
 }
 

@@ -160,7 +160,8 @@ const PARTS = {
       "file_date": false,
       "superseded": false,
       "superseded_by": null,
-      "copies": []
+      "copies": [],
+      "memory": null
     },
     "holds": {}
   },
@@ -538,7 +539,8 @@ const PARTS = {
       "backend_fallback": null,
       "qmd": null,
       "searches": null,
-      "publish": null
+      "publish": null,
+      "included": []
     },
     "holds": {
       "vectors": [
@@ -608,6 +610,10 @@ const PARTS = {
       "publish": [
         "one",
         "PublishStatus"
+      ],
+      "included": [
+        "list",
+        "IncludedStatus"
       ]
     }
   },
@@ -638,6 +644,12 @@ const PARTS = {
     "defaults": {
       "files": 0,
       "waiting": 0,
+      "reason": null
+    },
+    "holds": {}
+  },
+  "IncludedStatus": {
+    "defaults": {
       "reason": null
     },
     "holds": {}

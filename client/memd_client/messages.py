@@ -232,12 +232,13 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     superseded: bool = False  # its note says that it holds no more, or its lines are struck through
     superseded_by: str | None = None  # what replaced that note, by its front matter
     copies: list[str] = []  # where else the same is said, at most five places, each as path#L3-L9
+    memory: str | None = None  # the included memory that it is from, SERVER:MEMORY; None: the agent's own
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
     """A capability that was missing for this reply."""
 
-    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store
+    part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store | included
     reason: str
 
 
@@ -547,6 +548,13 @@ class PublishStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None  # why nothing is published just now
 
 
+class IncludedStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A published memory that the agent searches together with its own."""
+
+    memory: str  # SERVER:MEMORY, which the paths of its hits begin with
+    reason: str | None = None  # why it takes no part just now
+
+
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How the batch API of a provider does."""
 
@@ -652,6 +660,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     qmd: QmdStatus | None = None  # None: it does not answer just now, or was not chosen
     searches: Searches | None = None  # None: nobody has asked it anything since the daemon began
     publish: PublishStatus | None = None  # None: its notes are published nowhere
+    included: list[IncludedStatus] = []  # memories of others that it searches together with its own
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

@@ -207,6 +207,8 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
         fields["superseded"] = hit.superseded_by or True
     if hit.copies:
         fields["alsoIn"] = hit.copies
+    if hit.memory is not None:
+        fields["memory"] = hit.memory
     return fields if hit.citation is None else {**fields, "citation": hit.citation}
 
 

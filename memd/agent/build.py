@@ -10,12 +10,13 @@ from typing import Any
 import structlog
 
 from memd.agent.agents import RunningAgent
-from memd.backends.backend import BackendEnvironment, IndexedAgent
+from memd.backends.backend import Backend, BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
-from memd.backends.circuit_breaker import BreakerTimeouts
+from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker
 from memd.backends.fallback import Fallback, ReadingFallback
+from memd.backends.including import Including, ProposingBackend
 from memd.backends.qmd.backend import QmdBackend
-from memd.config.settings import AgentSettings
+from memd.config.settings import AgentSettings, IncludedMemory
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
 from memd.indexing.pending_changes import PendingChanges
@@ -112,7 +113,7 @@ async def _built_on(
     builtin = Builtin(indexed, searcher, providers)
     match settings.backend:
         case "builtin":
-            backend: Builtin | Fallback[Any] = builtin
+            backend: Backend = _including(indexed, builtin, providers) if settings.include else builtin
         case "qmd":
             backend = _qmd(indexed, environment, builtin)
         case "postgres":
@@ -231,13 +232,25 @@ def _postgres(
     from memd.backends import postgres  # noqa: PLC0415
 
     async def create() -> postgres.PostgresBackend:
-        made = postgres.PostgresBackend(agent, providers, reranker)
-        try:
-            await made.prepare()
-        except BaseException:
-            await made.close()
-            raise
-        return made
+        return await postgres.PostgresBackend.create(
+            agent.settings.shared, agent.settings, providers, reranker
+        )
 
-    timeouts = BreakerTimeouts(postgres.TIMEOUT_S, postgres.COOLDOWN_S)
-    return ReadingFallback(agent.id, "postgres", create, builtin, timeouts, vectors=agent.sync)
+    return ReadingFallback(agent.id, "postgres", create, builtin, postgres.TIMEOUTS, vectors=agent.sync)
+
+
+def _including(agent: IndexedAgent, builtin: Builtin, providers: AgentProviders) -> Including:
+    """The built-in backend together with the memories that the agent includes."""
+    from memd.backends import postgres  # noqa: PLC0415  as above
+
+    def breaker(one: IncludedMemory) -> CircuitBreaker[ProposingBackend]:
+        async def create() -> ProposingBackend:
+            return await postgres.PostgresBackend.create(one, agent.settings, providers)
+
+        return CircuitBreaker(agent.id, one.name, create, postgres.TIMEOUTS)
+
+    return Including(
+        builtin,
+        [(one, breaker(one)) for one in agent.settings.include],
+        agent.settings.sync.wait_ms / 1000,
+    )

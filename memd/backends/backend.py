@@ -45,6 +45,7 @@ class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime | None = None  # what clocks on the wall show when it is asked; None: nobody knows
     wanted: SearchFilter = NO_FILTER  # what it lets through takes part
     by_time: bool = False  # the newest hit first
+    included: frozenset[str] = frozenset()  # names of included memories that the asker may see
 
 
 class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,13 @@ class BackendStandIn(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: float | None = None  # unix time; the first search from then on tries it again
 
 
+class IncludedState(msgspec.Struct, frozen=True):
+    """Whether an included memory takes part in searches."""
+
+    name: str
+    trouble: str | None  # why it does not just now
+
+
 class BackendStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Which backend answers just now, and how it is."""
 
@@ -118,6 +126,7 @@ class BackendStatus(msgspec.Struct, frozen=True, kw_only=True):
     vector: VectorSearchStatus
     stand_in: BackendStandIn | None = None  # None: the one that was chosen answers
     program: ProgramStatus | None = None  # None: no other program runs for it just now
+    included: tuple[IncludedState, ...] = ()
 
 
 class Backend(Protocol):

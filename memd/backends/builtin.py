@@ -1,7 +1,7 @@
 """The built-in backend: memd's own index."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import structlog
@@ -22,7 +22,8 @@ from memd.errors import TransientError
 from memd.providers.provider import space_of
 from memd.runtime.profiling import spent
 from memd.runtime.threads import Threads
-from memd.search.searcher import Searched, Searcher
+from memd.search.ranked import Proposal, Searched
+from memd.search.searcher import Searcher
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -59,6 +60,20 @@ async def explain_with(searcher: Searcher, question: BackendQuestion) -> tuple[S
     )
 
 
+async def propose_with(searcher: Searcher, question: BackendQuestion, *, is_explained: bool) -> Proposal:
+    """What a searcher has for a question that is put to several memories."""
+    return await searcher.propose(
+        question.text,
+        kinds=question.kinds,
+        min_score=question.min_score,
+        now=question.now,
+        mode=question.mode,
+        wanted=question.wanted,
+        by_time=question.by_time,
+        is_explained=is_explained,
+    )
+
+
 def answer_of(found: Searched, backend: str, providers: AgentProviders) -> BackendAnswer:
     """What a searcher found, as the answer of a backend."""
     return BackendAnswer(
@@ -70,6 +85,13 @@ def answer_of(found: Searched, backend: str, providers: AgentProviders) -> Backe
         fallback=providers.fallback_use(found.space),
         degraded=found.degraded,
     )
+
+
+class OwnProposal(msgspec.Struct, frozen=True):
+    """What the agent's own memory has for a question that is put to several."""
+
+    proposal: Proposal
+    is_fresh: bool
 
 
 class Builtin:
@@ -104,6 +126,26 @@ class Builtin:
         with self._damage_noticed():
             found, trace = await explain_with(self._searcher, question)
         return self._answer(found, fresh=fresh), trace
+
+    async def propose(self, question: BackendQuestion, *, is_explained: bool) -> OwnProposal:
+        """What it has for a question that is put to several memories."""
+        fresh = await self._sync.catch_up()
+        with self._damage_noticed():
+            return OwnProposal(await propose_with(self._searcher, question, is_explained=is_explained), fresh)
+
+    async def search_together(
+        self, own: OwnProposal, included: Mapping[str, Proposal], max_results: int
+    ) -> BackendAnswer:
+        """The hits of its own proposal and of those of other memories, by the name of each."""
+        found = await self._searcher.search_together(own.proposal, included, max_results)
+        return self._answer(found, fresh=own.is_fresh)
+
+    async def explain_together(
+        self, own: OwnProposal, included: Mapping[str, Proposal], max_results: int
+    ) -> tuple[BackendAnswer, Trace]:
+        """The same, and how each candidate came to its place."""
+        found, trace = await self._searcher.explain_together(own.proposal, included, max_results)
+        return self._answer(found, fresh=own.is_fresh), trace
 
     async def warm(self) -> None:
         """Have the keyword index read once, and what is broken told before anybody asks.

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -11,45 +12,67 @@ from memd.backends.backend import (
     BackendQuestion,
     BackendStatus,
     Excerpt,
-    IndexedAgent,
     VectorSearchStatus,
 )
-from memd.backends.builtin import answer_of, explain_with, search_with
+from memd.backends.builtin import answer_of, explain_with, propose_with, search_with
+from memd.backends.circuit_breaker import BreakerTimeouts
 from memd.backends.indexed_text import note_excerpt
+from memd.config.settings import AgentSettings, IncludedMemory, SharedMemory
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
+from memd.search.ranked import Proposal
 from memd.search.searcher import Reranker, Searcher
 from memd.shared.reading import SharedConnections
 from memd.shared.searching import SharedIndex, find_file
 
 TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
 COOLDOWN_S = 15.0  # for which a server that has failed is left alone
+TIMEOUTS = BreakerTimeouts(TIMEOUT_S, COOLDOWN_S)
 
 
 class PostgresBackend:
     """Searches one published memory, and reads its notes."""
 
-    def __init__(self, agent: IndexedAgent, providers: AgentProviders, reranker: Reranker | None) -> None:
+    def __init__(
+        self,
+        shared: SharedMemory | IncludedMemory,
+        settings: AgentSettings,
+        providers: AgentProviders,
+        reranker: Reranker | None = None,
+    ) -> None:
         """Nothing is connected yet.
 
         Args:
-            agent: Whose settings name the memory.
+            shared: The memory.
+            settings: Of the agent.
             providers: What embeds questions.
             reranker: Orders the first candidates anew; None: nobody does.
         """
-        shared = agent.settings.shared
         self._providers = providers
         self._connections = SharedConnections(Path(shared.dsn_file), shared.memory, TIMEOUT_S)
         self._index = SharedIndex(self._connections)
-        self._searcher = Searcher(self._index, agent.settings, providers, reranker)
+        self._searcher = Searcher(self._index, settings, providers, reranker)
 
-    async def prepare(self) -> None:
-        """Look whether the memory can be searched.
+    @classmethod
+    async def create(
+        cls,
+        shared: SharedMemory | IncludedMemory,
+        settings: AgentSettings,
+        providers: AgentProviders,
+        reranker: Reranker | None = None,
+    ) -> Self:
+        """One whose memory can be searched.
 
         Raises:
             SharedUnavailable: it cannot.
         """
-        await self._index.refresh()
+        made = cls(shared, settings, providers, reranker)
+        try:
+            await made._index.refresh()
+        except BaseException:
+            await made.close()
+            raise
+        return made
 
     async def run(self) -> None:
         """Nothing: each search sees what the server has then."""
@@ -66,6 +89,15 @@ class PostgresBackend:
         await self._index.refresh()
         found, trace = await explain_with(self._searcher, question)
         return answer_of(found, "postgres", self._providers), trace
+
+    async def propose(self, question: BackendQuestion, *, is_explained: bool) -> Proposal:
+        """What it has for a question that is put to several memories.
+
+        Raises:
+            SharedUnavailable: it cannot be searched.
+        """
+        await self._index.refresh()
+        return await propose_with(self._searcher, question, is_explained=is_explained)
 
     async def get(
         self,

@@ -19,6 +19,7 @@ from memd.config.settings import (
     AgentSettings,
     Collection,
     DaemonSettings,
+    IncludedMemory,
     Publish,
     Scope,
     SharedMemory,
@@ -125,6 +126,7 @@ def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
         )
     if settings.backend != "postgres" and shared != SharedMemory():
         yield (("shared",),), 'shared says nothing without backend = "postgres"'
+    yield from _include_disagreements(settings)
     if publish == Publish():
         return
     if not publish.to or not publish.dsn_file:
@@ -142,6 +144,20 @@ def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
             (("publish", "to"), ("publish",)),
             'what is published must hold no secret: set mode = "all" in the table redact of this agent',
         )
+
+
+def _include_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Why memories of others cannot be searched together with the agent's own."""
+    at = (("include",), ("backend",))
+    if settings.include and settings.backend != "builtin":
+        yield at, 'include needs backend = "builtin"; another backend answers alone'
+    for one in settings.include:
+        if not one.dsn_file:
+            yield at, f"{one.name} of include needs a table [shared.{one.server}]"
+        if not MEMORY_NAME.fullmatch(one.memory):
+            yield at, f"memory of include must be a name such as alice/main, not {_shown(one.memory)}"
+        if (one.server, one.memory) == (settings.publish.to, settings.publish.memory):
+            yield at, f"{one.name} of include is what this agent publishes: its own notes are searched anyway"
 
 
 def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
@@ -263,6 +279,13 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
         case inspect.StructType(cls=cls) if cls is Collection and isinstance(given, str):
             # A collection that is nothing but its path.
             yield from _value_problems(given, Path, at)
+        case inspect.StructType(cls=cls) if cls is IncludedMemory and isinstance(given, str):
+            server, _, memory = given.partition(":")
+            if not (_AGENT_ID.fullmatch(server) and MEMORY_NAME.fullmatch(memory)):
+                yield ConfigProblem(
+                    at,
+                    f"{dotted(at)} must be a server and a memory, such as team:alice/main{_but_not(given, at)}",
+                )
         case inspect.StructType():
             yield from _table_problems(given, info.cls, at)
         case inspect.VarTupleType() | inspect.DictType():
@@ -365,7 +388,8 @@ def _allowed(info: inspect.Type) -> str:
             *others, last = map(_shown, info.values)
             words = f"{', '.join(others)} or {last}" if others else last
         case inspect.VarTupleType(item_type=inspect.StructType(cls=cls)):
-            words = "a list of paths or tables" if cls is Collection else "a list of tables"
+            short = {Collection: "paths or ", IncludedMemory: "names such as team:alice/main or "}
+            words = f"a list of {short.get(cls, '')}tables"
         case inspect.VarTupleType():
             words = 'a list of texts in quotes, like ["one", "two"]'
         case inspect.DictType():

@@ -230,6 +230,8 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         return Path(os.path.normpath(base / _expanded(text, home)))
 
     known = _with_collections(_known(merged, AgentSettings), path(Path, merged["workspace"]), home)
+    if "include" in known:
+        known["include"] = [_included(one) for one in known["include"]]
     settings = msgspec.convert(known, AgentSettings, dec_hook=path)
     remote = settings.remote
     if remote.api_key_file:
@@ -244,6 +246,10 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         publish = msgspec.structs.replace(publish, dsn_file=str(path(Path, publish.dsn_file)))
     if shared.dsn_file:
         shared = msgspec.structs.replace(shared, dsn_file=str(path(Path, shared.dsn_file)))
+    include = tuple(
+        msgspec.structs.replace(one, dsn_file=str(path(Path, one.dsn_file))) if one.dsn_file else one
+        for one in settings.include
+    )
     sessions = msgspec.structs.replace(
         settings.sessions,
         presets=tuple(dict.fromkeys(settings.sessions.presets)),
@@ -255,6 +261,7 @@ def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
         rerank=rerank,
         publish=publish,
         shared=shared,
+        include=tuple({one.name: one for one in include}.values()),
         sessions=sessions,
         extra_paths=tuple(dict.fromkeys(settings.extra_paths)),
         memory_presets=tuple(dict.fromkeys(settings.memory_presets)),
@@ -273,7 +280,21 @@ def _with_server(settings: AgentSettings, servers: Mapping[str, SharedServer]) -
         publish = msgspec.structs.replace(publish, dsn_file=str(servers[publish.to].dsn_file))
     if shared.server in servers and not shared.dsn_file:
         shared = msgspec.structs.replace(shared, dsn_file=str(servers[shared.server].dsn_file))
-    return msgspec.structs.replace(settings, publish=publish, shared=shared)
+    include = tuple(
+        msgspec.structs.replace(one, dsn_file=str(servers[one.server].dsn_file))
+        if one.server in servers and not one.dsn_file
+        else one
+        for one in settings.include
+    )
+    return msgspec.structs.replace(settings, publish=publish, shared=shared, include=include)
+
+
+def _included(given: str | dict[str, Any]) -> dict[str, Any]:
+    """An included memory as a table."""
+    if not isinstance(given, str):
+        return given
+    server, _, memory = given.partition(":")
+    return {"server": server, "memory": memory}
 
 
 def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:

@@ -67,6 +67,7 @@ CLASSES: Mapping[str, ReloadClass] = {
     "agents.*.rerank": ReloadClass.WAITS,
     "agents.*.publish": ReloadClass.WAITS,
     "agents.*.shared": ReloadClass.WAITS,
+    "agents.*.include": ReloadClass.WAITS,
     "agents.*.scope": ReloadClass.WAITS,
 }
 """By the key of a setting, or of the table that it is in. What is not here waits."""

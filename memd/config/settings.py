@@ -1,6 +1,6 @@
 """The settings of a daemon, as the rest of the program sees them: complete, checked, and frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -262,6 +262,29 @@ class SharedMemory(_Section, frozen=True):
     dsn_file: str = ""  # as of Publish
 
 
+class IncludedMemory(_Section, frozen=True):
+    """A published memory that is searched together with the agent's own; "team:alice/main" is a short form."""
+
+    server: str  # the name of a [shared.<name>]
+    memory: str  # its name there, such as alice/main
+    in_groups: bool = False  # conversations that others read along may see it, too
+    dsn_file: str = ""  # as of Publish
+
+    @property
+    def name(self) -> str:
+        """What its paths begin with for who asks the agent."""
+        return f"{self.server}:{self.memory}"
+
+
+def included_path(path: str, include: Iterable[IncludedMemory]) -> tuple[IncludedMemory, str] | None:
+    """The included memory that a path begins with, and the path there; None: it is one of the agent's own."""
+    found = [one for one in include if path.startswith(f"{one.name}/")]
+    if not found:
+        return None
+    longest = max(found, key=lambda one: len(one.name))
+    return longest, path[len(longest.name) + 1 :]
+
+
 class AgentSettings(_Section, frozen=True):
     """[agents.<id>]: one agent, with [defaults] already merged under it."""
 
@@ -289,6 +312,7 @@ class AgentSettings(_Section, frozen=True):
     rerank: Rerank = Rerank()
     publish: Publish = Publish()
     shared: SharedMemory = SharedMemory()
+    include: tuple[IncludedMemory, ...] = ()
     scope: Scope = Scope()
 
 

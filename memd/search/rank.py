@@ -202,6 +202,7 @@ def verdicts(
                     superseded=is_superseded(chunk, query, scored.closest),
                     superseded_by=chunk.superseded or None,
                     copies=tuple(_place(copy) for _, copy in copies[:MAX_TOLD]),
+                    memory=chunk.memory or None,
                 )
                 last = [lane] if last and last[0] is not lane else [*last, lane][-IN_A_ROW:]
         yield Verdict(scored, chunk, hit, cut, part, owed and hit is not None, repeated, superseded)

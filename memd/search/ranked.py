@@ -1,19 +1,23 @@
 """What was found in its order, and what becomes of it: hits and their windows. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 
 import msgspec
 
 from memd.config.settings import WORTH_READING
-from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, SearchFilter
+from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, DegradedPart, FoundHit, Kind, SearchFilter
+from memd.providers.provider import Calibration
+from memd.runtime.timing import wall_s
 from memd.search import rank
 from memd.search.fuse import ANSWERS, Scored, Support, in_place_of, support
 from memd.search.joined import joined
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults
-from memd.store.chunks import StoredChunk
+from memd.store.chunks import ChunkPlace, StoredChunk
+from memd.store.embedding_cache import Space
 
 Lane = Iterator[tuple[Scored, StoredChunk]]
 """Candidates of one source with their chunks, the best first; read only as far as somebody asks."""
@@ -29,6 +33,7 @@ class IndexQuestion(msgspec.Struct, frozen=True):
     by_time: bool = False  # the newest hit first
     mode: str = "hybrid"  # by words and by meaning; keyword | vector: by that side alone
     is_explained: bool = False  # somebody wants to hear of what has not the least score, too
+    is_together: bool = False  # what is found is ranked together with what other memories have
 
     @property
     def reranks(self) -> bool:
@@ -75,6 +80,34 @@ class Ranked(msgspec.Struct, frozen=True):
     results: SideResults
     evidence: AnswerEvidence
     is_whole: bool = True  # False: the index has changed before it was put together
+
+
+class Searched(msgspec.Struct, frozen=True, kw_only=True):
+    """The hits for a question, and what they were found with."""
+
+    hits: tuple[FoundHit, ...]
+    mode: str  # hybrid | keyword | vector
+    degraded: tuple[DegradedPart, ...]
+    keyword_trouble: str | None  # the keyword index is broken
+    vector_trouble: str | None  # the vectors on disk are
+    provider: str  # whose vectors took part; where none did, whose are wanted
+    model: str
+    space: Space | None  # of the vectors that took part
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """What one of several memories has for a question."""
+
+    text: str
+    question: IndexQuestion
+    found: Searched  # without hits
+    ranked: Ranked
+    calibration: Calibration | None  # None: no vectors took part
+
+
+def last_s(place: StoredChunk | ChunkPlace, zone: tzinfo) -> int:
+    """Of when a chunk is at the latest, as clocks on the wall count seconds."""
+    return wall_s(place.written_ns, zone) if place.last_s is None else place.last_s
 
 
 def supported(question: IndexQuestion, evidence: AnswerEvidence) -> Support:

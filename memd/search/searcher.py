@@ -22,7 +22,8 @@ from memd.domain_types import (
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
-from memd.runtime.timing import wall_s, zone_of
+from memd.runtime.threads import beside
+from memd.runtime.timing import zone_of
 from memd.search import query
 from memd.search.fuse import (
     POOL,
@@ -44,12 +45,16 @@ from memd.search.ranked import (
     AnswerEvidence,
     IndexQuestion,
     Lane,
+    Proposal,
     Ranked,
+    Searched,
     decided,
+    last_s,
     reranked,
     supported,
     worth_reranking,
 )
+from memd.search.together import together
 from memd.search.trace import SideResults, TracedSearch, first_hits, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
@@ -70,6 +75,7 @@ ATTEMPTS = 3  # at a search that the index changes under
 # Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
 EXAMINED = 100
 STRONGEST = 30  # of them, one of which is the strongest
+PROPOSED = 100  # candidates of a source that are ranked together with those of other memories
 SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
 
 T = TypeVar("T")
@@ -231,19 +237,6 @@ class Reranker(Protocol):
     async def close(self) -> None:
         """Give up what is under way."""
         ...
-
-
-class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """The hits for a question, and what they were found with."""
-
-    hits: tuple[FoundHit, ...]
-    mode: str  # hybrid | keyword | vector
-    degraded: tuple[DegradedPart, ...]
-    keyword_trouble: str | None  # the keyword index is broken
-    vector_trouble: str | None  # the vectors on disk are
-    provider: str  # whose vectors took part; where none did, whose are wanted
-    model: str
-    space: Space | None  # of the vectors that took part
 
 
 class _KeywordResults(msgspec.Struct, frozen=True):
@@ -433,6 +426,75 @@ class Searcher:
     def _decided(self, ranked: Ranked, asked: IndexQuestion) -> Iterator[Verdict]:
         return decided(ranked, asked, self._settings.limits.max_snippet_chars)
 
+    async def propose(
+        self,
+        text: str,
+        *,
+        kinds: frozenset[Kind],
+        min_score: float,
+        now: datetime | None = None,
+        mode: str = "hybrid",
+        wanted: SearchFilter = NO_FILTER,
+        by_time: bool = False,
+        is_explained: bool = False,
+    ) -> Proposal:
+        """The best candidates, to be ranked together with those of other memories; see search.
+
+        Raises:
+            TransientError: the index cannot be read just now.
+        """
+        parsed = query.restricted(query.parse(text, now), mode)
+        asked = IndexQuestion(parsed, kinds, min_score, wanted, by_time, mode, is_explained, is_together=True)
+
+        def taken(ranked: Ranked, calibration: Calibration | None) -> tuple[Ranked, Calibration | None]:
+            lanes = [iter(list(islice(lane, PROPOSED))) for lane in ranked.lanes]
+            return msgspec.structs.replace(ranked, lanes=lanes), calibration
+
+        keywords, vectors, (ranked, calibration) = await self._ask(asked, taken)
+        return Proposal(text, asked, self._searched(asked, keywords, vectors, []), ranked, calibration)
+
+    async def search_together(
+        self, own: Proposal, included: Mapping[str, Proposal], max_results: int
+    ) -> Searched:
+        """The hits of several memories in one order.
+
+        Args:
+            own: What this index proposes; to be used once, like the others.
+            included: What others do, by the name of each.
+            max_results: As of search.
+        """
+        ranked, found = await self._together(own, included)
+        hits = await beside(lambda: first_hits(self._decided(ranked, own.question), max_results))
+        return msgspec.structs.replace(found, hits=tuple(hits))
+
+    async def explain_together(
+        self, own: Proposal, included: Mapping[str, Proposal], max_results: int
+    ) -> tuple[Searched, Trace]:
+        """The same, and how each of the first candidates came to its place; what concerns a whole index is of this one."""
+        ranked, found = await self._together(own, included)
+        asked = own.question
+        search = TracedSearch(
+            own.text, asked.query, self._weights, own.calibration, asked.min_score, max_results
+        )
+        hits, trace = await beside(lambda: traced(self._decided(ranked, asked), ranked.results, search))
+        return msgspec.structs.replace(found, hits=tuple(hits)), trace
+
+    async def _together(self, own: Proposal, included: Mapping[str, Proposal]) -> tuple[Ranked, Searched]:
+        """Candidates of several memories in the order that a reranker gives them, if there is one."""
+        ranked = together(own, included, zone_of(self._settings.timezone))
+        degraded = [*own.found.degraded]
+        for name, one in included.items():
+            degraded += [DegradedPart("included", f"{name}: {part.reason}") for part in one.found.degraded]
+        if self._reranker is not None and own.question.reranks:
+            lanes = [list(lane) for lane in ranked.lanes]
+            first = worth_reranking(list(map(iter, lanes)), self._reranker.candidates)
+            order = await _order(self._reranker, own.question, first)
+            if isinstance(order, DegradedPart):
+                degraded.append(order)
+                order = {}
+            ranked = msgspec.structs.replace(ranked, lanes=[reranked(lane, order) for lane in lanes])
+        return ranked, msgspec.structs.replace(own.found, degraded=tuple(degraded))
+
     async def _ask(
         self,
         asked: IndexQuestion,
@@ -486,7 +548,7 @@ class Searcher:
             _OtherVectors.
         """
         state = self._index.state
-        reranker = self._reranker if asked.reranks else None
+        reranker = self._reranker if asked.reranks and not asked.is_together else None
 
         def look(reader: ChunkReader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
             sides = self._sides(reader, asked, compared)
@@ -501,13 +563,12 @@ class Searcher:
         keywords, places = sides.keywords, dict[ChunkId, int]()
         if keywords.failure is not None and isinstance(sides.vectors, _NoVectorResults):
             raise keywords.failure
-        if reranker is not None and len(first) > 1:
-            with spent("reranker"):
-                order = await reranker.order(asked.query.embed_text, [one.text for one in first])
+        if reranker is not None:
+            order = await _order(reranker, asked, first)
             if isinstance(order, DegradedPart):
                 keywords = msgspec.structs.replace(keywords, not_reranked=order)
             else:
-                places = {first[n].id: place for place, n in enumerate(order)}
+                places = order
         if found is None:
             with spent("searching"):
                 found = await self._index.read(
@@ -634,16 +695,10 @@ class Searcher:
                 Scored(one, places[one].path, places[one].start_line, 0.0, 0.0, 0.0) for one in newest_ids
             ]
             scored = {one.id: one for one in newest} | scored
-        places = reader.places(list(scored))
+        places, zone = reader.places(list(scored)), zone_of(self._settings.timezone)
         return sorted(
-            scored.values(), key=lambda one: (-self._last_s(places[one.id]), place_in_order(one))
+            scored.values(), key=lambda one: (-last_s(places[one.id], zone), place_in_order(one))
         ), least
-
-    def _last_s(self, place: ChunkPlace) -> int:
-        """Of when a chunk is at the latest, as clocks on the wall count seconds."""
-        if place.last_s is not None:
-            return place.last_s
-        return wall_s(place.written_ns, zone_of(self._settings.timezone))
 
     def _with_parts_and_scripts(
         self, reader: ChunkReader, found: Candidates, first: Ints, asked: Query, vectors: _VectorResults
@@ -764,6 +819,19 @@ class Searcher:
                 DegradedPart("store", "the index changed while it was searched: some hits may be missing")
             )
         return tuple(found)
+
+
+async def _order(
+    reranker: Reranker, asked: IndexQuestion, first: Sequence[StoredChunk]
+) -> dict[ChunkId, int] | DegradedPart:
+    """The places that a reranker gives to some chunks, or why it gives none."""
+    if len(first) < 2:
+        return {}
+    with spent("reranker"):
+        order = await reranker.order(asked.query.embed_text, [one.text for one in first])
+    if isinstance(order, DegradedPart):
+        return order
+    return {first[n].id: place for place, n in enumerate(order)}
 
 
 def _candidates(

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from memd.agent.agents import Agents, AgentUnavailable, ForeignSession, RunningAgent
-from memd.config.settings import AgentSettings, PathMatch, Scope
+from memd.config.settings import AgentSettings, IncludedMemory, PathMatch, Scope
 from memd.domain_types import Kind, Source
 from memd.errors import MemdError
 from memd.runtime.profiling import spent
@@ -30,6 +30,7 @@ class Granted(msgspec.Struct, frozen=True):
 
     kinds: frozenset[Kind]
     direct: bool  # a direct chat, or the owner without a key
+    included: frozenset[str] = frozenset()  # names of the memories that the agent includes
 
 
 Access = Denied | Granted
@@ -42,6 +43,7 @@ def decide_access(
     agent: str,
     source: Source | None,
     sources: tuple[Source, ...],
+    include: Sequence[IncludedMemory] = (),
 ) -> Access:
     """What a request may see.
 
@@ -56,17 +58,19 @@ def decide_access(
         agent: The agent that is asked.
         source: What the caller wants to search; None for all.
         sources: What the agent has.
+        include: Memories of others that it includes: for conversations that nobody else reads along, or where it is said.
     """
     kinds = frozenset(kind for kind in Kind if kind.source in sources and source in (None, kind.source))
     if key is None:
-        return Granted(kinds, direct=True)
+        return Granted(kinds, direct=True, included=frozenset(one.name for one in include))
     if key.agent is not None and key.agent != agent:
         return Denied("the session belongs to another agent")
     if _action(scope, key) == "deny":
         return Denied(f"channel {key.channel or 'unknown'}, chat type {key.chat_type or 'unknown'}")
     if not key.is_owner_private:
         kinds -= {Kind.CURATED, Kind.SESSION}
-    return Granted(kinds - {Kind.SHARED_SESSION}, direct=key.is_owner_private)
+    included = frozenset(one.name for one in include if one.in_groups or key.is_owner_private)
+    return Granted(kinds - {Kind.SHARED_SESSION}, direct=key.is_owner_private, included=included)
 
 
 def _action(scope: Scope, key: SessionKey) -> str:
@@ -201,7 +205,12 @@ class Caller:
 
     def _granted(self, agent_id: str, settings: AgentSettings, source: Source | None) -> Granted | None:
         access = decide_access(
-            settings.scope, self.key, agent=agent_id, source=source, sources=settings.sources
+            settings.scope,
+            self.key,
+            agent=agent_id,
+            source=source,
+            sources=settings.sources,
+            include=settings.include,
         )
         if isinstance(access, Denied):
             log.info("scope.denied", agent=agent_id, reason=access.reason)

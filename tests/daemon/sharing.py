@@ -89,3 +89,21 @@ def whole(daemon: Daemon, admin_dsn: str) -> bool:
         status = client.status().agents["main"]
     told = counts(admin_dsn)
     return is_published(daemon) and told["vectors"] == told["chunks"] == status.chunks
+
+
+INCLUDING = """
+include = [{{ server = "team", memory = "alice/main"{more} }}]
+sync = {{ wait_ms = {wait_ms} }}
+scope = {{ default = "allow" }}
+[shared.team]
+dsn_file = "{dsn_file}"
+"""
+
+
+def including(home: Path, dsn: str, *, more: str = "", wait_ms: int = 10_000) -> Daemon:
+    """A daemon, not started yet, whose agent has notes of its own and includes what alice publishes."""
+    home.mkdir(exist_ok=True)
+    dsn_file = home / "team.dsn"
+    dsn_file.write_text(dsn)
+    dsn_file.chmod(0o600)
+    return Daemon(home, settings=INCLUDING.format(more=more, wait_ms=wait_ms, dsn_file=dsn_file))

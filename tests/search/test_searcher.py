@@ -10,7 +10,7 @@ import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.domain_types import ChunkId, DegradedPart, Kind, Label, LabelKind
-from memd.providers.provider import Vector, space_of
+from memd.providers.provider import Vector
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
@@ -19,36 +19,16 @@ from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
 from memd.store.files import FileChange
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
-from memd.store.meta import Fingerprint
 from memd.store.search_keywords import KeywordReader
 from memd.store.search_vectors import REST_S, SearchVectors
 from memd.text.time_phrases import TimeSpan
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
-from tests.search.leaning import KINDS, Leaning
+from tests.search.leaning import KINDS, Leaning, Reversing, filled
 from tests.store.conftest import chunk_of, found_file, ranked
 from tests.wait import until_async
 
 T = TypeVar("T")
-
-
-async def filled(
-    file: Path, texts: Sequence[str], *, made: Callable[[Path], Index] = Index, first_id: int = 1
-) -> tuple[Index, Searcher]:
-    """An index of one chunk a note, each with its vector."""
-    provider = Leaning()
-    index = made(file)
-    await index.open()
-    await index.adopt(Fingerprint("c1", "t1", ("memory",), *space_of(provider.identity), 2))
-    await index.start_ids_at(first_id)
-    for number, text in enumerate(texts):
-        one = chunk_of(text)
-        vector = provider.embed([text])[0].tobytes()
-        await index.replace(
-            found_file(f"memory/{number:03}.md"), b"1", [one], {one.hash: vector}, frozenset()
-        )
-    settings = AgentSettings(workspace=Path("/nowhere"))
-    return index, Searcher(index, settings, OneSpeaker(provider))
 
 
 async def test_a_larger_max_results_only_appends(tmp_path: Path) -> None:
@@ -127,25 +107,6 @@ async def test_what_its_note_says_is_superseded_is_shown_behind_what_replaced_it
     for number, hit in enumerate(found.hits, 1):
         assert await shown("kettle 350", hit.score) == behind[:number]
     await index.close()
-
-
-class Reversing:
-    """A reranker that prefers what is longest, or fails."""
-
-    def __init__(self, candidates: int = 30, trouble: DegradedPart | None = None) -> None:
-        self.candidates = candidates
-        self.trouble = trouble
-        self.asked: list[tuple[str, list[str]]] = []
-        self.is_closed = False
-
-    async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
-        self.asked.append((question, list(texts)))
-        if self.trouble is not None:
-            return self.trouble
-        return sorted(range(len(texts)), key=lambda n: -len(texts[n]))
-
-    async def close(self) -> None:
-        self.is_closed = True
 
 
 async def reranking(tmp_path: Path, reranker: Reversing) -> tuple[Index, Searcher]:

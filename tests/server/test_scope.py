@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.config.settings import PathMatch, Scope, ScopeRule
+from memd.config.settings import IncludedMemory, PathMatch, Scope, ScopeRule, included_path
 from memd.domain_types import Kind, Source
 from memd.server.scope import Denied, Granted, decide_access
 from memd_client.session_key import parse
@@ -98,6 +98,45 @@ def test_transcripts_are_for_the_owner_alone(key: str | None, sees: bool, scope:
     only = asked(key, scope, sources=both, source="sessions")
     assert only == (transcripts if sees else frozenset())
     assert asked(key, scope, sources=("sessions",)) == only
+
+
+@pytest.mark.parametrize(
+    ("key", "seen"),
+    [
+        (None, {"team:alice/main", "team:handbook"}),
+        ("agent:main:main", {"team:alice/main", "team:handbook"}),
+        ("agent:main:telegram:direct:4711", {"team:alice/main", "team:handbook"}),
+        ("agent:main:telegram:group:-100", {"team:handbook"}),
+        ("agent:main:discord:channel:9", {"team:handbook"}),
+        ("what is this", {"team:handbook"}),
+    ],
+)
+def test_included_memories_are_for_private_conversations_unless_they_say_more(
+    key: str | None, seen: set[str]
+) -> None:
+    """Whatever the rules allow otherwise; what is denied all is denied these."""
+    include = (IncludedMemory("team", "alice/main"), IncludedMemory("team", "handbook", in_groups=True))
+    parsed = None if key is None else parse(key)
+    for scope in (Scope(default="allow", rules=()), Scope(default="deny", rules=())):
+        decided = decide_access(
+            scope, parsed, agent="main", source=None, sources=("memory",), include=include
+        )
+        if scope.default == "deny" and key is not None:
+            assert isinstance(decided, Denied)
+        else:
+            assert isinstance(decided, Granted)
+            assert decided.included == seen
+
+
+def test_a_path_of_an_included_memory_begins_with_its_name() -> None:
+    """The longest name that it begins with; another path is the agent's own."""
+    alice, main = IncludedMemory("team", "alice"), IncludedMemory("team", "alice/main")
+    include = (alice, main)
+    assert included_path("team:alice/main/memory/a.md", include) == (main, "memory/a.md")
+    assert included_path("team:alice/memory/a.md", include) == (alice, "memory/a.md")
+    assert included_path("team:alice/main//home/alice/wiki/a.md", include) == (main, "/home/alice/wiki/a.md")
+    for own in ("memory/a.md", "team:alice", "team:bob/main/memory/a.md", "other:alice/main/memory/a.md"):
+        assert included_path(own, include) is None
 
 
 def test_the_first_rule_that_matches_decides() -> None:

@@ -151,6 +151,9 @@ def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str
         yield "backend", _fallen_back(agent.backend_fallback, now)
     if agent.publish is not None and agent.publish.reason is not None:
         yield "publishing", f"to {agent.publish.to}: {clause(agent.publish.reason)}"
+    for one in agent.included:
+        if one.reason is not None:
+            yield "included", f"{one.memory}: {clause(one.reason)}"
     if agent.qmd is not None:
         if agent.qmd.update_failure is not None:
             yield "qmd", f"its last update failed: {agent.qmd.update_failure}"
@@ -243,6 +246,8 @@ def _sources(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "sessions", _sessions(agent.sessions)
     if agent.redacted:
         yield "redacted", f"{counted(sum(agent.redacted.values()), 'secret')}: {_most_first(agent.redacted)}"
+    if agent.included:
+        yield "includes", ", ".join(one.memory for one in agent.included)
     if agent.publish is not None:
         late = f", {agent.publish.waiting:,} to go" if agent.publish.waiting else ""
         yield (

@@ -40,6 +40,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
         "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds. "
         f"Files whose directory is gone for good are forgotten by {context.ctl('sync', '--force')}.",
         "provider": _provider_fix(status, context),
+        "included": f"It is asked again by itself; its own notes are searched meanwhile: {context.ctl('shared', 'status')}.",
         "publishing": f"It goes on by itself once that is mended: {context.ctl('shared', 'status')}.",
     }
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
@@ -63,15 +64,23 @@ def _provider_fix(status: AgentStatus, context: DoctorContext) -> str:
 def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
     """What does not work of an agent, or of what all agents share: the part, and why."""
     parts = ((name, getattr(status, name)) for name in status.__struct_fields__)
-    return [
-        (name.removesuffix("_health"), one_line(part.reason or "no reason given"))
-        for name, part in parts
-        if isinstance(part, Health) and not part.ok
-    ] + [
-        ("publishing", one_line(one.reason))
-        for one in (getattr(status, "publish", None),)
-        if one and one.reason
-    ]
+    return (
+        [
+            (name.removesuffix("_health"), one_line(part.reason or "no reason given"))
+            for name, part in parts
+            if isinstance(part, Health) and not part.ok
+        ]
+        + [
+            ("publishing", one_line(one.reason))
+            for one in (getattr(status, "publish", None),)
+            if one and one.reason
+        ]
+        + [
+            ("included", one_line(f"{one.memory}: {one.reason}"))
+            for one in getattr(status, "included", ())
+            if one.reason is not None
+        ]
+    )
 
 
 def check_notes(scan: RootsScan, context: DoctorContext) -> list[Finding]:

@@ -68,8 +68,10 @@ def check(config: Config | None, result: ProbeResult | None, context: DoctorCont
 
 def _check_memories(at: str, seen: ServerLook, config: Config, context: DoctorContext) -> Finding:
     """Whether the role may do what the agents of the configuration are to do."""
-    searched = {one.shared.memory for one in config.agents.values() if one.shared.server == seen.name}
-    published = {one.publish.memory for one in config.agents.values() if one.publish.to == seen.name}
+    agents = config.agents.values()
+    searched = {one.shared.memory for one in agents if one.shared.server == seen.name}
+    searched |= {one.memory for agent in agents for one in agent.include if one.server == seen.name}
+    published = {one.publish.memory for one in agents if one.publish.to == seen.name}
     granted = {one.name: one.may_write for one in seen.memories}
     missing = [
         f"{name} is not granted to {seen.role}" for name in sorted((searched | published) - granted.keys())

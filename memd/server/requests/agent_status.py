@@ -104,6 +104,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         else msgspec.convert(backend.program, wire.QmdStatus, from_attributes=True),
         searches=searches,
         publish=_publish(agent),
+        included=[wire.IncludedStatus(memory=one.name, reason=one.trouble) for one in backend.included],
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from memd.backends.backend import MAX_CHARS
+from memd.config.settings import included_path
 from memd.server.request_times import RequestTimes
 from memd.server.scope import BadRequest, Caller
 from memd.store.labels import LabelCount
@@ -30,6 +31,9 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         if allowed is None:
             return missing
         timed.agent = allowed.agent.id
+        of = included_path(request.path, allowed.agent.settings.include)
+        if of is not None and of[0].name not in allowed.granted.included:
+            return missing
         excerpt = await allowed.agent.backend.get(
             request.path,
             start_line=request.start_line,

@@ -92,6 +92,7 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
     return BackendQuestion(
         text=request.query,
         kinds=allowed.granted.kinds,
+        included=allowed.granted.included,
         max_results=max_results,
         min_score=min_score,
         mode=(request.mode if isinstance(request, wire.Search) else None) or "hybrid",

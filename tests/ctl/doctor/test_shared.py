@@ -23,6 +23,7 @@ def _config(dsn_file: Path, agents: str = "") -> Config:
 
 
 PUBLISHES = '[agents.main]\nredact = { mode = "all" }\npublish = { to = "team", memory = "alice/main" }\n'
+INCLUDES = '[agents.main]\ninclude = ["team:alice/main"]\n'
 SEARCHES = '[agents.alice]\nbackend = "postgres"\nshared = { server = "team", memory = "alice/main" }\n'
 
 
@@ -66,6 +67,8 @@ def test_a_server_that_is_away_or_has_nothing(tmp_path: Path, server: PostgresSe
     ("agents", "seen", "said"),
     [
         (SEARCHES, {}, "alice/main is not granted to memd_user_bob"),
+        (INCLUDES, {}, "alice/main is not granted to memd_user_bob"),
+        (INCLUDES, {"may_write": False}, ""),
         (PUBLISHES, {"may_write": False}, "for reading only"),
         (PUBLISHES, {"may_write": True, "is_replica": True}, "a replica"),
         (SEARCHES, {"may_write": False}, ""),
