@@ -6,6 +6,8 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.fresh import QUICK, becomes_fresh, holding
 from tests.daemon.process import Daemon
 
@@ -85,7 +87,8 @@ def churn(directory: Path, stop: threading.Event) -> None:
         shutil.rmtree(directory / f"{(turn + 3) % 7}", ignore_errors=True)
 
 
-def test_files_that_vanish_meanwhile(daemon: Daemon) -> None:
+@pytest.mark.parametrize("rounds", [8, pytest.param(30, marks=pytest.mark.long)])
+def test_files_that_vanish_meanwhile(daemon: Daemon, rounds: int) -> None:
     """While hundreds of files come and go, others are found at once, no pass fails, and the end is as on the disk."""
     daemon.configure(QUICK)
     stop = threading.Event()
@@ -95,7 +98,7 @@ def test_files_that_vanish_meanwhile(daemon: Daemon) -> None:
         (daemon.workspace / "memory" / "churn").mkdir()
         thread.start()
         try:
-            for number in range(30):
+            for number in range(rounds):
                 daemon.write(f"memory/steady-{number}.md", f"# Steady\n\nsteady{number:02} stays here\n")
                 client.sync(vectors=False)
                 assert holding(client, f"steady{number:02}") == {f"memory/steady-{number}.md"}
