@@ -403,7 +403,8 @@ async def test_what_was_built_beside_is_deleted_where_nobody_wants_it(home: Path
     assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
 
 
-async def test_no_search_falls_between_two_indexes(home: Path) -> None:
+@pytest.mark.parametrize("rebuilds", [3, pytest.param(12, marks=pytest.mark.long)])
+async def test_no_search_falls_between_two_indexes(home: Path, rebuilds: int) -> None:
     """While the index is replaced again and again, every search finds, whatever moment it meets."""
     many_notes(home / "workspace", 20)
     write(home, "memory/a.md", RED)
@@ -423,12 +424,12 @@ async def test_no_search_falls_between_two_indexes(home: Path) -> None:
             return (await client.status()).agents["main"].rebuild is None
 
         searching = [asyncio.create_task(search_on()) for _ in range(3)]
-        for _ in range(6):
+        for _ in range(rebuilds):
             await client.reindex()
             await comes_true(is_rebuilt)
         ended.set()
         counts = await asyncio.gather(*searching)
-    assert min(counts) > 6
+    assert min(counts) > rebuilds
 
 
 async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
