@@ -247,7 +247,10 @@ def meanwhile(work: Callable[[int], None]) -> Iterator[None]:
         raise failed[0]
 
 
-def test_transcripts_that_are_compressed_deleted_and_rewritten_while_they_are_read(daemon: Daemon) -> None:
+@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.long)])
+def test_transcripts_that_are_compressed_deleted_and_rewritten_while_they_are_read(
+    daemon: Daemon, rounds: int
+) -> None:
     """What is there the whole time under one name or the other is found at any moment; the rest as it is in the end."""
     chats = chats_of(daemon, AT_ONCE)
     plain, packed = chats / "packed.jsonl", chats / "packed.jsonl.zst"
@@ -277,7 +280,7 @@ def test_transcripts_that_are_compressed_deleted_and_rewritten_while_they_are_re
     with daemon.start().client(timeout=60) as client:
         client.sync()
         with meanwhile(churn):
-            for number in range(6):
+            for number in range(rounds):
                 with steady.open("ab") as stream:
                     stream.write(line(f"the steady{number}x"))
                 client.sync()
