@@ -1,9 +1,10 @@
-"""Publishes the notes of one agent on a server: what its index holds is mirrored there, and stays so."""
+"""Publishes the memory of one agent on a server: what its index holds is mirrored there, and stays so."""
 
 import asyncio
 import contextlib
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -19,11 +20,12 @@ from memd.runtime.threads import Threads
 from memd.runtime.timing import Backoff
 from memd.shared.connection import SharedUnavailable
 from memd.shared.publication import Mirror, VectorSpace
+from memd.shared.transcripts import turn_lines
 from memd.sources.notes import read_note
 from memd.sources.safe_open import SourceError
 from memd.store import publication
 from memd.store.index import Index
-from memd.store.publication import FileState
+from memd.store.publication import FileState, PublishedFile
 
 log = structlog.get_logger()
 
@@ -33,7 +35,11 @@ COMPARE_S = 600.0  # between two comparisons with all that the server has
 LONGEST_WAIT_S = 60.0  # between two attempts at a server that is away
 VECTORS_S = 20.0  # between two transactions for vectors of one file, while more of them are on their way
 _TEXT = 32  # bytes of a digest that are of the text
-_KINDS = {"memory": Kind.NOTE, "curated": Kind.CURATED}
+_KINDS = {
+    "memory": (Kind.NOTE,),
+    "curated": (Kind.CURATED,),
+    "sessions": (Kind.SESSION, Kind.SHARED_SESSION),
+}
 
 
 class PublishProgress(msgspec.Struct, frozen=True):
@@ -45,7 +51,7 @@ class PublishProgress(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """Mirrors the notes of one agent to a server, one file after the other."""
+    """Mirrors the memory of one agent to a server, one file after the other."""
 
     def __init__(
         self,
@@ -71,7 +77,7 @@ class Publisher:
         self._index = index
         self._sync = sync
         self._rules = rules
-        self._kinds = frozenset(_KINDS[one] for one in settings.sources)
+        self._kinds = frozenset(kind for one in settings.sources for kind in _KINDS[one])
         self._mirror = Mirror(Path(settings.dsn_file), settings.memory, installation)
         self._thread = Threads(1, f"memd-publish-{agent}")
         self._there: dict[str, bytes] = {}  # path -> digest of what the server has
@@ -192,27 +198,32 @@ class Publisher:
         file = await self._index.database.read(publication.read, path)
         if file is None:
             return False
+        lines = turn_lines(file.turns) if file.kind.is_session else await self._lines(file)
+        if lines is None:
+            return False
+        digest = await self._thread.run(file.digests, lines, self._space)
+        is_new = self._there.get(path) != digest
+        if is_new:
+            await self._thread.run(self._mirror.put, file, lines, digest)
+            self._there[path] = digest
+            self._put_at[path] = time.monotonic()
+        self._here[path] = (state, digest)
+        return is_new
+
+    async def _lines(self, file: PublishedFile) -> Sequence[str] | None:
+        """The lines of a note; None: it is another one by now, or cannot be read."""
         try:
             note = await self._thread.run(
                 read_note,
-                path,
+                file.path,
                 self._rules.roots,
                 max_bytes=self._rules.max_bytes,
                 now_ns=time.time_ns(),
                 redactor=self._rules.notes_redactor,
             )
         except SourceError:
-            return False
-        if note.sha256 != file.sha256:
-            return False
-        digest = await self._thread.run(file.digests, note.document.lines, self._space)
-        is_new = self._there.get(path) != digest
-        if is_new:
-            await self._thread.run(self._mirror.put, file, note.document.lines, digest)
-            self._there[path] = digest
-            self._put_at[path] = time.monotonic()
-        self._here[path] = (state, digest)
-        return is_new
+            return None
+        return note.document.lines if note.sha256 == file.sha256 else None
 
 
 def installation_of(state: Path) -> str:

@@ -16,14 +16,16 @@ from memd.backends.backend import (
 )
 from memd.backends.builtin import answer_of, explain_with, propose_with, search_with
 from memd.backends.circuit_breaker import BreakerTimeouts
-from memd.backends.indexed_text import note_excerpt
+from memd.backends.indexed_text import line_of, note_excerpt, turns_excerpt
 from memd.config.settings import AgentSettings, IncludedMemory, SharedMemory
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
+from memd.runtime.timing import zone_of
 from memd.search.ranked import Proposal
 from memd.search.searcher import Reranker, Searcher
 from memd.shared.reading import SharedConnections
 from memd.shared.searching import SharedIndex, find_file
+from memd.shared.transcripts import stretch_of, turns_in
 
 TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
 COOLDOWN_S = 15.0  # for which a server that has failed is left alone
@@ -49,6 +51,7 @@ class PostgresBackend:
             reranker: Orders the first candidates anew; None: nobody does.
         """
         self._providers = providers
+        self._zone = zone_of(settings.timezone)
         self._connections = SharedConnections(Path(shared.dsn_file), shared.memory, TIMEOUT_S)
         self._index = SharedIndex(self._connections)
         self._searcher = Searcher(self._index, settings, providers, reranker)
@@ -113,6 +116,14 @@ class PostgresBackend:
         file = await self._connections.run(lambda snapshot: find_file(snapshot, memory, path))
         if file is None or file.kind not in kinds:
             return None
+        if file.kind.is_session:
+            turns = turns_in(file.content)
+            span = stretch_of(turns, line_of(start_line), lines, max_chars)
+            excerpt = turns_excerpt(span, start_line, max_chars, self._zone)
+            if excerpt.text or excerpt.next_line is not None:
+                return excerpt
+            last = max((turn.end_line for turn in turns), default=0)
+            return msgspec.structs.replace(excerpt, total_lines=last)
         text = file.content.split("\n")
         return msgspec.structs.replace(
             note_excerpt(text, start_line, lines, max_chars), total_lines=len(text)

@@ -139,6 +139,11 @@ def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
             (("publish", "memory"), ("publish",)),
             f"memory must be a name such as alice/main, not {_shown(publish.memory)}",
         )
+    if missing := {{"curated": "memory"}.get(one, one) for one in publish.sources} - {*settings.sources}:
+        yield (
+            (("publish", "sources"), ("sources",)),
+            f"what is published must be among the sources of this agent, which lack {', '.join(sorted(missing))}",
+        )
     if settings.redact.mode != "all":
         yield (
             (("publish", "to"), ("publish",)),

@@ -246,11 +246,12 @@ class QmdSettings(_Section, frozen=True):
 
 
 class Publish(_Section, frozen=True):
-    """Where the notes of an agent are published."""
+    """Where the memory of an agent is published."""
 
     to: str = ""  # the name of a [shared.<name>]; "": nowhere
     memory: str = ""  # its name there, such as alice/main
-    sources: tuple[Literal["memory", "curated"], ...] = ("memory",)  # curated: MEMORY.md and USER.md
+    # memory: notes; curated: MEMORY.md and USER.md; sessions: transcripts.
+    sources: tuple[Literal["memory", "curated", "sessions"], ...] = ("memory",)
     dsn_file: str = ""  # an absolute path, once it is read; "": that of the server
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from memd.domain_types import Kind, TextHash
-from memd.store import meta, vectors
+from memd.domain_types import Kind, TextHash, Turn
+from memd.store import meta, sessions, vectors
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, typed
 from memd.store.postings import TermReader
 
@@ -41,7 +41,7 @@ class PublishedChunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PublishedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A note as an index holds it."""
+    """A note or a transcript as an index holds it."""
 
     path: str
     kind: Kind
@@ -50,6 +50,7 @@ class PublishedFile(msgspec.Struct, frozen=True, array_like=True):
     superseded: str | None  # as of StoredChunk
     labels: tuple[tuple[int, str, str], ...]
     chunks: tuple[PublishedChunk, ...]
+    turns: tuple[Turn, ...] = ()  # of a transcript
 
     def digests(self, lines: Sequence[str], space: object) -> bytes:
         """Two digests of 32 bytes: of the text with all that is known of it, and of the vectors.
@@ -142,7 +143,10 @@ def read(connection: apsw.Connection, path: str) -> PublishedFile | None:
             "SELECT first, last, nullif(vector, x'') FROM parts WHERE chunk_id = ? ORDER BY id", (chunk_id,)
         ).fetchall()
         chunks.append((*facts, vector_of.get(TextHash(facts[4])), parts))
-    return typed((path, *known, labels, chunks), PublishedFile)
+    file = typed((path, *known, labels, chunks), PublishedFile)
+    if file.kind.is_session:
+        return msgspec.structs.replace(file, turns=tuple(sessions.turns(connection, path, 0)))
+    return file
 
 
 def term_reader() -> TermReader:

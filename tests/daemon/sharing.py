@@ -7,27 +7,27 @@ import psycopg
 from tests.daemon.process import Daemon
 
 PUBLISHING = """
-redact = {{ mode = "all" }}
+{before}redact = {{ mode = "all" }}
 publish = {{ to = "team", memory = "alice/main"{more} }}
 [shared.team]
 dsn_file = "{dsn_file}"
 """
 SEARCHING = """
 [agents.alice]
-backend = "postgres"
+{more}backend = "postgres"
 shared = {{ server = "team", memory = "alice/main" }}
 [shared.team]
 dsn_file = "{dsn_file}"
 """
 
 
-def publisher(home: Path, dsn: str, *, more: str = "") -> Daemon:
+def publisher(home: Path, dsn: str, *, more: str = "", before: str = "") -> Daemon:
     """A daemon, not started yet, that publishes as alice/main."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
     dsn_file.chmod(0o600)
-    return Daemon(home, settings=PUBLISHING.format(more=more, dsn_file=dsn_file))
+    return Daemon(home, settings=PUBLISHING.format(more=more, before=before, dsn_file=dsn_file))
 
 
 def contents(admin_dsn: str) -> dict[str, str]:
@@ -73,13 +73,13 @@ def is_published(daemon: Daemon) -> bool:
     return publish.reason is None and not publish.waiting and publish.files > 0
 
 
-def reader(home: Path, dsn: str) -> Daemon:
+def reader(home: Path, dsn: str, *, more: str = "") -> Daemon:
     """A daemon, not started yet, whose agent alice has no files: it searches what alice publishes."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
     dsn_file.chmod(0o600)
-    return Daemon(home, settings=SEARCHING.format(dsn_file=dsn_file))
+    return Daemon(home, settings=SEARCHING.format(more=more, dsn_file=dsn_file))
 
 
 def whole(daemon: Daemon, admin_dsn: str) -> bool:
