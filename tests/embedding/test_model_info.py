@@ -86,8 +86,8 @@ async def test_a_store_that_fails_has_the_model_asked(
     with capture_logs() as logs:
         assert await store.recall() is None
         await store.keep(KNOWN)
-    not_kept = [] if isinstance(failure, bytes) else ["embed.portrait_not_kept"]
-    assert [one["event"] for one in logs] == ["embed.portrait_not_read", *not_kept]
+    not_kept = [] if isinstance(failure, bytes) else ["embed.model_info_not_kept"]
+    assert [one["event"] for one in logs] == ["embed.model_info_not_read", *not_kept]
 
 
 async def test_a_model_is_another_provider_only_where_it_is_another_one(
