@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
+from memd.backends.qmd.export import PageReader
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.domain_types import Kind, SearchFilter
@@ -175,6 +176,26 @@ async def test_what_qmd_proposes_is_filtered_and_the_built_in_search_adds_to_it(
         by_time = await bench.ask("kestrel", by_time=True, min_score=0.0)
         assert [hit.path for hit in by_time.hits][-2:] == ["memory/2026-02-09.md", "memory/2026-01-01.md"]
         assert (by_time.backend, by_time.fallback and by_time.fallback.instead_of) == ("builtin", "qmd")
+
+
+async def test_no_more_notes_are_read_than_an_answer_may_need(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice the hits that are wanted of a source, and ten: some may be shown already, or be of no use."""
+    notes = {f"memory/{n}.md": f"kestrel {n}\n" for n in range(30)}
+    read: list[str] = []
+    page = PageReader.page
+
+    async def counted(self: PageReader, path: str, kind: Kind) -> object:
+        read.append(path)
+        return await page(self, path, kind)
+
+    async with serving(tmp_path, standin.program, notes=notes) as bench:
+        monkeypatch.setattr(PageReader, "page", counted)
+        for wanted in (1, 3):
+            read.clear()
+            assert len(await bench.found("kestrel", max_results=wanted)) == wanted
+            assert len(set(read)) == 2 * wanted + 10
 
 
 async def test_a_hit_is_let_through_by_any_of_its_lines(

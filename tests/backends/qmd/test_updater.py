@@ -11,9 +11,9 @@ from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.schedule import TaskHistory
-from memd.config.settings import Redact, UserRule
+from memd.config.settings import Redact, SessionSettings, UserRule
 from memd.store.errors import StoreDamaged
-from tests.backends.qmd.bench import Bench, indexing, serving
+from tests.backends.qmd.bench import Bench, indexing, serving, transcript
 from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
 from tests.wait import until_async
 
@@ -228,6 +228,34 @@ async def test_a_collection_that_cannot_be_added_is_told_and_the_others_are_ther
         assert "permission denied" in qmd.program_status.warnings[0]
         assert qmd.program_status.update_failure is None
         assert len(json.loads((bench.directory / "collections.json").read_text())) == 1
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_session_is_known_to_qmd_where_its_page_is_in_a_collection(
+    tmp_path: Path, standin: Standin, *, is_refused: bool
+) -> None:
+    """What is not is looked for by the built-in search; so is one that has gone on since the last update."""
+    file = transcript(tmp_path / "talks", "one", "where does the kestrel nest?", "up there")
+    sessions = SessionSettings(paths=(tmp_path / "talks",), delta_bytes=0, delta_messages=0)
+    how: dict[str, Any] = {"sources": ("memory", "sessions"), "sessions": sessions}
+    async with indexing(tmp_path, standin.program, qmd={"debounce_seconds": 3600}, **how) as bench:
+        for name, text in NOTES.items():
+            bench.write(name, text)
+        await bench.settle()
+        if is_refused:
+            refused = says("", stderr="Error: permission denied", status=1)
+            standin.play("collection add", USUAL, USUAL, refused)  # that of the pages of sessions is the last
+        qmd = await bench.create()
+        await qmd.updater.update()
+        session = {"sessions/talks/one.jsonl"}
+        assert await qmd.updater.unknown() == (session if is_refused else set())
+        with file.open("a") as opened:
+            opened.write(json.dumps({"role": "user", "content": "and the heron?"}) + "\n")
+        await bench.settle()
+        assert await qmd.updater.unknown() == session
+        await qmd.updater.update()
+        assert await qmd.updater.unknown() == (session if is_refused else set())
+        await qmd.close()
 
 
 async def test_what_qmd_has_made_of_secrets_goes_with_them(tmp_path: Path, standin: Standin) -> None:
