@@ -390,3 +390,27 @@ async def test_a_provider_that_is_down_is_no_trouble_of_one_agent(
         with contextlib.suppress(TimeoutError):
             await queue.leave("main")
         assert queue.reason is None
+
+
+async def test_a_provider_that_is_down_stays_in_trouble_while_somebody_wants_it(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """An agent that goes leaves the pause to those that wait; one that wants nothing does not keep it."""
+    provider = HashingProvider()
+    provider.fail_next(1000)
+    going, waiting = (
+        await opened(tmp_path, "going", ["text"]),
+        await opened(tmp_path, "waiting", ["other text"]),
+    )
+    content = await opened(tmp_path, "content", [])
+    queue = queue_of(provider, cache)
+    async with running(queue, waiting, content):
+        for name, index in (("going", going), ("waiting", waiting), ("content", content)):
+            queue.serve(IndexToEmbed(name, index, use_cache=True))
+        await until_async(lambda: queue.reason)
+        await going.close()
+        await queue.leave("going")
+        assert queue.reason
+        await waiting.remove(["memory/a.md"])
+        queue.serve(IndexToEmbed("waiting", waiting, use_cache=True))
+        await until_async(lambda: queue.reason is None)
