@@ -27,6 +27,7 @@ from tests.embedding.queue.queues import (
 )
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
+from tests.wait import until_async
 
 
 @pytest.fixture
@@ -284,6 +285,27 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
     assert asked == [400, 400, 200]
     assert not provider.requests
     await index.close()
+
+
+async def test_what_is_written_while_a_provider_is_down_waits_with_the_rest(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Only where it broke down at a text that is set behind others is it asked for another one at once."""
+    provider = HashingProvider()
+    provider.fail_next(10**9)
+    index = await opened(tmp_path, "main", ["text"])
+    source = IndexToEmbed("main", index, use_cache=True)
+    queue = EmbeddingQueue(provider, cache, CacheBound(1000), healthy(3600.0))
+    async with running(queue, index):
+        queue.serve(source)
+        await until_async(lambda: isinstance(queue.health.now.passages, Retrying))
+        before = queue.health.now.passages
+        await write(index, "memory/b.md", "other text", 2)
+        queue.serve(source)
+        for _ in range(30):
+            await index.counts()
+        assert queue.health.now.passages == before
+        assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
