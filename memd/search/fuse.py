@@ -45,10 +45,12 @@ _IN_ORDER = 0.01  # of the evidence of what is lifted to be worth reading, so th
 
 # What is later may stand before what it replaces: so many first candidates are compared. Two of them say the same where what
 # their cosine means is so much above the mean of all; in it are as many pairs more that are unrelated, since of a few
-# candidates all may say the same. The score of the later one is at most so much lower. Measured, see DECISIONS.
+# candidates all may say the same. The score of the later one is at most so much lower: most where the two are a pair, and what
+# the cosine of the older one means is at most so much more. Measured, see DECISIONS.
 POOL = 16
 _ALIKE, _ALIKE_NOW = 0.29, 0.22
-_BEHIND, _BEHIND_NOW = 0.06, 0.15
+_BEHIND, _BEHIND_NOW, _BEHIND_IN_PAIR = 0.06, 0.15, 0.2
+_CLOSER_IN_PAIR = 0.18
 _UNRELATED = 0.44
 _UNRELATED_PAIRS = 6
 
@@ -126,6 +128,11 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     closest: Span | None = None
     is_of_time: bool = False
     older: "Scored | None" = None  # the one in whose place it is, with its evidence, see later_first
+
+    @property
+    def nearest(self) -> float:
+        """The cosine of its best part to the question, or its own where it has no parts; 0 where it has no vector."""
+        return self.part if self.part is not None else self.cosine or 0.0
 
     @property
     def evidence(self) -> float:
@@ -374,7 +381,8 @@ def later_first(
 
     Two candidates say the same where they are closer to each other than the first candidates are on average: in a chat
     all are close. Where the question does not say that it asks for what is so now, the later one must also be the
-    closest of all to the older one, and have nearly its score.
+    closest of all to the older one, and have nearly its score. Its score may be lowest where they are a pair: each the
+    closest of all to the other, and the older one not much closer to the question.
 
     Args:
         ordered: Candidates of one source that are worth reading, the best first.
@@ -390,7 +398,7 @@ def later_first(
     near = ((vectors @ vectors.T - calibration.low) / (calibration.high - calibration.low)).round(4)
     pairs = len(pool) * (len(pool) - 1) // 2
     mean = (np.triu(near, 1).sum() + _UNRELATED_PAIRS * _UNRELATED) / (pairs + _UNRELATED_PAIRS)
-    alike, behind = (_ALIKE_NOW, _BEHIND_NOW) if asks_now else (_ALIKE, _BEHIND)
+    alike = mean + (_ALIKE_NOW if asks_now else _ALIKE)
     np.fill_diagonal(near, -np.inf)
     closest = near.argmax(axis=1)
     row = {one.id: n for n, one in enumerate(pool)}
@@ -403,11 +411,13 @@ def later_first(
         if begin is None or end is None or begin <= end:
             return False
         n, m = row[older.id], row[later.id]
-        return bool(
-            near[n, m] >= mean + alike
-            and round(scores[older.id] - scores[later.id], _DIGITS) <= behind
-            and (asks_now or closest[n] == m)
+        if near[n, m] < alike or not (asks_now or closest[n] == m):
+            return False
+        is_pair = (
+            closest[m] == n and calibration(older.nearest) - calibration(later.nearest) <= _CLOSER_IN_PAIR
         )
+        behind = _BEHIND_IN_PAIR if is_pair else _BEHIND_NOW if asks_now else _BEHIND
+        return round(scores[older.id] - scores[later.id], _DIGITS) <= behind
 
     placed: list[Scored] = []
     for one in ordered[:POOL]:

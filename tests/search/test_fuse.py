@@ -357,7 +357,7 @@ def test_of_candidates_that_are_all_alike_none_is_put_first() -> None:
 
 def test_a_question_for_what_is_so_now_bridges_more() -> None:
     """Otherwise the later one has nearly the score of the older, and is what is closest to it."""
-    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: said(20, 9), 4: said(0, 3, axis=2)}
+    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: said(20, 9), 4: said(30, 0)}
     for behind, weak, strong in ((0.06, 3, 3), (0.07, 1, 3), (0.15, 1, 3), (0.16, 1, 1)):
         ordered = scores(0.80, 0.79, round(0.80 - behind, 3), 0.5)
         assert placed(ordered, about)[0] == weak
@@ -365,6 +365,30 @@ def test_a_question_for_what_is_so_now_bridges_more() -> None:
     about[2] = said(10, 0)  # closer, and no later
     assert placed(scores(0.70, 0.68, 0.66, 0.5), about)[:2] == [1, 2]
     assert placed(scores(0.70, 0.68, 0.66, 0.5), about, asks_now=True)[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "cosines", "first"),
+    [
+        (0.2, (0.6, 0.6), 3),
+        (0.21, (0.6, 0.6), 1),
+        (0.2, (0.6, 0.48), 3),
+        (0.2, (0.6, 0.47), 1),  # the older one is closer to the question
+        (0.06, (0.6, 0.3), 3),  # nearly the same score is enough
+    ],
+)
+def test_of_two_that_are_closest_to_each_other_the_later_one_bridges_most(
+    behind: float, cosines: tuple[float, float], first: int
+) -> None:
+    """If it is about as close to the question."""
+    about = {1: said(0, 1), 2: said(0, 5, axis=1), 3: said(20, 9), 4: said(0, 3, axis=2)}
+    older, between, later, last = scores(0.80, 0.79, round(0.80 - behind, 3), 0.5)
+    for part in (True, False):  # a chunk without parts is as close as its own vector is
+        older, later = (
+            msgspec.structs.replace(one, cosine=0.1 if part else cosine, part=cosine if part else None)
+            for one, cosine in zip((older, later), cosines, strict=True)
+        )
+        assert placed([older, between, later, last], about)[0] == first
 
 
 def test_of_several_later_ones_the_latest_is_first() -> None:
