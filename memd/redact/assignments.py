@@ -163,12 +163,16 @@ _HEAD = re.compile(
     (?:</?(?:b|i|u|em|strong|code|kbd|tt|pre|span|td|p)(?:[ ][^<>\n]{0,80})?>[ \t]{0,8}){0,3}
     (?:!!?(?!ref|sub|vault|secret|env|include|getatt|join|import)[a-z]{1,10}[ ]|&[\w-]{1,40}[ ](?!=))?             # a tag or an anchor of YAML
     # Around a literal of a program: brackets, a line of its own, a type of strings.
-    (?:(?:(?:new[ ])?(?:[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
+    (?:(?:(?:new[ ])?(?:[\w.]{1,40}\((?:[^()\n"']{0,60},)?\s{0,40}(?:default|fallback|initial)[ ]?=[ ]?|[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
       [ \t]{0,8}(?:\\?\n[ \t]{1,40})?(?=[bBrRuUfFNL$@]{0,2}["'`]))?
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-_ANNOTATED = re.compile(r"[A-Za-z_&][\w.\[\], |?&'<>]{0,60}?[ ]?=[ ]?(?=[bBrRuUfFNL$@]{0,2}[\"'`])", re.ASCII)
+# A call that makes a field has the value as its default.
+_DEFAULT_OF = r"(?:[\w.]{1,40}\((?:[^()\n\"']{0,60},)?\s{0,40}(?:default|fallback|initial)[ ]?=[ ]?)?"
+_ANNOTATED = re.compile(
+    rf"[A-Za-z_&][\w.\[\], |?&'<>]{{0,60}}?[ ]?=[ ]?{_DEFAULT_OF}(?=[bBrRuUfFNL$@]{{0,2}}[\"'`])", re.ASCII
+)
 _SPACED = re.compile(
     r"""\\{0,7}["']?(?:[ \t]{1,40}|=)(?:(?:--(?:body|value|data)[ =]|-[bv][ ]|<<<[ ]?))?""", re.ASCII
 )
@@ -193,7 +197,11 @@ _PLACED = re.compile(
     |["']\)?(?:\)\.|,[ ]?)(?:type|fill|send_?keys|set_?value|set_?text|enter_?text|press_?sequentially|val)\([ ]{0,2}(?=["'])
     |["'][ ]?,[ ]?(?=["'](?:(?=[^\s"']{0,40}[0-9])(?=[^\s"']{0,40}[A-Z])(?=[^\s"']{0,40}[a-z])(?=[^\s"']{0,40}[!@\#$%^&*?~])[^\s"'(){}]{8,64}|[0-9a-f]{32,128}|(?=[A-Z_a-z-]{0,40}[0-9])(?=[a-z_0-9-]{0,40}[A-Z])[\w+/=-]{20,128})["'])
     |[ ]by[ ]\w{1,20}[ ]?[({][ ]?(?=["'])
-    |["'](?:[ ]?,[ ]?(?!default)[\w.]{1,20}=[^,\n]{1,40}){0,4}[ ]?,[ ]{0,2}default=(?=["'])
+    |["'](?:[ ]?,[ ]?(?!default|fallback)[\w.]{1,20}=[^,\n]{1,40}){0,4}[ ]?,[ ]{0,2}(?:default|fallback)[ ]?[=:][ ]?(?=["'])
+    # What a program takes where a variable of the environment is not set.
+    |["'](?:\]|\)){1,2}[ ]?(?:or|\|\||\?\?|\?:)[ ]?(?=["'])
+    |["']\){1,2}[ ]?\{[ ]?(?=["'])
+    |["']\){1,2}\s{0,20}\.(?:unwrap_?or(?:_?else)?|or(?:_?else)?|get_?or(?:_?else)?|(?:with_?)?default(?:_?value)?|fallback)\([ ]?(?:\|\w{0,8}\|[ ]?|\(\)[ ]?[=-]>[ ]?|\{[ ]?)?(?=["'])
     |:["']?;?\s{1,4}send[ ](?=["'])
     |[ ]?\|[ ]?default\([ ]?(?=["'])
     |[ ](?:\*?string|\[\]byte|String|str)[ ]?=[ ]?(?=["'`])

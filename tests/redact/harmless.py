@@ -634,6 +634,15 @@ wifi密码忘了
 """
 
 _CODE: Final = """
+t("password") || "Password"
+os.environ.get("DB_PASSWORD") or ""
+os.environ.get("DB_PASSWORD") or "changeme"
+getenv("DB_PASSWORD") ?: "your-password"
+password: str = Field(default="")
+password = models.CharField(max_length=128, default=None)
+env.get("PASSWORD_FIELD").unwrap_or("password")
+describe("password") { "must be set" }
+$t("password") ?? "Enter your password"
 password: string
 password: string;
 password?: string

@@ -840,6 +840,19 @@ db.createUser({user: "ann", pwd: "§m", roles: []})
 """
 
 _PROGRAMS: Final = """
+os.environ.get("DB_PASSWORD") or "§s"
+os.getenv('REDIS_PASSWORD') or '§s'
+getenv("DB_PASSWORD") ?: "§s"
+val pw = System.getenv("DB_PASSWORD") ?: "§s"
+ENV.fetch("DB_PASSWORD") { "§s" }
+Environment.GetEnvironmentVariable("DB_PASSWORD") ?? "§s"
+std::env::var("DB_PASSWORD").unwrap_or("§p".into())
+std::env::var("DB_PASSWORD").unwrap_or_else(|_| "§p".to_string())
+Optional.ofNullable(System.getenv("DB_PASSWORD")).orElse("§p")
+config.get("password", fallback="§s")
+password: str = Field(default="§s")
+password = models.CharField(max_length=64, default="§s")
+password: Mapped[str] = mapped_column(default="§s")
 new NetworkCredential("ann@example.com", "§p")
 password = "§m"
 password = '§m'
