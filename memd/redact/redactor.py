@@ -15,6 +15,7 @@ from memd.redact import (
     codes,
     command_line,
     headers,
+    lists,
     logins,
     password_columns,
     personal_numbers,
@@ -145,11 +146,11 @@ def explained(find: SecretSpan) -> tuple[str, str]:
     if find.rank > len(RULES):
         return find.kind, "a rule in redact.extra"
     if find.kind == password_columns.KIND:
-        return "table", "a cell of a column that is named like a secret"
+        return "table-or-list", "a cell of a column, or an item of a list, that is named like a secret"
     if find.kind == "private-key":
         return "private-key-middle", "lines of base64 and nothing else, as keys have them"
     if find.kind == "key":
-        return "key-abroad", "a long value behind a word for a key in another language"
+        return "key-by-word", "a value drawn by chance beside a word for a key"
     if find.kind.endswith("-key") and find.kind != "private-key":
         return (
             "vendor-word",
@@ -321,8 +322,15 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         if anchor in password_columns.ANCHORS:
             named += telling
     if named:
-        for start, end in password_columns.spans(text, sorted(named)):
-            yield SecretSpan(start, end, password_columns.KIND, len(RULES))
+        yield from _named_before(text, sorted(named))
+
+
+def _named_before(text: str, places: list[int]) -> Iterator[SecretSpan]:
+    """What a heading of a table or the name of a list says to be secret."""
+    for start, end in password_columns.spans(text, places):
+        yield SecretSpan(start, end, password_columns.KIND, len(RULES))
+    for (start, end), kind in lists.spans(text, places):
+        yield SecretSpan(start, end, kind, len(RULES))
 
 
 def _near(changed: Sequence[Span], length: int) -> list[Span]:

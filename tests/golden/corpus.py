@@ -202,6 +202,8 @@ def secrets() -> Mapping[str, str]:
         "ssh with password": "ssh root/" + "hunter2hunter",
         "chinese": f"密码是 {token(12)}，口令：{token(10)}",
         "sentence": f"my password is {token(10)} since Monday",
+        "list": f'passwords:\n  - {token(11)}\n  - "{token(12)}"\nkeys = ["{token(32)}"]',
+        "default": f'getenv("DB_PASSWORD") ?: "{token(11)}"',
         "command": f"mysql -u root -p{token(12)} shop && curl -u ann:{token(12)} https://example.org",
         "jwt": "eyJ" + token(30) + ".eyJ" + token(40) + "." + token(43),
         "harmless": "commit 3f2a9c1d5b7e, uuid 123e4567-e89b-12d3-a456-426614174000, password reset, the key to success",
