@@ -163,15 +163,17 @@ def nearest(
         is_alive = part.kinds != DEAD
         is_any_known = is_any_known or bool(is_alive.any())
         is_kept = places_among(wanted, part.ids)[1] & is_alive
-        is_kept[scanned.take(part)] = True
+        scanned.look(part)
+        for near in scanned.compare():
+            is_kept[near] = True
         kept.append(_some(part, is_kept))
     if not is_any_known:
         return None
-    near = scanned.nearest()
+    nearest_ids = scanned.nearest()
     # What was near for a while, until nearer ones came, is not needed any more.
-    needed = distinct(np.concatenate((wanted, np.array(near, np.int64))))
+    needed = distinct(np.concatenate((wanted, np.array(nearest_ids, np.int64))))
     last = [_some(part, places_among(needed, part.ids)[1]) for part in kept if len(part.ids)]
-    return NearVectors(near, Rows(tuple(last)), scanned.mean_cosine())
+    return NearVectors(nearest_ids, Rows(tuple(last)), scanned.mean_cosine())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:

@@ -202,6 +202,7 @@ class Index:
     async def close(self) -> None:
         """Close the file, rolling back a write that is under way."""
         await self.postings.close()
+        await self.vectors.close()
         await self.database.close()
         if self._under_way:
             await asyncio.wait(self._under_way)

@@ -61,6 +61,7 @@ class SearchVectors:
         # The vectors, or what is known of those on disk; None: the index has no place for any.
         self.held: Held | None = None
         self._following = Threads(1, f"memd-vectors-{database.file.stem}")
+        self._making: asyncio.Task[None] | None = None  # bytes of vectors in memory
 
     # --- what a search reads
 
@@ -116,6 +117,30 @@ class SearchVectors:
     def take(self, held: Held | None, space: Space | None, *, has_parts: bool) -> None:
         """Search these vectors from now on."""
         self.held, self.space, self.has_parts = held, space, has_parts
+        self._make_bytes_beside()
+
+    def _make_bytes_beside(self) -> None:
+        """Have the bytes made that searches compare first; 50 ms of the processor for 100,000 vectors, in no search."""
+        held = self.held
+        if self._making is None and isinstance(held, vector_matrix.Matrix) and held.lacks_bytes:
+            self._making = asyncio.create_task(self._make_bytes(held))
+
+    async def _make_bytes(self, held: vector_matrix.Matrix) -> None:
+        try:
+            # Where memory is short, searches do without.
+            with contextlib.suppress(NoMemory, NoThread):
+                await self._following.run(held.make_bytes)
+        finally:
+            self._making = None
+        if self.held is not held:
+            self._make_bytes_beside()
+
+    async def close(self) -> None:
+        """Stop making bytes."""
+        making = self._making
+        if making is not None:
+            making.cancel()
+            await asyncio.wait([making])
 
     async def follow(self, gone: Sequence[ChunkId], came: Sequence[vector_matrix.Row]) -> None:
         """Have what is in memory follow a change of the file, one change after the other.
@@ -131,6 +156,7 @@ class SearchVectors:
         except (MemoryError, NoMemory):
             self.held = await self._read_anew(held.dimensions)
         self._shelve_if_wanted()  # with like set, no call of shelve comes
+        self._make_bytes_beside()
 
     async def _follow_with(
         self, held: Held, gone: Sequence[ChunkId], came: Sequence[vector_matrix.Row]
@@ -165,6 +191,7 @@ class SearchVectors:
             loaded = await self._database.read(vectors.loaded, self.held.dimensions)
             if loaded is not None:
                 self.held = loaded
+                self._make_bytes_beside()
 
     def _shelve_if_wanted(self) -> None:
         if isinstance(self.held, vector_matrix.Matrix) and not self.is_to_be_resident:

@@ -28,23 +28,38 @@ def some_vectors(seed: int, count: int, *, spread: float = 1.0) -> Floats:
 def in_blocks(vectors: Floats) -> Matrix:
     """A matrix of them with blocks that are full; every third is of a session."""
     rows = Matrix(DIMENSIONS, block_bytes=ROWS_OF_BLOCK * 4 * DIMENSIONS)
-    kinds = (Kind.NOTE, Kind.CURATED, Kind.SESSION)
-    rows.add(Row(ChunkId(n), int(kinds[n % 3]), one.tobytes()) for n, one in enumerate(vectors))
+    add(rows, vectors, 0)
     return rows
+
+
+def add(rows: Matrix, vectors: Floats, first: int) -> None:
+    """Add vectors from one on."""
+    kinds = (Kind.NOTE, Kind.CURATED, Kind.SESSION)
+    rows.add(
+        Row(ChunkId(n), int(kinds[n % 3]), one.tobytes()) for n, one in enumerate(vectors[first:], first)
+    )
 
 
 @pytest.mark.skipif(rough_vectors.simsimd() is None, reason="simsimd has no wheel here")
 @pytest.mark.parametrize("spread", [0.01, 0.3, 10.0])
 def test_bytes_find_what_floats_find(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
-    """The same chunks in the same order, with the same mean, of what is left when half are gone, too."""
-    vectors = some_vectors(1, 4 * ROWS_OF_BLOCK + 37, spread=spread)
+    """The same chunks in the same order, with the same mean, of what is left when half are gone, too.
+
+    Of the last block only the first rows have bytes, and it grows on.
+    """
+    vectors = some_vectors(1, 4 * ROWS_OF_BLOCK + 437, spread=spread)
     asked = [
         *some_vectors(2, 20, spread=spread),
         *some_vectors(3, 20),
         vectors[5],
         np.eye(DIMENSIONS, dtype="<f4")[3],
     ]
-    rows, gone = in_blocks(vectors), set[int]()
+    rows, gone = in_blocks(vectors[: 4 * ROWS_OF_BLOCK + 300]), set[int]()
+    rows.make_bytes()
+    add(rows, vectors, 4 * ROWS_OF_BLOCK + 300)
+    *full, growing = rows.snapshot().parts
+    assert [len(block.rough or ()) for block in full] == [ROWS_OF_BLOCK] * 4
+    assert (len(growing.rough or ()), len(growing.ids)) == (300, 437)
     for _ in range(3):
         for query in asked:
             for kinds in (EVERYTHING, NOTES):
@@ -66,13 +81,18 @@ def test_the_margin_holds_for_products() -> None:
     vectors[200] = 0
     block = RoughBlock(vectors)
     assert block.resident_bytes == 0
-    for query in some_vectors(5, 50):
-        found = block.products(query)
-        if found is None:
+    for made in (0, 120, 300):
+        block.make(np.zeros(made, np.int8))
+        if simsimd() is None:
             pytest.skip("simsimd has no wheel here")
-        products, margin = found
-        assert np.abs(products - vectors @ query).max() < margin
-    assert block.resident_bytes == vectors.size + 4 * len(vectors)
+        assert block.resident_bytes == made * (DIMENSIONS + 4)
+        for query in some_vectors(5, 50):
+            for count in (100, 250, 300):
+                found = block.products(query, count)
+                assert (found is None) == (made == 0)
+                products, margin = found or (vectors[:count] @ query, 1.0)
+                assert len(products) == count
+                assert np.abs(products - vectors[:count] @ query).max() < margin
 
 
 def test_the_sums_are_those_of_rows_that_are_there() -> None:
@@ -80,14 +100,13 @@ def test_the_sums_are_those_of_rows_that_are_there() -> None:
     vectors = some_vectors(6, 90)
     kinds = np.arange(90, dtype=np.int8) % 3
     block = RoughBlock(vectors)
-    for _ in range(3):
-        found = block.sums(kinds)
+    for count in (40, 90, 70, 90):
+        found = block.sums(kinds[:count])
         for kind in (0, 1, 2):
-            count, total = found.get(kind, (0, np.zeros(DIMENSIONS)))
-            assert count == (kinds == kind).sum()
-            np.testing.assert_allclose(
-                total, vectors[kinds == kind].astype(np.float64).sum(axis=0), atol=1e-12
-            )
+            number, total = found.get(kind, (0, np.zeros(DIMENSIONS)))
+            those = vectors[:count][kinds[:count] == kind].astype(np.float64)
+            assert number == len(those)
+            np.testing.assert_allclose(total, those.sum(axis=0), atol=1e-12)
         kinds = np.where(np.arange(90) % 4 == 0, -1, np.roll(kinds, 1)).astype(np.int8)
 
 
@@ -114,7 +133,10 @@ def test_what_multiplies_bytes_here_is_used_only_if_it_does_so_rightly(
 
 
 def test_what_multiplies_bytes_is_loaded_before_a_search_wants_it() -> None:
-    """With the vectors: in the middle of a search there may be no descriptor left."""
+    """With the bytes: in the middle of a search there may be no descriptor left."""
     simsimd.cache_clear()
-    RoughBlock(some_vectors(7, 3))
+    block, query = RoughBlock(some_vectors(7, 3)), some_vectors(8, 1)[0]
+    block.products(query, 3)
+    assert simsimd.cache_info().currsize == 0
+    block.make(np.zeros(3, np.int8))
     assert simsimd.cache_info().currsize == 1
