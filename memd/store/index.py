@@ -663,6 +663,7 @@ class Index:
 
         used, chunks = await self.database.read(look)
         self.postings.was_searched(chunks)
+        self.vectors.was_searched()
         return used
 
     # --- a rebuild

@@ -11,13 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store import vector_matrix, vectors
+from memd.runtime import malloc
+from memd.store import rough_vectors, search_vectors, vector_matrix, vectors
 from memd.store.disk_vectors import DiskVectors, ListedVector, NearVectors
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.search_vectors import AT_ONCE
-from memd.store.vector_matrix import Rows
+from memd.store.vector_matrix import WORTH_BYTES, Rows
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, vector_of
+from tests.wait import until_async
 
 EVERYTHING = frozenset(Kind)
 
@@ -320,3 +322,63 @@ async def test_what_memory_has_no_room_for_is_read_from_the_file_when_it_has(
     async with opened(tmp_path / "a.sqlite", resident=resident) as again:
         assert told == await near(again, 2)
         assert len(told) == many + 2
+
+
+async def test_what_searches_read_from_disk_is_given_back_once_for_all_of_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A moment after the first, and again for those that come after that; nothing is where vectors are in memory."""
+    given, is_done = 0, asyncio.Event()
+
+    async def give_back() -> None:
+        nonlocal given
+        given += 1
+        await is_done.wait()
+
+    monkeypatch.setattr(malloc, "give_back_beside", give_back)
+    monkeypatch.setattr(search_vectors, "GIVE_BACK_S", 0.05)
+    async with (
+        opened(tmp_path / "a.sqlite") as on_disk,
+        opened(tmp_path / "b.sqlite", resident=True) as other,
+    ):
+        for index in (on_disk, other):
+            await write(index, "memory/a.md", *range(20))
+        await near(other, 3)
+        await asyncio.sleep(0.1)
+        assert given == 0
+        for rounds in (1, 2):
+            is_done.clear()
+            for _ in range(5):
+                await near(on_disk, 3)
+            await until_async(lambda rounds=rounds: given == rounds, 10)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            await near(on_disk, 3)
+            await asyncio.sleep(0.1)
+            assert given == rounds
+            is_done.set()
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.skipif(rough_vectors.simsimd() is None, reason="simsimd has no wheel here")
+async def test_the_bytes_of_vectors_are_made_beside_searches(tmp_path: Path) -> None:
+    """Of a new index, one that is opened again, and one whose vectors come back into memory; none of few rows."""
+    file = tmp_path / "a.sqlite"
+
+    def rows_with_bytes(index: Index) -> int:
+        rows = index.vectors.snapshot()
+        return 0 if rows is None else sum(len(part.rough or ()) for part in rows.parts)
+
+    async with opened(file, resident=True) as index:
+        await write(index, "memory/a.md", *range(WORTH_BYTES - 1))
+        await asyncio.sleep(0.1)
+        assert rows_with_bytes(index) == 0
+        await write(index, "memory/b.md", 400)
+        await until_async(lambda: rows_with_bytes(index) == WORTH_BYTES, 10)
+        await write(index, "memory/c.md", *range(500, 520))
+        assert len(await near(index, 501)) == WORTH_BYTES + 20
+        assert rows_with_bytes(index) == WORTH_BYTES
+    async with opened(file, resident=True) as index:
+        await until_async(lambda: rows_with_bytes(index) == WORTH_BYTES + 20, 10)
+        await index.vectors.shelve()
+        assert rows_with_bytes(index) == 0
+        await index.vectors.unshelve()
+        await until_async(lambda: rows_with_bytes(index) == WORTH_BYTES + 20, 10)
