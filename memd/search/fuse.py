@@ -253,7 +253,9 @@ class Fused(msgspec.Struct, frozen=True):
         """
         evidence, found_r = self.meaning + self.words, self.candidates.r
         r = np.where(np.isnan(found_r), 0.0, found_r)
-        rows = np.lexsort((-r, -evidence))
+        rows = np.argsort(-evidence, kind="stable")
+        if (evidence[rows[1:]] == evidence[rows[:-1]]).any():
+            rows = np.lexsort((-r, -evidence))
         if least > 0:
             rows = rows[: self.count_from(rows, least)]
         if most is not None and 0 < most < len(rows):
@@ -279,8 +281,8 @@ class Fused(msgspec.Struct, frozen=True):
 
     def count_from(self, rows: Ints, least: float) -> int:
         """How many of some rows, the best first, have at least a score."""
-        evidence = (self.meaning[rows] + self.words[rows]).tolist()
-        return bisect_right(evidence, -least, key=lambda one: -relevance(one))
+        evidence = self.meaning[rows] + self.words[rows]
+        return bisect_right(evidence, -least, key=lambda one: -relevance(float(one)))
 
     def scored(self, rows: Ints, places_of: PlacesOf) -> list[Scored]:
         """Some rows as values."""

@@ -266,6 +266,9 @@ class _VectorResults(msgspec.Struct, frozen=True):
     question: _EmbeddedQuestion
     rows: Rows
     near: tuple[ChunkId, ...]  # nearest first
+    cosines: tuple[
+        Ids, Doubles
+    ]  # of chunks whose cosine is known, their ids ascending; the others' rows tell
     subtracted: float  # from every cosine, see fuse.background
 
 
@@ -654,7 +657,7 @@ class Searcher:
         """The terms of the question that any text holds that may be seen; None: keywords take no part."""
         if keywords.trouble is not None or not self._settings.query.hybrid.enabled:
             return None
-        return frozenset().union(*{match.held for match in keywords.matches.values()})
+        return frozenset(b"".join([match.held for match in keywords.matches.values()]))
 
     def _searched(
         self,
@@ -778,7 +781,8 @@ class Searcher:
         sought = [among, vector_matrix.distinct(np.concatenate(times))] if times else [among]
         if isinstance(held, Rows):
             scanned = vector_matrix.scan(held, question.vector, self._candidates, asked.kinds, sought)
-            rows, near, mean = held, scanned.nearest(), scanned.mean_cosine()
+            rows, mean, cosines = held, scanned.mean_cosine(), scanned.nearest_cosines()
+            near = scanned.nearest()
         else:
             # The vectors of what keywords found are taken along, so that all are read once.
             found = reader.nearest(
@@ -787,8 +791,9 @@ class Searcher:
             if found is None:
                 raise _OtherVectors
             rows, near, mean = found.rows, found.chunk_ids, found.mean_cosine
+            cosines = np.empty(0, np.int64), np.empty(0)
         subtracted = background(*mean, question.calibration)
-        return _VectorResults(compared.space, question, rows, tuple(near), subtracted)
+        return _VectorResults(compared.space, question, rows, tuple(near), cosines, subtracted)
 
     async def _why_no_vectors(self) -> DegradedPart | None:
         """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
@@ -850,7 +855,10 @@ def _candidates(
     share[at] = [match.share for match in matches.values()]
     cosine = np.full(len(ids), np.nan)
     if isinstance(vectors, _VectorResults):
-        cosine = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids)
+        known, cosines = vectors.cosines
+        known_at, is_known = vector_matrix.places_among(known, ids)
+        cosine[is_known] = cosines[known_at[is_known]]
+        cosine[~is_known] = vector_matrix.cosines(vectors.rows, vectors.question.vector, ids[~is_known])
     facts = reader.facts(ids)
     is_of_time = np.zeros(len(ids), np.bool_)
     for time in asked.query.times:
@@ -869,8 +877,10 @@ def _candidates(
 def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
     """The rows of each source, in their order."""
     kinds = fused.candidates.kinds[order]
-    for source in sorted({Kind(kind).source for kind in set(kinds.tolist())}):
-        yield order[vector_matrix.lookup([kind for kind in Kind if kind.source == source])[kinds]]
+    here = [Kind(kind) for kind in np.flatnonzero(np.bincount(kinds)).tolist()]
+    for source in sorted({kind.source for kind in here}):
+        of_source = [kind for kind in here if kind.source == source]
+        yield order if of_source == here else order[vector_matrix.lookup(of_source)[kinds]]
 
 
 def _lane(

@@ -180,4 +180,5 @@ def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
     """A copy of some rows."""
     ids = part.ids[is_kept]
     order = None if (ids[1:] > ids[:-1]).all() else np.argsort(ids)
-    return MatrixBlock(part.vectors[is_kept], ids, part.kinds[is_kept], order)
+    by_id = None if order is None else (order, ids[order])
+    return MatrixBlock(part.vectors[is_kept], ids, part.kinds[is_kept], by_id)

@@ -148,20 +148,25 @@ def _with_frequencies(
 def with_shares(
     found: Sequence[tuple[ChunkId, Match]], frequencies: Sequence[int], chunks: int
 ) -> list[tuple[ChunkId, Match]]:
-    """Matches, each with its share of the weight of all phrases: of their inverse document frequencies.
+    """Matches, each with its share; see shares."""
+    share_of = shares(frozenset(one.held for _, one in found), frequencies, chunks)
+    return [(chunk_id, Match(one.r, one.held, share_of[one.held])) for chunk_id, one in found]
+
+
+def shares(held: Collection[bytes], frequencies: Sequence[int], chunks: int) -> dict[bytes, float]:
+    """What matches that hold some phrases have of the weight of all phrases: of their inverse document frequencies.
 
     A phrase that no chunk holds weighs the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework,
     2009, 3.4; with 1 added, so that what most chunks hold is not below 0.
 
     Args:
-        found: Without their shares.
+        held: Indexes of phrases, as of Match.
         frequencies: Of each phrase: how many chunks hold it.
         chunks: How many there are.
     """
     weights = [math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)) for often in frequencies]
     whole = math.fsum(weights) or 1.0
-    shares = {held: math.fsum(weights[n] for n in held) / whole for held in {one.held for _, one in found}}
-    return [(chunk_id, Match(one.r, one.held, shares[one.held])) for chunk_id, one in found]
+    return {some: math.fsum(weights[n] for n in some) / whole for some in held}
 
 
 def _frequencies(connection: apsw.Connection, match: str) -> list[int]:

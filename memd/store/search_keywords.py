@@ -60,11 +60,11 @@ class KeywordReader:
         )
         among = [None if one.is_empty else self._let_through(held, one, kinds) for one in wanted]
         best = held.best(found, limit, kinds, postings.average_length(connection), among)
-        matches = [
-            (chunk_id, keywords.Match(score, which))
+        shares = keywords.shares(frozenset(best.held), best.frequencies, self.chunks)
+        return [
+            (chunk_id, keywords.Match(score, which, shares[which]))
             for chunk_id, score, which in zip(best.ids, best.scores, best.held, strict=True)
         ]
-        return keywords.with_shares(matches, best.frequencies, self.chunks)
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
         """Of each filter the ids of the chunks that it lets through, ascending; None: all.

@@ -5,6 +5,7 @@ which rows may be among the nearest, and the cosines of these are computed row b
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ class MatrixBlock(msgspec.Struct, frozen=True):
     vectors: Floats  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
-    order: NDArray[np.intp] | None = None  # of the rows by id; None: their ids ascend
+    by_id: tuple[NDArray[np.intp], Ids] | None = None  # the rows by id, and their ids; None: these ascend
     rough: RoughBlock | None = None  # of the first rows; None: there is none
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -62,12 +63,12 @@ class MatrixBlock(msgspec.Struct, frozen=True):
         nowhere = np.zeros(len(chunk_ids), np.intp), np.zeros(len(chunk_ids), np.bool_)
         if not len(self.ids):
             return nowhere
-        ids = self.ids if self.order is None else self.ids[self.order]
+        order, ids = self.by_id or (None, self.ids)
         if ids[-1] < chunk_ids.min(initial=ids[-1] + 1) or ids[0] > chunk_ids.max(initial=ids[0] - 1):
             return nowhere
         # Of rows of the same chunk the last one may be alive.
         at = np.maximum(np.searchsorted(ids, chunk_ids, side="right") - 1, 0)
-        rows = at if self.order is None else self.order[at]
+        rows = at if order is None else order[at]
         return rows, (self.ids[rows] == chunk_ids) & (self.kinds[rows] != DEAD)
 
 
@@ -84,7 +85,7 @@ class _Block:
         self._vectors = np.zeros((capacity, dimensions), np.float32)
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
-        self._order: NDArray[np.intp] | None = None  # as of MatrixBlock, of the first rows
+        self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # as of MatrixBlock, of the first rows
         self._ascends = True
         self._alive = 0
         self._rough = RoughBlock(self._vectors)
@@ -136,9 +137,10 @@ class _Block:
 
     def part(self) -> MatrixBlock:
         n = self.used
-        if not self._ascends and (self._order is None or len(self._order) < n):
-            self._order = np.argsort(self._ids[:n], kind="stable")
-        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._order, self._rough)
+        if not self._ascends and (self._by_id is None or len(self._by_id[0]) < n):
+            order = np.argsort(self._ids[:n], kind="stable")
+            self._by_id = order, self._ids[order]
+        return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._by_id, self._rough)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
         """Append some rows of another block; there must be room."""
@@ -326,6 +328,13 @@ class NearestRows:
         ordered: list[ChunkId] = ids[np.lexsort((ids, far))].tolist()
         return list(dict.fromkeys(ordered))
 
+    def nearest_cosines(self) -> tuple[Ids, Doubles]:
+        """The same chunks by their ids, ascending, with the cosine of each; as cosines gives it."""
+        ids = np.concatenate([np.empty(0, np.int64), *(one.ids for one in self._sources)])
+        order = np.argsort(ids)
+        far = np.concatenate([np.empty(0), *(one.far for one in self._sources)])
+        return ids[order], -far[order]
+
     def mean_cosine(self) -> tuple[float, int]:
         """The mean cosine of all that may be seen, rounded by where they stand, and how many these are."""
         return (self._total / self._count if self._count else 0.0), self._count
@@ -423,9 +432,15 @@ def distinct(values: NDArray[np.integer[Any]]) -> NDArray[Any]:
 
 
 def lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
-    """Whether rows of a kind are seen, by kind; the last place is that of DEAD."""
+    """Whether rows of a kind are seen, by kind; the last place is that of DEAD. The array cannot be written."""
+    return _lookup(frozenset(kinds))
+
+
+@cache  # a search asks four times for the same
+def _lookup(kinds: frozenset[Kind]) -> NDArray[np.bool_]:
     seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)
     seen[[int(kind) for kind in kinds]] = True
+    seen.flags.writeable = False
     return seen
 
 

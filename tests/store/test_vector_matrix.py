@@ -177,3 +177,22 @@ def test_what_is_nearly_as_near_is_told_apart_row_by_row(spread: float) -> None:
         assert vector_matrix.nearest(rows.snapshot(), query, 200, EVERYTHING) == expected.tolist()
         found = vector_matrix.cosines(rows.snapshot(), query, expected)
         assert found.tolist() == cosines[expected].tolist()
+
+
+@pytest.mark.parametrize("bytes_are_made", [False, True])
+def test_a_scan_tells_the_cosines_of_what_it_found(bytes_are_made: bool) -> None:
+    """To the last bit those that a look at the rows tells, of what came in any order, by the ids of the chunks."""
+    rows = small()
+    numbers = [7 * n % 1000 for n in range(1000)]
+    rows.add(row(number, kind=Kind.SESSION if number % 3 else Kind.NOTE) for number in numbers)
+    rows.remove([ChunkId(number) for number in range(0, 1000, 5)])
+    if bytes_are_made:
+        rows.make_bytes()
+    scanned = vector_matrix.scan(rows.snapshot(), question(3), 40, EVERYTHING)
+    ids, cosines = scanned.nearest_cosines()
+    assert ids.tolist() == sorted(scanned.nearest())
+    assert dict(zip(ids.tolist(), cosines.tolist(), strict=True)) == cosines_of(
+        rows, question(3), ids.tolist()
+    )
+    by_cosine = sorted(ids.tolist(), key=lambda one: (-cosines[ids.tolist().index(one)], one))
+    assert scanned.nearest() == by_cosine
