@@ -4,7 +4,7 @@ import argparse
 import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, get_args
 
 from memd import VERSION
@@ -82,7 +82,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     given = argparse.Namespace(
         agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
     )
-    options = make_parser().parse_args(argv, given)
+    options = make_parser(command=_command(argv)).parse_args(argv, given)
     if options.agent is not None and options.command in _WITHOUT_AGENT:
         raise UsageError(f"--agent says nothing to `memd-ctl {options.command}`")
     return options
@@ -90,6 +90,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def is_hook(argv: Sequence[str]) -> bool:
     """Whether a command line, right or wrong, is one that an agent's program runs."""
+    plain = _plain(argv)
+    return plain[:1] == ["hook"] and plain[1:2] not in (["install"], ["uninstall"])
+
+
+def _plain(argv: Sequence[str]) -> list[str]:
+    """The words of a command line that are no options of all commands, nor their values."""
     words = iter(argv)
     plain = []
     for word in words:
@@ -97,14 +103,22 @@ def is_hook(argv: Sequence[str]) -> bool:
             next(words, None)
         elif not word.startswith("-"):
             plain.append(word)
-    return plain[:1] == ["hook"] and plain[1:2] not in (["install"], ["uninstall"])
+    return plain
 
 
-def make_parser(*, is_page: bool = False) -> argparse.ArgumentParser:
+def _command(argv: Sequence[str]) -> str | None:
+    """The command of a command line; None: there is none, or its help may be wanted, which tells of all."""
+    if any(word == "--help" or word.startswith("-h") for word in argv):
+        return None
+    return next((word for word in _plain(argv)[:1] if word in COMMANDS), None)
+
+
+def make_parser(*, is_page: bool = False, command: str | None = None) -> argparse.ArgumentParser:
     """The parser of all command lines.
 
     Args:
         is_page: It is made to be read: options that every command has stand once, at the top.
+        command: Only those of this command: argparse takes 20 ms of the processor for the parsers of all. None: of all.
     """
     options = _common()
     common = argparse.ArgumentParser(add_help=False) if is_page else options
@@ -116,57 +130,50 @@ def make_parser(*, is_page: bool = False) -> argparse.ArgumentParser:
         formatter_class=_Help,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
-    parsers = _subparsers(top, common, "command", COMMANDS)
-    _add_up(parsers["up"])
-    parsers["status"].add_argument(
-        "-w", "--watch", action="store_true", help="draw it again each second, until Ctrl-C"
-    )
-    _add_sync(parsers["sync"])
-    _add_reindex(parsers["reindex"])
-    _add_embed(parsers["embed"], common)
-    for name in ("search", "explain"):
-        _add_search(parsers[name])
-    parsers["search"].add_argument(
-        "--strict", action="store_true", help="no hit that is only shown for want of better"
-    )
-    parsers["explain"].add_argument(
-        "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
-    )
-    _add_get(parsers["get"])
-    _add_session_key(parsers["tags"])
-    _add_eval(parsers["eval"])
-    parsers["demo"].add_argument(
-        "--keep", action="store_true", help="keep the workspace, and say where it is"
-    )
-    _add_config(parsers["config"], common)
-    _add_logs(parsers["logs"])
-    parsers["web"].add_argument(
+    summaries = COMMANDS if command is None else {command: COMMANDS[command]}
+    for name, parser in _subparsers(top, common, "command", summaries).items():
+        if name in _OPTIONS:
+            _OPTIONS[name](parser)
+        elif name in _ACTIONS:
+            _ACTIONS[name](parser, common)
+    return top
+
+
+def _add_status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-w", "--watch", action="store_true", help="draw it again each second, until Ctrl-C")
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="keep the workspace, and say where it is")
+
+
+def _add_web(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--no-browser",
         action="store_true",
         help="only print the address; it opens the page once, for a minute",
     )
-    parsers["web"].add_argument(
+    parser.add_argument(
         "--editor", choices=EDITORS, help="what opens a note from the page (else one that is installed)"
     )
-    _add_redact(parsers["redact"])
-    _add_completion(parsers["completion"], common)
-    _add_service(parsers["service"], common)
-    _add_mcp(parsers["mcp"], common)
-    _add_hook(parsers["hook"], common)
+
+
+def _add_openclaw(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     summaries = {
         "install": "put memd into OpenClaw's memory slot",
         "uninstall": "give OpenClaw its own memory again",
         "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
     }
-    actions = _subparsers(parsers["openclaw"], common, "action", summaries)
+    actions = _subparsers(parser, common, "action", summaries)
     actions["install"].add_argument(
         "--write", action="store_true", help="give it memory_append, too, which adds to today's note"
     )
-    _add_shared(parsers["shared"], common)
-    parsers["help"].add_argument(
+
+
+def _add_help(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "topic", metavar="TOPIC", nargs="?", type=_named, help="the name of a page (else all names)"
     )
-    return top
 
 
 def _add_completion(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -279,6 +286,18 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         help="only notes whose front matter says so; again: all",
     )
     _add_session_key(parser)
+
+
+def _add_search_alone(parser: argparse.ArgumentParser) -> None:
+    _add_search(parser)
+    parser.add_argument("--strict", action="store_true", help="no hit that is only shown for want of better")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_search(parser)
+    parser.add_argument(
+        "-a", "--all", action="store_true", help="every candidate that was cut, not only the first"
+    )
 
 
 def _add_eval(parser: argparse.ArgumentParser) -> None:
@@ -598,3 +617,33 @@ def _whole(text: str, least: int, most: int) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= 16 and least <= int(text) <= most:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
+
+
+# What each command takes beside the options of all.
+_OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
+    "up": _add_up,
+    "status": _add_status,
+    "sync": _add_sync,
+    "reindex": _add_reindex,
+    "search": _add_search_alone,
+    "explain": _add_explain,
+    "get": _add_get,
+    "tags": _add_session_key,
+    "eval": _add_eval,
+    "demo": _add_demo,
+    "logs": _add_logs,
+    "web": _add_web,
+    "redact": _add_redact,
+    "help": _add_help,
+}
+# And those that have commands of their own.
+_ACTIONS: Mapping[str, Callable[[argparse.ArgumentParser, argparse.ArgumentParser], None]] = {
+    "embed": _add_embed,
+    "config": _add_config,
+    "completion": _add_completion,
+    "service": _add_service,
+    "mcp": _add_mcp,
+    "hook": _add_hook,
+    "openclaw": _add_openclaw,
+    "shared": _add_shared,
+}

@@ -1,5 +1,7 @@
 """What can be typed."""
 
+from argparse import ArgumentParser
+
 import pytest
 
 from memd.ctl import arguments
@@ -157,3 +159,46 @@ def test_a_timeout_and_a_number_of_results_go_to_their_ends() -> None:
     for wrong in (["--timeout", str(longest + 1)], ["--max-results", str(most + 1)]):
         with pytest.raises(UsageError):
             arguments.parse(["search", "x", *wrong])
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        *((command, [command]) for command in COMMANDS),
+        *((command, [command, "--no-such-option", "x"]) for command in COMMANDS),
+        ("search", ["--agent", "sync", "search", "q", "--strict", "-n", "3"]),
+        ("explain", ["explain", "q", "--all"]),
+        ("status", ["status", "-w"]),
+        ("web", ["web", "--editor", "zed", "--no-browser"]),
+        ("openclaw", ["openclaw", "install", "--write"]),
+        ("hook", ["hook", "install", "--client", "claude"]),
+        ("service", ["service", "nonsense"]),
+        ("help", ["help", "search"]),
+    ],
+)
+def test_the_parser_of_one_command_reads_what_that_of_all_reads(command: str, argv: list[str]) -> None:
+    """The same options, or the same complaint."""
+
+    def read(parser: ArgumentParser) -> object:
+        try:
+            return parser.parse_args(argv)
+        except UsageError as error:
+            return str(error), error.hint
+
+    assert read(arguments.make_parser(command=command)) == read(arguments.make_parser())
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["-h", "search"], ["search", "--help"], ["nonsense"], []])
+def test_what_tells_of_all_commands_knows_them_all(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A help page, and the complaint about a command that there is not."""
+    said = ""
+    try:
+        arguments.parse(argv)
+    except UsageError as error:
+        said = str(error)
+    except SystemExit:
+        said = capsys.readouterr().out
+    knows_all = all(command in said for command in COMMANDS)
+    assert knows_all == (argv[:1] != ["search"] and bool(argv))
