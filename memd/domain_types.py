@@ -8,7 +8,7 @@ from typing import Literal, NewType
 
 import msgspec
 
-from memd.text.time_phrases import TimeSpan
+from memd.text.time_spans import TimeSpan
 
 Source = Literal["memory", "sessions"]
 Role = Literal["user", "assistant"]

@@ -15,7 +15,8 @@ import msgspec
 
 from memd.chunk.line_index import LineIndex, heading_of
 from memd.domain_types import Document, Label, LabelKind
-from memd.text.time_phrases import TimeSpan, dated
+from memd.text.time_phrases import dated
+from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded
 
 _MOST_LINES = 200  # of front matter

@@ -11,7 +11,7 @@ from memd.chunk.context import context_of, day_names
 from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
-from memd.text.time_phrases import TimeSpan
+from memd.text.time_spans import TimeSpan
 from memd.text.turn_header import CONTINUED, day_of, header, local_time, set_off
 
 # A smaller chunk would be all header.

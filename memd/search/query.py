@@ -11,7 +11,8 @@ import msgspec
 from memd.search.terms import Names, names
 from memd.store.keywords import ALTERNATIVE
 from memd.text.small_talk import is_small_talk
-from memd.text.time_phrases import TimePhrase, TimeSpan, time_phrases
+from memd.text.time_phrases import TimePhrase, time_phrases
+from memd.text.time_spans import TimeSpan
 from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
 SUPPORT = 0.5  # the share of the words that a text holds to be supported by them

@@ -7,49 +7,17 @@ are those of the northern hemisphere, by whole months; winter has the year in wh
 import re
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import cache
 
 import msgspec
 
+from memd.text.time_spans import EPOCH, TimeSpan, whole_days
 from memd.text.tokens import folded
 
 _MAX_READ_CHARS = 2_000  # of a text; a question that is longer names its time at its beginning, or not at all
 _MOST_BACK = 3_650  # of any unit
 _YEARS = range(1000, 9999)  # within which no distance leaves the range of dates
-_SECOND = timedelta(seconds=1)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - of a clock on the wall
-
-
-class TimeSpan(msgspec.Struct, frozen=True, order=True):
-    """From one second to another, both included, as clocks on the wall show them."""
-
-    first: datetime  # without a zone
-    last: datetime
-
-    @property
-    def length(self) -> timedelta:
-        """From the beginning of the first second to the end of the last."""
-        return self.last - self.first + _SECOND
-
-    @property
-    def only_day(self) -> date | None:
-        """The day that it is; None where it is no whole day, or several."""
-        day = self.first.date()
-        return day if self == _days(day, day) else None
-
-    @property
-    def as_seconds(self) -> tuple[int, int]:
-        """Both ends in seconds from 1970, as clocks on the wall count them."""
-        return _seconds(self.first), _seconds(self.last)
-
-    def has(self, other: "TimeSpan") -> bool:
-        """Whether it contains another one."""
-        return self.first <= other.first and other.last <= self.last
-
-
-def _seconds(at: datetime) -> int:
-    return int((at - _EPOCH).total_seconds())
 
 
 class TimePhrase(msgspec.Struct, frozen=True):
@@ -113,7 +81,7 @@ def dated(text: str, within: TimeSpan | None = None) -> TimeSpan | None:
     # The date of an ISO moment is a date by itself.
     read = re.sub(r"(?<=\d)t(?=\d\d:)", " ", folded(text[:200]))
     dates = {_date, _year_and_month, _week_of_year, _quarter, _whole_month, _day_of_month}
-    for phrase in _apart(read, within.last if within else _EPOCH, dates):
+    for phrase in _apart(read, within.last if within else EPOCH, dates):
         words = read[phrase.start : phrase.end]
         if within.has(phrase.span) if within else _WITH_YEAR.search(words):
             return phrase.span
@@ -195,13 +163,9 @@ def _whole(text: str, now: datetime) -> TimeSpan | None:
 # --- the calendar ------------------------------------------------------------------------------------------------
 
 
-def _days(first: date, last: date) -> TimeSpan:
-    return TimeSpan(datetime.combine(first, time()), datetime.combine(last, time(23, 59, 59)))
-
-
 def _week(day: date) -> TimeSpan:
     monday = day - timedelta(days=day.weekday())
-    return _days(monday, monday + timedelta(days=6))
+    return whole_days(monday, monday + timedelta(days=6))
 
 
 def _months(year: int, month: int, count: int = 1) -> TimeSpan:
@@ -209,18 +173,18 @@ def _months(year: int, month: int, count: int = 1) -> TimeSpan:
     years, place = divmod(month - 1, 12)
     to_years, to_place = divmod(month + count - 2, 12)
     last = date(year + to_years, to_place + 1, monthrange(year + to_years, to_place + 1)[1])
-    return _days(date(year + years, place + 1, 1), last)
+    return whole_days(date(year + years, place + 1, 1), last)
 
 
 def _part_of_month(span: TimeSpan, part: str) -> TimeSpan:
     """Its beginning (up to the 10th), its middle, or its end (from the 21st on)."""
     first, last = span.first.date(), span.last.date()
     if _PARTS[part] == 0:
-        return _days(first, first.replace(day=10))
+        return whole_days(first, first.replace(day=10))
     return (
-        _days(first.replace(day=11), first.replace(day=20))
+        whole_days(first.replace(day=11), first.replace(day=20))
         if _PARTS[part] == 1
-        else _days(first.replace(day=21), last)
+        else whole_days(first.replace(day=21), last)
     )
 
 
@@ -443,7 +407,9 @@ def _is_introduced(match: re.Match[str]) -> bool:
 def _date(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     day = date(int(match["y"]), int(match["m"]), int(match["d"]))
     return (
-        _days(day, day) if is_whole or len(match[0]) > len("20260209") or not match[0].isdecimal() else None
+        whole_days(day, day)
+        if is_whole or len(match[0]) > len("20260209") or not match[0].isdecimal()
+        else None
     )
 
 
@@ -569,7 +535,7 @@ def _weekday_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> Ti
     nth = -1 if match["nth"] is None else _ORDINALS.get(match["nth"]) or _number(match["nth"])
     days = (month.first.date() + timedelta(days=n) for n in range(month.last.day))
     day = [day for day in days if day.weekday() == _weekday(match["wd"])][nth - (nth > 0)]
-    return _days(day, day)
+    return whole_days(day, day)
 
 
 @_rule(rf"(?:the )?(?P<nth>{'|'.join(_ORDINALS)}) week (?:of|in) {_EN_MONTH}")
@@ -579,7 +545,7 @@ def _week_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeS
     number = -1 if nth is None else _ORDINALS.get(nth) or _number(nth)
     first, last = month.first.date(), month.last.date()
     begin = last - timedelta(days=6) if number < 0 else first + timedelta(days=7 * number - 7)
-    return _days(begin, min(begin + timedelta(days=6), last))
+    return whole_days(begin, min(begin + timedelta(days=6), last))
 
 
 @_rule(
@@ -591,11 +557,11 @@ def _day_of_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSp
     named, number = match.groupdict(), _number(match["day"])
     if named.get("rel") or named.get("year") or named.get("which"):
         day = _month(match, now).first.date().replace(day=number)
-        return _days(day, day)
+        return whole_days(day, day)
     month = _month(match, now).first.month
     years = [year for year in range(now.year, now.year - 5, -1) if number <= monthrange(year, month)[1]]
     past = [date(year, month, number) for year in years if date(year, month, number) <= now.date()]
-    return _days(past[0], past[0]) if past else None
+    return whole_days(past[0], past[0]) if past else None
 
 
 @_rule(rf"(?:the )?{_REL} week", f"{_ZREL}(?:一|个|個)?{_ZWEEK}", r"(?:the )?week before (?P<rel>last)")
@@ -615,10 +581,10 @@ def _weekend(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | 
         return None
     if rel in {"this", "next"} or (rel is not None and not rel.isascii()):
         monday = today - timedelta(days=today.weekday()) + timedelta(weeks=_RELATIVE[rel])
-        return _days(monday + timedelta(days=5), monday + timedelta(days=6))
+        return whole_days(monday + timedelta(days=5), monday + timedelta(days=6))
     back = (today.weekday() - 5) % 7
     saturday = today - timedelta(days=back + 7 * (rel in {"last", "past"} and back < 2))
-    return _days(saturday, saturday + timedelta(days=1))
+    return whole_days(saturday, saturday + timedelta(days=1))
 
 
 @_rule(
@@ -641,7 +607,7 @@ def _weekday_named(match: re.Match[str], now: datetime, is_whole: bool) -> TimeS
         day = _latest(place, today + timedelta(days=1))
     else:
         return None
-    return _days(day, day)
+    return whole_days(day, day)
 
 
 @_rule(f"(?:(?P<rel>上上|上|这|這|本|下下|下)(?:一|个|個)?)?{_ZWEEK}{_ZDAY}")
@@ -655,7 +621,7 @@ def _chinese_weekday(match: re.Match[str], now: datetime, is_whole: bool) -> Tim
         day = _latest(place, today + timedelta(days=1))
     else:
         day = today + timedelta(days=place - today.weekday(), weeks=_RELATIVE[match["rel"]])
-    return _days(day, day)
+    return whole_days(day, day)
 
 
 @_rule("|".join(sorted((word for word in _BACK if word.isascii()), key=len, reverse=True)))
@@ -665,7 +631,7 @@ def _chinese_weekday(match: re.Match[str], now: datetime, is_whole: bool) -> Tim
 def _near_day(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     back = _BACK[match[0]] if match[0] in _BACK else _BACK[match[0][0]]
     day = now.date() - timedelta(days=back)
-    return _days(day, day)
+    return whole_days(day, day)
 
 
 @_rule(
@@ -680,7 +646,7 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
         return (
             _back(now, "month", 6)
             if unit == "year"
-            else _days(today - timedelta(days=18), today - timedelta(days=12))
+            else whole_days(today - timedelta(days=18), today - timedelta(days=12))
         )
     if match["n"] in {"few", "several", "几", "幾"}:
         return TimeSpan(_back(now, unit, 7).first, _back(now, unit, 2).last)
@@ -689,7 +655,7 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
         return None
     if unit in _WEEKDAYS:
         day = _latest(_WEEKDAYS.index(unit), today) - timedelta(weeks=count - 1)
-        return _days(day, day)
+        return whole_days(day, day)
     span = _back(now, unit, count)
     return TimeSpan(span.first, span.first) if is_whole and unit in {"hour", "minute"} else span
 
@@ -708,7 +674,7 @@ def _distance(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan |
     if unit in {"hour", "minute"}:
         at = _back(now, unit, count).first
         return TimeSpan(at, at)
-    return _days(_day_back(now.date(), unit, count), _day_back(now.date(), unit, count))
+    return whole_days(_day_back(now.date(), unit, count), _day_back(now.date(), unit, count))
 
 
 @_rule(
@@ -728,10 +694,10 @@ def _lately(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
     count = 7 if said in {"few", "several", "几", "幾"} and unit == "day" else _number(said or "1")
     if count > _MOST_BACK:
         return None
-    today_ends = _days(now.date(), now.date()).last
+    today_ends = whole_days(now.date(), now.date()).last
     if unit == "hour":
         return TimeSpan(_back(now, unit, count).first, now)
-    return TimeSpan(_days(_day_back(now.date(), unit, count), now.date()).first, today_ends)
+    return TimeSpan(whole_days(_day_back(now.date(), unit, count), now.date()).first, today_ends)
 
 
 @_rule(
@@ -739,7 +705,7 @@ def _lately(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
 )
 def _of_late(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     """Two weeks; in a question such a word says hardly more than that something is over."""
-    return _days(now.date() - timedelta(days=14), now.date()) if is_whole else None
+    return whole_days(now.date() - timedelta(days=14), now.date()) if is_whole else None
 
 
 def _latest(weekday: int, today: date) -> date:
@@ -776,7 +742,7 @@ def _back(now: datetime, unit: str, count: int) -> TimeSpan:
     day = _day_back(now.date(), unit, count)
     match unit:
         case "day":
-            return _days(day, day)
+            return whole_days(day, day)
         case "month":
             return _months(day.year, day.month)
         case "year":

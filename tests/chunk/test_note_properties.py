@@ -5,7 +5,7 @@ import pytest
 from memd.chunk.markdown import chunk
 from memd.chunk.note_properties import front_matter, labels_of, named_time
 from memd.domain_types import Document, Kind, Label, LabelKind
-from memd.text.time_phrases import TimeSpan
+from memd.text.time_spans import TimeSpan
 from tests.bounds import shipped
 
 

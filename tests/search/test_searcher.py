@@ -21,7 +21,7 @@ from memd.store.index import Index, Reader
 from memd.store.keywords import Match
 from memd.store.search_keywords import KeywordReader
 from memd.store.search_vectors import REST_S, SearchVectors
-from memd.text.time_phrases import TimeSpan
+from memd.text.time_spans import TimeSpan
 from tests.clock import Clock
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning, Reversing, filled

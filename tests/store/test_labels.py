@@ -10,7 +10,8 @@ from memd.domain_types import ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store import labels
 from memd.store.files import FileChange
 from memd.store.index import Index
-from memd.text.time_phrases import TimeSpan, dated
+from memd.text.time_phrases import dated
+from memd.text.time_spans import TimeSpan
 from tests.store.conftest import chunk_of, found_file
 
 DAY_S = 86_400

@@ -14,7 +14,7 @@ from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkText, Postings, TermReader, average_length
-from memd.text.time_phrases import TimeSpan
+from memd.text.time_spans import TimeSpan
 from tests.bounds import shipped
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked
 from tests.wait import until_async

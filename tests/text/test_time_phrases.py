@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.text.time_phrases import TimeSpan, UnknownTime, dated, read_time, time_phrases
+from memd.text.time_phrases import UnknownTime, dated, read_time, time_phrases
+from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded
 from tests.bounds import shipped
 from tests.work import calls

@@ -14,7 +14,8 @@ from memd.runtime.profiling import spent
 from memd.runtime.timing import wall_s, zone_of
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
-from memd.text.time_phrases import TimeSpan, UnknownTime, read_time
+from memd.text.time_phrases import UnknownTime, read_time
+from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded, safe_end
 from memd_client import messages as wire
 
