@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import ParamSpec, TypeVar
 
 import msgspec
 import structlog
@@ -29,10 +30,16 @@ from memd.store.publication import FileState, PublishedFile
 
 log = structlog.get_logger()
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 LOOK_S = 1.0  # between two looks at the index while vectors are on their way
 IDLE_S = 30.0  # between two looks at it otherwise, beside those after a change
 COMPARE_S = 600.0  # between two comparisons with all that the server has
 LONGEST_WAIT_S = 60.0  # between two attempts at a server that is away
+HANG_S = (
+    120.0  # a transaction that takes longer is on a connection that nobody answers on: statements end before
+)
 VECTORS_S = 20.0  # between two transactions for vectors of one file, while more of them are on their way
 _TEXT = 32  # bytes of a digest that are of the text
 _KINDS = {
@@ -103,8 +110,22 @@ class Publisher:
                     self.progress = msgspec.structs.replace(self.progress, trouble=str(failure))
                     await asyncio.sleep(wait_s)
         finally:
+            self._mirror.abandon()
             with contextlib.suppress(Exception):
                 await asyncio.shield(self._thread.run(self._mirror.close))
+
+    async def _on_server(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a call of the mirror returns.
+
+        Raises:
+            SharedUnavailable: it did not do it, or not in time.
+        """
+        try:
+            async with asyncio.timeout(HANG_S):
+                return await self._thread.run(call, *args, **kwargs)
+        except TimeoutError as late:
+            self._mirror.abandon()
+            raise SharedUnavailable(f"the server has not answered for {HANG_S:g} s") from late
 
     async def _until_it_fails(self, backoff: Backoff) -> None:
         """Compare all with what the server has, and then follow the index.
@@ -113,7 +134,7 @@ class Publisher:
             SharedUnavailable: the server is away, or something else publishes there.
         """
         while True:
-            self._there = await self._thread.run(self._mirror.open)
+            self._there = await self._on_server(self._mirror.open)
             self._is_adopted = False
             compared_at = time.monotonic()
             while time.monotonic() - compared_at < COMPARE_S:
@@ -141,7 +162,7 @@ class Publisher:
         if gone and self._sync.is_whole and not self._is_incomplete:
             dropped = sorted(gone)
             for path in dropped:
-                await self._thread.run(self._mirror.drop, path)
+                await self._on_server(self._mirror.drop, path)
                 self._there.pop(path, None)
                 self._here.pop(path, None)
                 self._put_at.pop(path, None)
@@ -186,7 +207,7 @@ class Publisher:
             self._here.clear()
             self._space, self._is_adopted = wanted, False
         if not self._is_adopted:
-            if await self._thread.run(self._mirror.adopt, wanted):
+            if await self._on_server(self._mirror.adopt, wanted):
                 self._there = {path: digest[:_TEXT] for path, digest in self._there.items()}
             self._is_adopted = True
 
@@ -204,7 +225,7 @@ class Publisher:
         digest = await self._thread.run(file.digests, lines, self._space)
         is_new = self._there.get(path) != digest
         if is_new:
-            await self._thread.run(self._mirror.put, file, lines, digest)
+            await self._on_server(self._mirror.put, file, lines, digest)
             self._there[path] = digest
             self._put_at[path] = time.monotonic()
         self._here[path] = (state, digest)

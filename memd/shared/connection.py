@@ -3,9 +3,10 @@
 import ipaddress
 import os
 import re
+import socket
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of the tables in memd/shared/sql
 CONNECT_S = 5  # for which a connection is tried
+# A machine that slept, or changed its network, has connections that nobody closed: the system gives up after half a minute.
+_NOTICES = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 _MAX_DSN_BYTES = 10_000
 _SECURE = frozenset({"require", "verify-ca", "verify-full"})
 # pgvector 0.8.3 and 0.8.4 mend indexes that vacuum damaged; with those before, an index made later would lose rows.
@@ -90,7 +98,7 @@ def parameters(dsn: str) -> dict[str, Any]:
                 f"the DSN has sslmode={mode}, and its server is not on this machine: write sslmode=verify-full, or require"
             )
         found.setdefault("sslmode", "require")
-    return {"connect_timeout": CONNECT_S, "application_name": "memd"} | found
+    return {"connect_timeout": CONNECT_S, "application_name": "memd"} | _NOTICES | found
 
 
 def is_local(found: Mapping[str, Any]) -> bool:
@@ -141,6 +149,12 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
             "the server is not on this machine, and the connection would not be encrypted: write sslmode=verify-full, or require"
         )
     return made
+
+
+def abandon(connection: "psycopg.Connection[Any]") -> None:
+    """Cut a connection off, so that a thread which waits for an answer on it fails at once."""
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as one:
+        one.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

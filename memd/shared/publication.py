@@ -11,6 +11,7 @@ import numpy as np
 from memd.shared import keyword_index
 from memd.shared.connection import (
     SharedUnavailable,
+    abandon,
     check,
     connect,
     driver,
@@ -117,6 +118,11 @@ class Mirror:
                 "SELECT path, digest FROM memd.files WHERE tenant = %s", (self._tenant,)
             ).fetchall()
         return {path: bytes(digest) for path, digest in rows}
+
+    def abandon(self) -> None:
+        """Have what another thread does here fail at once: nobody waits for it any more."""
+        if (connection := self._connection) is not None:
+            abandon(connection)
 
     def close(self) -> None:
         """Give the connection up; what was not committed is undone."""

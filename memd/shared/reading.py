@@ -1,6 +1,7 @@
 """Reads of a memory on its server: connections that are lent, and snapshots that are asked in few round trips."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memd.runtime.threads import Threads
-from memd.shared.connection import SharedUnavailable, check, connect, errors_told, find_state, read_dsn
+from memd.shared.connection import (
+    SharedUnavailable,
+    abandon,
+    check,
+    connect,
+    errors_told,
+    find_state,
+    read_dsn,
+)
 from memd.shared.publication import use_vectors
 
 if TYPE_CHECKING:
@@ -87,6 +96,9 @@ class SharedConnections:
         self._timeout_s = timeout_s
         self._idle: list[psycopg.Connection[Any]] = []
         self._threads = Threads(AT_ONCE, f"memd-shared-{memory}")
+        self._lending = (
+            threading.Lock()
+        )  # held while lists of those that are lent are changed, or their connections cut off
         self._is_closed = False
         self.vector: type[bytes] = bytes
         self.vector_schema = ""
@@ -97,34 +109,47 @@ class SharedConnections:
         Raises:
             SharedUnavailable: the server does not answer, not in time, or refuses.
         """
+        lent: list[psycopg.Connection[Any]] = []
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._threads.run(self._work, work)
-        except TimeoutError as late:
+                return await self._threads.run(self._work, work, lent)
+        except (TimeoutError, asyncio.CancelledError) as late:
+            # Nobody waits any more, and a server that is silent may keep the thread for ever.
+            with self._lending:
+                for connection in lent:
+                    abandon(connection)
+            if isinstance(late, asyncio.CancelledError):
+                raise
             raise SharedUnavailable(f"the server has not answered within {self._timeout_s:g} s") from late
 
-    def _work(self, work: "Callable[[ServerSnapshot], T]") -> T:
-        with self._lent() as connection, errors_told():
+    def _work(self, work: "Callable[[ServerSnapshot], T]", lent: "list[psycopg.Connection[Any]]") -> T:
+        with self._lent(lent) as connection, errors_told():
             snapshot = ServerSnapshot(connection, self._timeout_s)
             found = work(snapshot)
             snapshot.end()
             return found
 
     @contextmanager
-    def _lent(self) -> "Iterator[psycopg.Connection[Any]]":
-        connection = self._idle.pop() if self._idle else self._made()
+    def _lent(self, lent: "list[psycopg.Connection[Any]]") -> "Iterator[psycopg.Connection[Any]]":
+        """A connection, which is in a list while it is lent."""
+        connection = self._idle.pop() if self._idle else self._made(lent)
+        lent[:] = [connection]
         try:
             yield connection
         except BaseException:
             connection.close()
             raise
+        finally:
+            with self._lending:
+                lent.clear()
         if self._is_closed:
             connection.close()
         else:
             self._idle.append(connection)
 
-    def _made(self) -> "psycopg.Connection[Any]":
+    def _made(self, lent: "list[psycopg.Connection[Any]]") -> "psycopg.Connection[Any]":
         connection = connect(read_dsn(self._dsn_file))
+        lent.append(connection)
         try:
             state = find_state(connection)
             check(state)
@@ -137,6 +162,11 @@ class SharedConnections:
             connection.close()
             raise
         return connection
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no thread is at work, and none waits for the server."""
+        return self._threads.is_done
 
     def close(self) -> None:
         """Give up the connections that nobody uses; the others are given up when their work ends."""

@@ -1,6 +1,7 @@
 """When a file is published, without a server: what a real index holds is put into a dict."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,13 @@ import structlog
 
 from memd.agent.publishing import Publisher, PublishProgress, installation_of
 from memd.config.settings import Publish
+from memd.shared.connection import SharedUnavailable
 from memd.shared.publication import VectorSpace
 from memd.sources.safe_open import SourceError
 from memd.store.meta import Fingerprint
 from memd.store.publication import PublishedFile, read
 from tests.backends.qmd.bench import Bench, indexing
+from tests.bounds import shipped
 from tests.wait import until_async
 
 FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "1", 4)
@@ -30,6 +33,8 @@ class FakeServer:
         self.vectors: dict[str, int] = {}
         self.puts: list[str] = []
         self.adopted: list[VectorSpace | None] = []
+        self.is_silent = False
+        self.abandoned = threading.Event()
 
     def open(self) -> dict[str, bytes]:
         return dict(self.files)
@@ -40,11 +45,17 @@ class FakeServer:
 
     def put(self, file: PublishedFile, _: Sequence[str], digest: bytes) -> None:
         self.puts.append(file.path)
+        if self.is_silent:
+            assert self.abandoned.wait(60)
+            raise SharedUnavailable("the connection was cut off")
         self.files[file.path] = digest
         self.vectors[file.path] = sum(one.vector is not None for one in file.chunks)
 
     def drop(self, path: str) -> None:
         del self.files[path]
+
+    def abandon(self) -> None:
+        self.abandoned.set()
 
     def close(self) -> None:
         pass
@@ -78,6 +89,29 @@ async def _embed(bench: Bench) -> None:
     vector = np.array([1, 0, 0, 0], "<f4").tobytes()
     waiting = await bench.index.waiting(10)
     assert await bench.index.add_vectors([(one.id, one.hash, vector) for one in waiting]) > 0
+
+
+async def test_a_server_that_is_silent_is_asked_again(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is cut off, so that the thread which waits on it is free; and nothing is lost."""
+    monkeypatch.setattr("memd.agent.publishing.HANG_S", 0.2)
+    server.is_silent = True
+    async with publishing(tmp_path) as (bench, publisher):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await until_async(
+            lambda: publisher.progress.trouble == "the server has not answered for 0.2 s", timeout_s=30
+        )
+        assert server.abandoned.is_set()
+        server.is_silent = False
+        await until_async(lambda: server.files and publisher.progress.trouble is None)
+
+
+def test_a_transaction_has_longer_than_its_statements() -> None:
+    """The server ends one that takes too long before the connection is given up."""
+    assert shipped("memd.agent.publishing.HANG_S") == 120
+    assert shipped("memd.shared.publication.TRANSACTION_S") == 60
 
 
 async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: FakeServer) -> None:

@@ -12,7 +12,10 @@ from memd.shared.reading import SharedConnections
 from memd.shared.searching import SharedIndex, matching
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
+from tests.postgres import PostgresServer
+from tests.relay import relay
 from tests.shared.conftest import member
+from tests.wait import until_async
 
 
 def test_a_filter_is_bound_and_not_written() -> None:
@@ -32,6 +35,40 @@ def connections(admin_dsn: str, tmp_path: Path) -> SharedConnections:
     file.write_text(member(admin_dsn, "bob", "alice/main", may_write=False))
     file.chmod(0o600)
     return SharedConnections(file, "alice/main", 5.0)
+
+
+async def test_a_server_that_is_silent_keeps_no_thread(
+    server: PostgresServer, admin_dsn: str, tmp_path: Path
+) -> None:
+    """Neither for who waited to the end nor for who has gone; and it is asked again on another connection."""
+    file = tmp_path / "bob.dsn"
+    file.touch(mode=0o600)
+    with relay(server.port) as way:
+        dsn = member(admin_dsn, "bob", "alice/main", may_write=False)
+        file.write_text(
+            " ".join(f"port={way.port}" if one.startswith("port=") else one for one in dsn.split())
+        )
+        patient = SharedConnections(file, "alice/main", 60.0)
+        index = SharedIndex(patient)
+        known = await index.refresh()
+        way.hold()
+        gone = asyncio.create_task(index.refresh())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await asyncio.shield(gone)
+        gone.cancel()
+        await asyncio.wait([gone])
+        await until_async(lambda: patient.is_idle)
+        way.release()
+        assert await index.refresh() == known
+        way.hold()
+        impatient = SharedConnections(file, "alice/main", 0.3)
+        with pytest.raises(SharedUnavailable, match=r"has not answered within 0\.3 s"):
+            await SharedIndex(impatient).refresh()
+        way.release()
+        await until_async(lambda: impatient.is_idle)
+        patient.close()
+        impatient.close()
 
 
 async def test_an_empty_memory_is_searched(connections: SharedConnections) -> None:
