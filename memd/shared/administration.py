@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from memd.shared.connection import (
     find_state,
     version_of,
 )
+from memd.shared.nearest import MOST_COMPARED
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,6 +29,7 @@ OWNER, MEMBERS = "memd_owner", "memd_member"  # roles without login: whose the t
 _PREFIX = "memd_user_"  # of the login role of a member
 _LOCK = 0x6D656D64  # of those who change the tables
 _CONNECTIONS = 20  # of one member
+_MOST_DIMENSIONS = 2_000  # of a vector in an index
 MEMBER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
@@ -36,6 +38,9 @@ class Step(msgspec.Struct, frozen=True):
 
     what: str  # for a person
     sql: str
+    is_apart: bool = (
+        False  # not in the transaction of the others: it may take minutes, and nobody waits for it
+    )
 
 
 class MemoryGrant(msgspec.Struct, frozen=True):
@@ -72,7 +77,11 @@ def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
             steps.append(
                 Step("update pgvector", f"ALTER EXTENSION vector UPDATE TO '{_pgvector(connection)}'")
             )
-    return [*steps, *_tables(state)]
+    return [
+        *steps,
+        *_tables(state),
+        *(_vector_indexes(connection, state) if state.version == VERSION else ()),
+    ]
 
 
 def _check_server(state: SharedState) -> None:
@@ -109,19 +118,81 @@ def _tables(state: SharedState) -> Iterator[Step]:
         )
 
 
+def _vector_indexes(connection: "psycopg.Connection[Any]", state: SharedState) -> Iterator[Step]:
+    """The indexes of vectors that large memories lack.
+
+    Each has one of its own, so that a search goes through no vectors of others. Only an administrator makes one: a member
+    has no right to, and a function that lent it would let members keep the server busy.
+    """
+    schema = _quoted(state.vector_schema)
+    rows = connection.execute(
+        "SELECT m.tenant, m.name, m.dimensions, m.chunks, i.indisvalid, EXISTS (SELECT 1 FROM memd.vector_indexes v"
+        "  WHERE v.tenant = m.tenant AND v.dimensions = m.dimensions)"
+        " FROM memd.memories m LEFT JOIN pg_index i"
+        "  ON i.indexrelid = to_regclass(format('memd.vectors_%%s_%%s', m.tenant, m.dimensions))"
+        " WHERE m.dimensions <= %s AND m.chunks > %s ORDER BY m.tenant",
+        (_MOST_DIMENSIONS, MOST_COMPARED),
+    ).fetchall()
+    for tenant, name, dimensions, chunks, is_valid, has_mean in rows:
+        index = f"vectors_{tenant}_{dimensions}"
+        if is_valid is False:
+            yield Step(
+                f"drop the half index of the vectors of {name}",
+                f"DROP INDEX CONCURRENTLY memd.{index}",
+                is_apart=True,
+            )
+        if not is_valid:
+            yield Step(
+                f"index the vectors of {name}, some {chunks:,}, which takes a while",
+                f"CREATE INDEX CONCURRENTLY {index} ON memd.vectors USING hnsw"
+                f" ((vector::{schema}.vector({dimensions})) {schema}.vector_ip_ops)"
+                f" WHERE tenant = {tenant} AND {schema}.vector_dims(vector) = {dimensions}",
+                is_apart=True,
+            )
+        if not is_valid or not has_mean:
+            yield Step(
+                f"note the mean of the vectors of {name}",
+                f"DELETE FROM memd.vector_indexes WHERE tenant = {tenant};\n"
+                "INSERT INTO memd.vector_indexes (tenant, kind, dimensions, count, mean)"
+                f" SELECT tenant, kind, {dimensions}, count(*), {schema}.avg(vector) FROM memd.vectors"
+                f" WHERE tenant = {tenant} AND {schema}.vector_dims(vector) = {dimensions} GROUP BY tenant, kind",
+                is_apart=True,
+            )
+
+
 def carry_out(connection: "psycopg.Connection[Any]") -> list[Step]:
-    """Make what is missing, in one transaction and one after the other; what was done.
+    """Make what is missing, one after the other, and all but indexes of vectors in one transaction; what was done.
 
     Raises:
-        SharedUnavailable: nothing was.
+        SharedUnavailable: nothing was, or not all indexes.
     """
     with errors_told(), connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '10s'")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         steps = plan(connection)
         for step in steps:
-            connection.execute(step.sql)
+            if not step.is_apart:
+                connection.execute(step.sql)
+    apart = [step for step in steps if step.is_apart]
+    if apart:
+        _carry_out_apart(connection, apart)
     return steps
+
+
+def _carry_out_apart(connection: "psycopg.Connection[Any]", steps: Sequence[Step]) -> None:
+    with errors_told():
+        connection.commit()
+        before, connection.autocommit = connection.autocommit, True
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK + 1,))
+            connection.execute(f"SET ROLE {OWNER}")
+            for step in steps:
+                connection.execute(step.sql)
+        finally:
+            if not connection.closed:
+                connection.execute("RESET ROLE")
+                connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK + 1,))
+                connection.autocommit = before
 
 
 def _role(connection: "psycopg.Connection[Any]", role: str, meaning: str) -> Iterator[Step]:

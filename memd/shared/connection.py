@@ -17,7 +17,7 @@ from memd.errors import TransientError
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 2  # of the tables in memd/shared/sql
+VERSION = 3  # of the tables in memd/shared/sql
 CONNECT_S = 5  # for which a connection is tried
 # A machine that slept, or changed its network, has connections that nobody closed: the system gives up after half a minute.
 _NOTICES = {

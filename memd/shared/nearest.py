@@ -1,6 +1,6 @@
 """The nearest vectors of a memory on its server, with all that a search asks of what was found."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,21 @@ PLACE = "c.id, f.path, c.kind, c.start_line, c.scripts, c.first_s, c.last_s, f.w
 _PLACE_COLUMNS = PLACE.count(",") + 1
 
 
+MOST_COMPARED = 50_000  # vectors of a memory, or that a filter lets through, one by one; an index has more
+_EXAMINED = 400  # candidates of an index: twice as many as are wanted
+_COMPARED = (
+    "scanned AS MATERIALIZED (SELECT chunk_id, kind, -(vector OPERATOR({schema}.<#>) %(query)s) AS near"
+    " FROM memd.vectors WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s)),"
+    " whole AS (SELECT coalesce(avg(near), 0) AS mean, count(*) AS count FROM scanned)"
+)
+# The mean of the products is the product with the mean.
+_INDEXED = (
+    "whole AS (SELECT coalesce(sum(-(mean OPERATOR({schema}.<#>) %(query)s) * count) / sum(count), 0) AS mean,"
+    " coalesce(sum(count), 0)::bigint AS count FROM memd.vector_indexes"
+    " WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s))"
+)
+
+
 class NearestQuery(msgspec.Struct, frozen=True):
     """What is asked of the vectors of a memory."""
 
@@ -27,8 +42,10 @@ class NearestQuery(msgspec.Struct, frozen=True):
     also: Collection[ChunkId]  # whose vectors are wanted, too
     among: Sequence[Ids | None]  # the nearest of these are found, and so on; None: of all
 
-    def statement(self, schema: str, vector: type[bytes]) -> ServerQuery:
-        """One statement for the nearest, their vectors and places, and the mean of all.
+    indexed: int | None  # the dimensions of the vectors that an index has; None: each is compared
+
+    def statements(self, schema: str, vector: type[bytes]) -> Iterator[ServerQuery]:
+        """What is to be asked; the last answer has the nearest, vectors and places, and the mean of all.
 
         Args:
             schema: Where pgvector is.
@@ -42,6 +59,12 @@ class NearestQuery(msgspec.Struct, frozen=True):
             "limit": self.limit,
             "also": list(self.also),
         }
+        if self.indexed is None:
+            found = _COMPARED.format(schema=quoted)
+        else:
+            found = _INDEXED.format(schema=quoted)
+            yield ServerQuery(f"SET LOCAL hnsw.ef_search = {_EXAMINED}")
+            yield ServerQuery("SET LOCAL hnsw.iterative_scan = relaxed_order")
         best = []
         for source in sorted({kind.source for kind in self.kinds}):
             values[f"of_{source}"] = [int(kind) for kind in self.kinds if kind.source == source]
@@ -51,14 +74,11 @@ class NearestQuery(msgspec.Struct, frozen=True):
                     values[f"among{number}"] = some.tolist()
                     condition += f" AND chunk_id = ANY(%(among{number})s)"
                 best.append(
-                    f"(SELECT chunk_id, near FROM scanned WHERE {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
+                    self._best(quoted, condition, is_few=some is not None and len(some) <= MOST_COMPARED)
                 )
-        return ServerQuery(
-            f"WITH scanned AS MATERIALIZED (SELECT chunk_id, kind, -(vector OPERATOR({quoted}.<#>) %(query)s) AS near"
-            " FROM memd.vectors WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s)),"
-            f" best AS ({' UNION '.join(best)}),"
-            " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[])),"
-            " whole AS (SELECT coalesce(avg(near), 0) AS mean, count(*) AS count FROM scanned)"
+        yield ServerQuery(
+            f"WITH {found}, best AS ({' UNION '.join(best)}),"
+            " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[]))"
             f" SELECT best.near, whole.mean, whole.count, v.kind, {quoted}.vector_send(v.vector), {PLACE}"
             " FROM whole LEFT JOIN wanted ON true LEFT JOIN best USING (chunk_id)"
             " LEFT JOIN memd.vectors v ON v.tenant = %(tenant)s AND v.chunk_id = wanted.chunk_id AND v.kind = ANY(%(kinds)s)"
@@ -66,6 +86,17 @@ class NearestQuery(msgspec.Struct, frozen=True):
             " LEFT JOIN memd.files f ON f.tenant = %(tenant)s AND f.id = c.file_id ORDER BY wanted.chunk_id",
             values,
             binary=True,
+        )
+
+    def _best(self, schema: str, condition: str, *, is_few: bool) -> str:
+        if self.indexed is None:
+            return f"(SELECT chunk_id, near FROM scanned WHERE {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
+        distance = f"((vector::{schema}.vector({self.indexed})) OPERATOR({schema}.<#>) %(query)s)"
+        # As literals: the condition of the index has them. The addition keeps the index from what is compared one by one.
+        return (
+            f"(SELECT chunk_id, -{distance} AS near FROM memd.vectors WHERE tenant = {self.tenant}"
+            f" AND {schema}.vector_dims(vector) = {self.indexed} AND {condition}"
+            f" ORDER BY {distance}{' + 0.0' if is_few else ''} LIMIT %(limit)s)"
         )
 
     def read(self, rows: Sequence[tuple[Any, ...]]) -> tuple[NearVectors, list[ChunkPlace]]:

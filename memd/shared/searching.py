@@ -47,6 +47,7 @@ class SharedMemoryState(msgspec.Struct, frozen=True):
     tokens: int
     space: Space | None
     has_parts: bool
+    indexed: int | None = None  # dimensions of the vectors that an index has; None: none has them
 
 
 class SharedReader:
@@ -139,11 +140,11 @@ class SharedReader:
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
         """See Reader.nearest."""
-        asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among)
+        asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among, self._before.indexed)
         if self._now is not None and not self._is_same_space:
             return None
         connections = self._index.connections
-        [rows] = self._ask(asked.statement(connections.vector_schema, connections.vector))
+        *_, rows = self._ask(*asked.statements(connections.vector_schema, connections.vector))
         if not self._is_same_space:
             return None
         found, places = asked.read(rows.fetchall())
@@ -277,7 +278,9 @@ class SharedIndex:
     def state_query(self) -> ServerQuery:
         """Asks how the memory is."""
         return ServerQuery(
-            "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms FROM memd.memories WHERE name = %s",
+            "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms,"
+            " (SELECT min(i.dimensions) FROM memd.vector_indexes i WHERE i.tenant = memories.tenant"
+            "  AND i.dimensions = memories.dimensions) FROM memd.memories WHERE name = %s",
             (self.connections.memory,),
         )
 
@@ -290,14 +293,14 @@ class SharedIndex:
         if row is None:
             self.known = None
             raise not_granted(self.connections.memory)
-        tenant, chunks, tokens, provider, model, key, has_parts, terms = row
+        tenant, chunks, tokens, provider, model, key, has_parts, terms, indexed = row
         if terms not in {None, TERMS_VERSION}:
             raise SharedUnavailable(
                 f"{self.connections.memory} was published by another version of memd, whose words are not those of this one:"
                 " use the same version on both machines"
             )
         space = None if provider is None else (provider, model, key)
-        self.known = SharedMemoryState(tenant, chunks, tokens, space, has_parts)
+        self.known = SharedMemoryState(tenant, chunks, tokens, space, has_parts, indexed)
         return self.known
 
     @property

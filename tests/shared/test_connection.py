@@ -23,7 +23,7 @@ from tests.postgres import PostgresServer, unused_port
 
 PASSWORD = "swordfish-7731"
 SOUND = SharedState(
-    180004, "0.8.5", "memd", "memd_user_bob", bypasses=False, is_replica=False, version=2, least=2
+    180004, "0.8.5", "memd", "memd_user_bob", bypasses=False, is_replica=False, version=3, least=3
 )
 
 
@@ -136,8 +136,8 @@ def test_what_is_sound_has_no_trouble() -> None:
         ({"server": 140011}, "is PostgreSQL 14; memd needs 15"),
         ({"vector": "0.8.3"}, "pgvector 0.8.3; memd needs 0.8.4"),
         ({"vector": "0.7.4"}, "pgvector 0.7.4"),
-        ({"version": 3, "least": 3}, "newer memd .*this one knows 2.: upgrade memd"),
-        ({"version": 1, "least": 1}, "older memd"),
+        ({"version": 4, "least": 4}, "newer memd .*this one knows 3.: upgrade memd"),
+        ({"version": 2, "least": 2}, "older memd"),
     ],
 )
 def test_one_trouble_is_one_line(changes: dict[str, object], said: str) -> None:
@@ -148,7 +148,7 @@ def test_one_trouble_is_one_line(changes: dict[str, object], said: str) -> None:
 
 def test_tables_of_a_newer_memd_may_serve_this_one() -> None:
     """As long as they say so."""
-    check(msgspec.structs.replace(SOUND, version=5, least=2))
+    check(msgspec.structs.replace(SOUND, version=5, least=3))
 
 
 def test_the_least_versions() -> None:
