@@ -44,18 +44,17 @@ class NearestQuery(msgspec.Struct, frozen=True):
 
     indexed: int | None  # the dimensions of the vectors that an index has; None: each is compared
 
-    def statements(self, schema: str, vector: type[bytes]) -> Iterator[ServerQuery]:
+    def statements(self, schema: str) -> Iterator[ServerQuery]:
         """What is to be asked; the last answer has the nearest, vectors and places, and the mean of all.
 
         Args:
             schema: Where pgvector is.
-            vector: See use_vectors.
         """
         quoted = '"' + schema.replace('"', '""') + '"'
         values: dict[str, Any] = {
             "tenant": self.tenant,
             "kinds": [int(kind) for kind in self.kinds],
-            "query": vector(vector_binary(self.query.astype("<f4").tobytes())),
+            "query": vector_binary(self.query.astype("<f4").tobytes()),
             "limit": self.limit,
             "also": list(self.also),
         }

@@ -39,15 +39,16 @@ class VectorSpace(msgspec.Struct, frozen=True):
     has_parts: bool
 
 
-def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[bytes]:
-    """Have a connection send vectors in their own binary form.
+class BinaryVector(bytes):
+    """The binary form of a vector, see vector_binary."""
+
+
+def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> None:
+    """Have a connection send what is a BinaryVector as a vector.
 
     Args:
         connection: Of a member.
         schema: Where pgvector is.
-
-    Returns:
-        What to wrap the form in, see vector_binary.
     """
     psycopg = driver()
     row: Any = connection.execute(
@@ -57,9 +58,6 @@ def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[byte
     ).fetchone()
     assert row is not None
 
-    class BinaryVector(bytes):
-        """The binary form of a vector."""
-
     class _Dumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]  # the module is imported when it is needed
         oid = row[0]
         format = psycopg.pq.Format.BINARY
@@ -68,13 +66,12 @@ def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> type[byte
             return bytes(obj)
 
     connection.adapters.register_dumper(BinaryVector, _Dumper)
-    return BinaryVector
 
 
-def vector_binary(vector: bytes) -> bytes:
+def vector_binary(vector: bytes) -> BinaryVector:
     """The binary form of pgvector, of little-endian float32: the dimensions, two bytes without a meaning, big-endian float32."""
     numbers = np.frombuffer(vector, "<f4")
-    return len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.astype(">f4").tobytes()
+    return BinaryVector(len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.astype(">f4").tobytes())
 
 
 class Mirror:
@@ -93,7 +90,6 @@ class Mirror:
         self._installation = installation
         self._connection: psycopg.Connection[Any] | None = None
         self._tenant = 0
-        self._vector: type[bytes] = bytes
         self._reader: TermReader = term_reader()
 
     def open(self) -> dict[str, bytes]:
@@ -112,7 +108,7 @@ class Mirror:
                 raise SharedUnavailable(
                     "the server is a replica, which only reads: the DSN must name the primary"
                 )
-            self._vector = use_vectors(connection, state.vector_schema)
+            use_vectors(connection, state.vector_schema)
             self._tenant = self._claimed(connection)
             rows = connection.execute(
                 "SELECT path, digest FROM memd.files WHERE tenant = %s", (self._tenant,)
@@ -354,7 +350,7 @@ class Mirror:
             cursor.executemany(
                 "INSERT INTO memd.vectors (tenant, chunk_id, kind, vector) VALUES (%s, %s, %s, %s)",
                 [
-                    (tenant, chunk_id, int(file.kind), self._vector(vector_binary(one.vector)))
+                    (tenant, chunk_id, int(file.kind), vector_binary(one.vector))
                     for chunk_id, one in zip(ids, file.chunks, strict=True)
                     if one.vector is not None
                 ],

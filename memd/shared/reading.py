@@ -100,7 +100,6 @@ class SharedConnections:
             threading.Lock()
         )  # held while lists of those that are lent are changed, or their connections cut off
         self._is_closed = False
-        self.vector: type[bytes] = bytes
         self.vector_schema = ""
 
     async def run(self, work: "Callable[[ServerSnapshot], T]") -> T:
@@ -155,7 +154,7 @@ class SharedConnections:
             check(state)
             self.vector_schema = state.vector_schema
             with errors_told():
-                self.vector = use_vectors(connection, state.vector_schema)
+                use_vectors(connection, state.vector_schema)
                 connection.commit()
                 connection.autocommit = True  # a snapshot begins and ends its transactions
         except BaseException:

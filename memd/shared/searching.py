@@ -143,8 +143,7 @@ class SharedReader:
         asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among, self._before.indexed)
         if self._now is not None and not self._is_same_space:
             return None
-        connections = self._index.connections
-        *_, rows = self._ask(*asked.statements(connections.vector_schema, connections.vector))
+        *_, rows = self._ask(*asked.statements(self._index.connections.vector_schema))
         if not self._is_same_space:
             return None
         found, places = asked.read(rows.fetchall())

@@ -11,7 +11,7 @@ from memd.domain_types import ChunkId, Kind
 from memd.shared import administration
 from memd.shared.connection import connect
 from memd.shared.nearest import NearestQuery
-from memd.shared.publication import use_vectors
+from memd.shared.publication import use_vectors, vector_binary
 from memd.store.disk_vectors import NearVectors
 from memd.store.vector_matrix import Floats
 from tests.bounds import shipped
@@ -68,12 +68,12 @@ class _Large:
     ) -> tuple[NearVectors, str]:
         """What a member finds, and how its server looks for it."""
         with psycopg.connect(self.dsn) as connection:
-            vector = use_vectors(connection, "memd")
+            use_vectors(connection, "memd")
             row = connection.execute("SELECT tenant FROM memd.memories").fetchone()
             assert row is not None
             some = None if among is None else np.array(among, np.int64)
             asked = NearestQuery(row[0], query, 20, [Kind.NOTE], [ChunkId(7)], [some], indexed)
-            *settings, statement = asked.statements("memd", vector)
+            *settings, statement = asked.statements("memd")
             for one in settings:
                 connection.execute(one.sql)
             plan = connection.execute("EXPLAIN " + statement.sql, statement.values).fetchall()
@@ -143,3 +143,14 @@ def test_what_a_filter_lets_through_is_compared_one_by_one(large: _Large) -> Non
         farthest = sorted((np.argsort(cosines)[:50] + 1).tolist())
         near, _ = large.near(query, DIMENSIONS, among=farthest)
         assert near.chunk_ids == (np.argsort(cosines)[:50][::-1][:20] + 1).tolist()
+
+
+def test_each_connection_sends_vectors(admin_dsn: str) -> None:
+    """Also when another one has been made since."""
+    dsn = member(admin_dsn, "alice", "alice/main")
+    with psycopg.connect(dsn) as one, psycopg.connect(dsn) as other:
+        for connection in (one, other):
+            use_vectors(connection, "memd")
+        sent = vector_binary(np.array([3, 4], "<f4").tobytes())
+        for connection in (one, other):
+            assert connection.execute("SELECT memd.vector_norm(%s)", (sent,)).fetchone() == (5.0,)
