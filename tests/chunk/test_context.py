@@ -84,3 +84,17 @@ def test_the_language_of_a_note_is_that_of_its_first_signs() -> None:
     for blank, told in ((most - 1, "2026年2月9日"), (most, "9 February 2026")):
         document = Document("memory/2026-02-09.md", Kind.NOTE, (" " * blank + "数据库迁移",))
         assert dates_of(document) == ("2026-02-09", told)
+
+
+@pytest.mark.parametrize(
+    ("headings", "place"),
+    [
+        ([], "Title"),
+        ([(2, "a"), (3, "b"), (4, "c")], "Title > a > b > c"),
+        ([(2, "a"), (3, "b"), (4, "c"), (5, "d")], "Title > b > c > d"),
+        ([(1, "Title"), (2, "a"), (3, "b"), (4, "c")], "Title > a > b > c"),
+    ],
+)
+def test_a_chunk_stands_below_its_nearest_three_headings(headings: list[tuple[int, str]], place: str) -> None:
+    """The title is said once."""
+    assert context_of("Title", headings, ()) == place

@@ -1,5 +1,6 @@
 """What is kept of a remote model."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -10,7 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.config.settings import AgentSettings, Remote
+from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.model_info import ONCE, ModelInfoStore, ModelProbe
+from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.api_keys import ChoiceInputs, read_small
 from memd.providers.choose import choose
 from memd.providers.provider import Calibration
@@ -53,6 +56,24 @@ async def test_what_a_model_is_like_is_kept_by_name_and_address(cache: Embedding
     again = msgspec.structs.replace(KNOWN, generation=1)
     await store.keep(again)
     assert await store.recall() == again
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_model_that_is_known_embeds_before_anything_is_sent(
+    cache: EmbeddingStore, *, is_known: bool
+) -> None:
+    """One that is not is asked first, when its provider is wanted."""
+    spec = spec_of()
+    if is_known:
+        await ModelInfoStore(cache, spec).keep(KNOWN)
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(cache, tasks, Random(1), FallbackThresholds())
+        running = RunningProvider(spec, parts, AgentSettings(workspace=Path("/nowhere")))
+        await running.begin(at_once=False)
+        assert (running.identity is not None) is is_known
+        assert running.identity is None or running.identity.dimensions == KNOWN.dimensions
+        assert not running.health.probe_wanted.is_set()
+        await running.close()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What waits of an agent, and why, in words."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from memd.embedding.queue.agent_backlog import (
     in_words,
     rows,
 )
+from memd.embedding.queue.fair_slots import InFlight, RequestSlots
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
@@ -163,3 +165,26 @@ def test_a_person_is_told_what_to_do(state: State, said: str) -> None:
 def test_what_works_needs_no_words() -> None:
     """Nothing is in the way."""
     assert in_words(Healthy(), "work") is None
+
+
+async def test_who_waits_for_texts_of_others_looks_again_when_those_are_answered(tmp_path: Path) -> None:
+    """Once: what it was read ahead is read anew, and later answers are none of its business."""
+    waiting, other = (
+        AgentBacklog(IndexToEmbed(name, Index(tmp_path / name), use_cache=True)) for name in "ab"
+    )
+    in_flight, nobody = InFlight(), cast("Any", None)
+    slots = RequestSlots(
+        {"a": waiting, "b": other}, nobody, nobody,
+        batch_submitter=nobody, known=nobody, storing=nobody, switches=nobody, in_flight=in_flight,
+    )  # fmt: skip
+    waiting.ahead = [WaitingChunk(ChunkId(1), TextHash(b"1"), "text")]
+    other.ahead = [*waiting.ahead]
+    for one in (waiting, other):
+        one.woken.clear()
+    assert waiting.waits_for_others()
+    in_flight.ended([TextHash(b"1")])
+    assert (waiting.woken.is_set(), waiting.ahead) == (True, [])
+    assert (other.woken.is_set(), len(other.ahead)) == (False, 1)
+    waiting.woken.clear()
+    slots.look_again()
+    assert not waiting.woken.is_set()
