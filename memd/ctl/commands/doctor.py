@@ -231,7 +231,8 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
             )
             looked = seen.roots[name]
             if name in scans:
-                findings += agents.check_notes(scans[name], context)
+                searched = settings[name].shared if settings[name].backend == "postgres" else None
+                findings += agents.check_notes(scans[name], context, searched=searched)
             elif looked.timed_out:
                 at = (settings[name].workspace, *looked.of(Path))[-1]
                 findings += agents.report_hanging(name, at, context, looked.trouble or "")

@@ -1,7 +1,7 @@
 """memd-ctl shared: memories of several machines on a PostgreSQL server."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,46 +67,48 @@ def run_shared(invocation: Invocation) -> Outcome:
 
 def _init(invocation: Invocation) -> Outcome:
     options = invocation.options
-    own: list[str] = []
+    published = list(_published(invocation))
     with _administrator(invocation) as connection:
         if options.print or not options.yes:
             steps = administration.plan(connection)
             connection.rollback()
         else:
             steps = administration.carry_out(connection)
-            own = _grant_itself(invocation, connection)
+            _grant_itself(options.member, published, connection)
+    home = invocation.places.home
+    own = [
+        f"let {options.member} publish {memory}, and write the connection string to {shown(server.dsn_file, home)}"
+        for server, memory in published
+    ]
     report = SharedInit([*(step.what for step in steps), *own], done=bool(options.yes and not options.print))
     if not steps and not own:
         return Outcome(report, "All is there already.")
     if options.print:
         return Outcome(report, "\n\n".join(f"-- {step.what}\n{step.sql};" for step in steps))
-    listed = "\n".join(f"  {step.what}" for step in steps)
+    listed = "\n".join(f"  {what}" for what in report.steps)
     if report.done:
-        listed += "".join(f"\n  {what}" for what in own)
-        return Outcome(
-            report, f"Done:\n{listed.lstrip(chr(10))}\nNext: memd-ctl shared grant MEMBER MEMORY read ..."
-        )
+        return Outcome(report, f"Done:\n{listed}\nNext: memd-ctl shared grant MEMBER MEMORY read ...")
     return Outcome(
         report, f"This would be done:\n{listed}\n--print shows the SQL, --yes does it. Nothing has changed."
     )
 
 
-def _grant_itself(invocation: Invocation, connection: Any) -> list[str]:
-    """Let this machine publish what its configuration says, where it has no DSN yet; what was done, in words."""
+def _published(invocation: Invocation) -> Iterator[tuple[SharedServer, str]]:
+    """The memories that this machine is to publish, by its configuration, where it has no connection string yet."""
     config = load(invocation.places.config, invocation.environ, invocation.places.home)
-    done: list[str] = []
     for name, server in config.shared.items():
-        if invocation.options.shared not in {None, name} or os.path.lexists(server.dsn_file):
-            continue
-        memories = sorted({one.publish.memory for one in config.agents.values() if one.publish.to == name})
-        for number, memory in enumerate(memories):
-            made = administration.grant(
-                connection, invocation.options.member, memory, may_write=True, new_password=not number
-            )
-            if made.dsn is not None:
-                write_text(server.dsn_file, made.dsn + "\n")
-            done.append(f"let {invocation.options.member} publish {memory}, by {server.dsn_file}")
-    return done
+        if invocation.options.shared in {None, name} and not os.path.lexists(server.dsn_file):
+            publishing = {one.publish.memory for one in config.agents.values() if one.publish.to == name}
+            yield from ((server, memory) for memory in sorted(publishing))
+
+
+def _grant_itself(member: str, published: Iterable[tuple[SharedServer, str]], connection: Any) -> None:
+    """Let this machine publish."""
+    for server, memory in published:
+        is_first = not os.path.lexists(server.dsn_file)
+        made = administration.grant(connection, member, memory, may_write=True, new_password=is_first)
+        if made.dsn is not None:
+            write_text(server.dsn_file, made.dsn + "\n")
 
 
 def _grant(invocation: Invocation) -> Outcome:

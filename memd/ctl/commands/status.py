@@ -136,7 +136,9 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
         yield from reply_text.embedding_troubles(
             agent.embedding, provider_reported=not agent.provider_health.ok
         )
-    if agent.watcher.ok and agent.watcher.reason is not None:
+    # One that searches a memory on a server needs no directory here.
+    is_elsewhere = agent.backend == "postgres" and not agent.files
+    if agent.watcher.ok and agent.watcher.reason is not None and not is_elsewhere:
         yield "watcher", agent.watcher.reason
     if agent.last_pass is not None and agent.last_pass.failed is not None:
         yield "last pass", f"failed: {agent.last_pass.failed}"

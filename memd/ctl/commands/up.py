@@ -268,6 +268,9 @@ def _outcome(
     if wanted is not None:
         lines.append(_change_text(wanted, home))
     lines.append(f"{counted(text.files, 'file')}, {counted(text.chunks, 'chunk')} searchable now.")
+    elsewhere = [name for name, agent in sorted(report.agents.items()) if agent.backend == "postgres"]
+    if elsewhere:
+        lines.append(f"{visible(', '.join(elsewhere))}: what is published on the server is searched there.")
     vectors = total_vectors(report)
     if vectors.waiting:
         lines.append(
@@ -277,7 +280,7 @@ def _outcome(
         lines.append(f"Vectors: {vectors_in_words(vectors)}.")
     elif text.reason:
         lines.append(f"Vectors: none, {visible(one_line(text.reason))}.")
-    lines.append(_next_step(invocation, text))
+    lines.append(_next_step(invocation, has_notes=bool(text.files or elsewhere)))
     return Outcome(_result(invocation, report, text, wanted, done), "\n".join(lines))
 
 
@@ -293,7 +296,7 @@ def _change_text(wanted: WantedAgent, home: Path) -> str:
             return f"{wanted.agent} searches {new}{also} now; {file} says so."
 
 
-def _next_step(invocation: Invocation, text: SyncReport) -> str:
+def _next_step(invocation: Invocation, *, has_notes: bool) -> str:
     """The command to try next, with the flags that this one needed."""
     flags = "".join(
         f" {name} {value}"
@@ -303,7 +306,7 @@ def _next_step(invocation: Invocation, text: SyncReport) -> str:
         )
         if value
     )
-    if text.files:
+    if has_notes:
         return f'Ask it something: memd-ctl{flags} search "what did we decide about ..."'
     return (
         f"There are no notes there yet: what is written is searchable a moment later. memd-ctl{flags} status"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memd.config.settings import AgentSettings
+from memd.config.settings import AgentSettings, SharedMemory
 from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, one_line, visible
 from memd.inspection.probe import InspectedDatabase, InspectedRoot, Program, RootsScan
@@ -83,8 +83,20 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
     )
 
 
-def check_notes(scan: RootsScan, context: DoctorContext) -> list[Finding]:
-    """What lies below the roots of an agent, and when it was written."""
+def check_notes(
+    scan: RootsScan, context: DoctorContext, *, searched: SharedMemory | None = None
+) -> list[Finding]:
+    """What lies below the roots of an agent, and when it was written.
+
+    Args:
+        scan: What was seen there.
+        context: Of the checks.
+        searched: What it searches on a server; None: its notes are here.
+    """
+    faults = [root.fault for root in (*scan.roots, *scan.transcript_roots)]
+    if searched is not None and faults == ["does not exist"]:
+        where = f"it searches {searched.memory} on {searched.server}, and has no notes here"
+        return [right(name_of(scan.agent, "notes"), where), _clock(scan)]
     return [_notes(scan, context), _clock(scan)]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memd.config.settings import AgentSettings
+from memd.config.settings import AgentSettings, SharedMemory
 from memd.ctl.doctor import agents
 from memd.ctl.doctor.agents import check_qmd
 from memd.inspection.probe import InspectedDatabase, InspectedRoot, PresetNotes, Program, RootsScan
@@ -116,6 +116,20 @@ def test_every_root_that_cannot_be_read_is_told() -> None:
     assert notes.detail == "~/ws does not exist; /x/a.md does not exist; /x/b does not exist"
     assert "mkdir -p /home/ann/ws/memory" in notes.fix
     assert notes.fix.count("extra_paths") == 1
+
+
+def test_who_searches_a_server_needs_no_notes_here() -> None:
+    """A directory that is missing is no fault then; one that cannot be read still is."""
+    searched = SharedMemory("team", "alice/main")
+    for fault, said in (
+        ("does not exist", "it searches alice/main on team, and has no notes here"),
+        ("cannot be read", "~/ws cannot be read"),
+    ):
+        scan = msgspec.structs.replace(
+            _SCAN, roots=(msgspec.structs.replace(_ROOT, fault=fault),), transcript_roots=()
+        )
+        notes, _ = agents.check_notes(scan, CONTEXT, searched=searched)
+        assert (notes.ok, notes.detail) == (fault == "does not exist", said)
 
 
 def test_a_file_name_cannot_command_a_terminal() -> None:
