@@ -49,7 +49,7 @@ class SharedState(msgspec.Struct, frozen=True):
     vector_schema: str  # where its types and operators are; empty without it
     role: str
     bypasses: bool  # the role is a superuser, or exempt from policies
-    is_replica: bool
+    is_replica: bool  # it only reads: a standby, or one that is set so
     version: int | None  # of the tables; None: there are none
     least: int  # the version that a memd must know to use them
 
@@ -197,7 +197,8 @@ def find_state(connection: "psycopg.Connection[Any]") -> SharedState:
     """
     with errors_told():
         row = connection.execute(
-            "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_user::text,"
+            "SELECT current_setting('server_version_num')::int,"
+            " pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, current_user::text,"
             " (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),"
             " to_regclass('memd.version') IS NOT NULL AND has_table_privilege('memd.version', 'SELECT'),"
             " EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'memd')"

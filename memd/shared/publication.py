@@ -106,7 +106,7 @@ class Mirror:
             check(state)
             if state.is_replica:
                 raise SharedUnavailable(
-                    "the server is a replica, which only reads: the DSN must name the primary"
+                    "the server only reads (a replica, or default_transaction_read_only): the DSN must name the primary"
                 )
             use_vectors(connection, state.vector_schema)
             self._tenant = self._claimed(connection)

@@ -18,8 +18,12 @@ from memd.shared.connection import (
     read_dsn,
     troubles,
 )
+from memd.shared.publication import Mirror
+from memd.shared.reading import SharedConnections
+from memd.shared.searching import SharedIndex
 from tests.bounds import shipped
 from tests.postgres import PostgresServer, unused_port
+from tests.shared.conftest import member
 
 PASSWORD = "swordfish-7731"
 SOUND = SharedState(
@@ -122,6 +126,48 @@ def test_a_database_without_anything(admin_dsn: str) -> None:
     assert len(said) == 3
     assert "lacks the extension vector" in said[1]
     assert "holds no shared memory yet" in said[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("DROP EXTENSION vector CASCADE", "lacks the extension vector (pgvector): an administrator runs"),
+        ("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'", "the database has pgvector 0.7.4; memd needs 0.8.4"),
+        ("UPDATE memd.version SET version = 99, least = 99", "is of a newer memd (its tables have version 99"),
+        ("UPDATE memd.version SET version = 0, least = 0", "is of an older memd (version 0 of its tables): an administrator runs"),
+        ("DELETE FROM memd.version", "holds no shared memory yet: an administrator runs"),
+        ("DROP SCHEMA memd CASCADE", "lacks the extension vector"),
+        ("UPDATE memd.memories SET name = 'alice/other'", "alice/main is not granted to this role: an administrator runs"),
+    ],
+)  # fmt: skip
+async def test_what_a_server_lacks_is_one_line_for_who_publishes_and_who_searches(
+    admin_dsn: str, tmp_path: Path, change: str, said: str
+) -> None:
+    """The same line, and what to do is in it."""
+    file = _file(tmp_path, member(admin_dsn, "alice", "alice/main"))
+    with connect(admin_dsn) as admin:
+        admin.execute(change)
+    searching = SharedConnections(file, "alice/main", 30.0)
+    with pytest.raises(SharedUnavailable) as unread:
+        await SharedIndex(searching).refresh()
+    with pytest.raises(SharedUnavailable) as unpublished:
+        Mirror(file, "alice/main", "me").open()
+    for refused in (unread, unpublished):
+        assert said in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+async def test_a_server_that_only_reads_is_searched_and_not_published_to(
+    admin_dsn: str, tmp_path: Path
+) -> None:
+    """Like a standby, it takes no writing; the line names what to do."""
+    dsn = member(admin_dsn, "alice", "alice/main") + " options='-c default_transaction_read_only=on'"
+    file = _file(tmp_path, dsn)
+    searching = SharedConnections(file, "alice/main", 30.0)
+    assert (await SharedIndex(searching).refresh()).chunks == 0
+    searching.close()
+    with pytest.raises(SharedUnavailable, match=r"the server only reads .*: the DSN must name the primary"):
+        Mirror(file, "alice/main", "me").open()
 
 
 def test_what_is_sound_has_no_trouble() -> None:
