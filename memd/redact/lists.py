@@ -7,6 +7,10 @@ from memd.redact import secret_values
 from memd.redact.rule import Span
 
 KINDS = ("password", "key")
+ANCHORS = (
+    "passwords", "passes", "passphrases", "passcodes", "passwörter", "passworter", "passwds", "password_list", "passwordlist",
+    "passlist", "pass_list", "pwds", "pws", "secrets", "tokens", "keys", "密码", "密碼", "口令", "密钥", "密鑰", "秘钥", "令牌",
+)  # fmt: skip
 # The name, in the plural where the language has one, up to where the first item may begin.
 _NAME = re.compile(
     r"""(?:(?P<password>pass(?:word|wd|phrase|code|wort|w[oö]rter)?(?:s|es)|pass(?:word|wd)?_?list|pwds|pws|(?:密码|密碼|口令)(?:们|列表|清单|分别|有|都是){0,2})

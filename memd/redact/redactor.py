@@ -92,7 +92,7 @@ _IN_TOKENS = _by_anchor(in_token=True)
 _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
 _AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
 _ANYWHERE = _by_anchor(in_token=False)
-_INDEX = AnchorIndex(_ANYWHERE)
+_INDEX = AnchorIndex(dict.fromkeys((*_ANYWHERE, *lists.ANCHORS)))
 
 
 class _Divided(msgspec.Struct, frozen=True):
@@ -307,8 +307,13 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
+    listed: list[int] = []
     for anchor, places in _INDEX.places(lowered).items():
-        rules = _ANYWHERE[anchor]
+        if anchor in lists.ANCHORS:
+            listed += places
+        rules = _ANYWHERE.get(anchor)
+        if rules is None:
+            continue
         is_block = rules[0][0] < len(private_keys.RULES)
         inside = places if is_block else _within(places, near)
         apart = _APART_FROM_PROSE.get(anchor)
@@ -321,15 +326,14 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
             yield from _around(_within(telling, near), apart.not_in_prose, text)
         if anchor in password_columns.ANCHORS:
             named += telling
-    if named:
-        yield from _named_before(text, sorted(named))
+    yield from _named_before(text, sorted(named), sorted(listed))
 
 
-def _named_before(text: str, places: list[int]) -> Iterator[SecretSpan]:
+def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[SecretSpan]:
     """What a heading of a table or the name of a list says to be secret."""
-    for start, end in password_columns.spans(text, places):
+    for start, end in password_columns.spans(text, headings):
         yield SecretSpan(start, end, password_columns.KIND, len(RULES))
-    for (start, end), kind in lists.spans(text, places):
+    for (start, end), kind in lists.spans(text, names):
         yield SecretSpan(start, end, kind, len(RULES))
 
 
