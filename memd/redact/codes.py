@@ -36,9 +36,10 @@ _LOCKS = (
 )  # fmt: skip
 _LOCKED = f"(?:{'|'.join(_LOCKS)})"
 _BEFORE_CODE = tuple(f"{word} " for word in (*_LOCKS, "time"))
+_OF_LOCK = re.compile(rf"(?<![A-Za-z]){_LOCKED}(?:[ ]time)?[ ]\Z", re.IGNORECASE)
 _CODE_OF_LOCK = re.compile(
-    rf"(?<![A-Za-z]){_LOCKED}(?:[ ](?:door|gate|panel|lock|unlock|disarm|screen|time|entry)){{0,2}}[ ](?:code|pin|combo|combination|passcode)(?![a-z])"
-    r"(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*]{0,2}"
+    r"(?:code|pin|combo|passcode)(?![a-z])(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
+    r"(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*]{0,2}"
     rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
@@ -80,7 +81,7 @@ def _code_before(text: str, at: int) -> Span | None:
     return None if match is None else (left + match.start("secret"), left + match.end("secret"))
 
 
-_CHARS_OF_LOCK = 40  # before the word for a code, among which what it opens begins
+_CHARS_OF_LOCK = 20  # before the word for a code, among which what it opens begins
 
 
 def _of_lock(text: str, at: int) -> Span | None:
@@ -88,11 +89,11 @@ def _of_lock(text: str, at: int) -> Span | None:
     match = _CODE_FOR_LOCK.match(text, at)
     if match is not None:
         return match.span("secret")
-    left = max(0, at - _CHARS_OF_LOCK)
-    if not text[left:at].lower().endswith(_BEFORE_CODE):
+    left = text[max(0, at - _CHARS_OF_LOCK) : at]
+    if not left.lower().endswith(_BEFORE_CODE):
         return None
-    match = _CODE_OF_LOCK.search(text, left, at + 120)
-    return None if match is None or match.start() >= at else match.span("secret")
+    match = _CODE_OF_LOCK.match(text, at)
+    return None if match is None or _OF_LOCK.search(left) is None else match.span("secret")
 
 
 _TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
