@@ -23,7 +23,7 @@ _PIN = re.compile(
 _CODE = re.compile(
     r"(?:(?<=verification )|(?<=confirmation )|(?<=one-time )|(?<=security )|(?<=login )|(?<=2fa )|(?<=otp )|(?<=auth )"
     r"|(?<=authentication )|(?<=one-time pass)|(?<=recovery )|(?<=backup )|(?<=sms )|(?<=your )|(?<=my )"
-    r"|(?<=sign-in )|(?<=access )|(?<=passcode or ))code(?:[ ](?:is|was)|[ ]?:)[ ]{0,3}"
+    r"|(?<=sign-in )|(?<=one time )|(?<=access )|(?<=passcode or ))code(?:[ ](?:is|was)|[ ]?:)[ ]{0,3}"
     rf"(?P<secret>(?:[A-Z]-)?[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
@@ -31,7 +31,7 @@ _CODE = re.compile(
 _LOCKS = (
     "door", "gate", "alarm", "disarm", "arming", "entry", "entrance", "unlock", "keypad", "garage", "safe", "vault", "lock", "locker",
     "lockbox", "key box", "keybox", "padlock", "voicemail", "sim", "debit", "credit", "atm", "bank", "card", "burglar", "panel",
-    "building", "office", "apartment", "house", "elevator", "lift", "gym", "bike", "suitcase", "luggage", "ipad", "iphone", "phone",
+    "building", "office", "duress", "apartment", "house", "elevator", "lift", "gym", "bike", "suitcase", "luggage", "ipad", "iphone", "phone",
     "tablet", "screen", "parental", "smart lock", "smartlock", "front", "back",
 )  # fmt: skip
 _LOCKED = f"(?:{'|'.join(_LOCKS)})"
@@ -39,13 +39,23 @@ _BEFORE_CODE = tuple(f"{word} " for word in (*_LOCKS, "time"))
 _OF_LOCK = re.compile(rf"(?<![A-Za-z]){_LOCKED}(?:[ ]time)?[ ]\Z", re.IGNORECASE)
 _CODE_OF_LOCK = re.compile(
     r"(?:code|pin|combo|passcode)(?![a-z])(?:[ ](?:for|of|to|on)(?:[ ][\w'’-]{1,20}){1,4}?)?"
-    r"(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*]{0,2}"
+    r"(?:[ ](?:is|was|now|still|just|set|to)){0,3}[ ]?[:=—–-]?[ ]{0,3}[\"'`*#]{0,2}"
     rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:[ ]?[-–/][ ]?[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _CODE_FOR_LOCK = re.compile(
     rf"(?:code|pin|combo)[ ](?:for|of|to|on)[ ](?:(?:the|my|our|his|her|their|your)[ ])?(?:[\w'’-]{{1,20}}[ ]){{0,2}}{_LOCKED}(?:[ ](?:door|gate|panel|lock|keypad|box)){{0,2}}"
     rf"(?:[ ](?:is|was|now|still|just)){{1,3}}[ ]?:?[ ]{{0,3}}[\"'`*]{{0,2}}(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+# "The keypad takes 4471#"
+_TAKEN_BY = re.compile(
+    rf"(?:door|gate|pad|lock|alarm|safe)[ ](?:takes|wants|accepts)[ ](?:the[ ]code[ ])?(?P<secret>[0-9]{{4,8}}(?:\#|(?=[.,;!]?[ ]{{0,4}}(?:\n|\Z)|[.,;!][ ]))){_ENDS_NUMBER}",
+    re.IGNORECASE,
+)
+# What BitLocker writes down for when a disk is locked: eight groups of digits.
+_OF_DISK = re.compile(
+    r"(?:bitlocker|recovery|wiederherstellung|恢复)[^\n]{0,80}?(?:\n[ \t]{0,8}){0,2}(?<![0-9-])(?P<secret>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
     re.IGNORECASE,
 )
 _OPENS = re.compile(
@@ -178,6 +188,19 @@ RULES = (
     Rule("code-opens", "code", ("open", "unlock", "disarm"), _matched(_OPENS)),
     Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), _matched(_OF_CARD)),
     Rule("code-told-before", "code", ("code",), _code_before),
+    Rule(
+        "code-taken",
+        "code",
+        tuple(f"{lock} {takes}" for lock in ("door", "gate", "pad", "lock", "alarm", "safe") for takes in ("takes", "wants", "accepts")),
+        _matched(_TAKEN_BY),
+    ),
+    Rule(
+        "disk-recovery-key",
+        "key",
+        ("bitlocker", "recovery", "wiederherstellung", "恢复"),
+        _matched(_OF_DISK),
+        needs=Nearby(re.compile(r"(?<![0-9-])[0-9]{6}-[0-9]{6}-"), 0, 120, 15),
+    ),
     Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO), skips_prose=True),
     Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY), skips_prose=True),
     Rule("otp-said", "code", ("otp",), _matched(_OTP), skips_prose=True),

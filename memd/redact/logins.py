@@ -8,7 +8,7 @@ from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login and its password, in one: admin / hunter2.
 _PAIR = re.compile(
-    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户)["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?(?:(?:[:=]|→|->)?[ ]{1,2}|(?<=[录陆入号號户])(?:[是为]|[:：])?[ ]?|[：])[`"']?
+    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户|(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)|учётные[ ]данные|учетные[ ]данные|доступы?|ログイン情報|로그인[ ]정보|بيانات[ ]الدخول)["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of|für|pour|para|per|voor|do|для)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?(?:(?:[:=]|→|->)?[ ]{1,2}|(?<=[录陆入号號户])(?:[是为]|[:：])?[ ]?|[：])[`"']?
     (?P<user>[\w.@+-]{2,60})(?:[ ][/|][ ]|[/:|])(?P<secret>[!-~]{5,64})""",
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
@@ -109,9 +109,37 @@ def _short(text: str, at: int) -> Span | None:
     return strong_span(text, *match.span("secret"))
 
 
+# A meeting or a shared file: "zoom pwd 774812". Of a password that anybody sets, digits alone say nothing.
+_PWD_OF_DIGITS = re.compile(
+    r"(?<![A-Za-z])(?:pwd|passcode)[ ](?:is[ ])?(?P<secret>[0-9]{6,10})(?![\w.,:/-])", re.IGNORECASE
+)
+_MEETS = re.compile(r"zoom|meeting|teams|webex|\bcall\b|conference|tencent|会议", re.IGNORECASE)
+
+
+def _of_meeting(text: str, at: int) -> Span | None:
+    match = _PWD_OF_DIGITS.match(text, at)
+    return match.span("secret") if match is not None and _MEETS.search(text[max(0, at - 80) : at]) else None
+
+
+# The name of a network says what the key beside it is: "SSID harbour-5G, key ...".
+_KEY_OF_NETWORK = re.compile(
+    r"(?<![A-Za-z_-])key(?:[ ]is|[ ]?[:=])?[ ][\"'`]?(?P<secret>[!-~]{8,63}?)[\"'`]?(?=[.,;)]?(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+_NETWORK = re.compile("ssid|wi-?fi|wlan", re.IGNORECASE)
+
+
+def _of_network(text: str, at: int) -> Span | None:
+    match = _KEY_OF_NETWORK.match(text, at)
+    span = None if match is None else strong_span(text, *match.span("secret"))
+    return None if span is None or _NETWORK.search(text, max(0, at - 70), at) is None else span
+
+
 # "Log in as admin with hunter2", "it opens with ...": what logs in or unlocks says that it comes.
 _WITH = re.compile(
-    r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|decrypt(?:s|ed)?|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
+    r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|(?:de|en)crypt(?:s|ed)?|(?:password-)?protected|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
     r"[ ](?:with|using|via|by)[ ](?:the[ ])?(?:password[ ]|passphrase[ ]|pass[ ])?[\"'`“]?(?P<secret>[!-~]{6,64})",
     re.IGNORECASE,
 )
@@ -243,6 +271,21 @@ RULES = (
             "賬號",
             "帳號",
             "账户",
+            "zugangsdaten",
+            "anmeldedaten",
+            "identifiant",
+            "credenci",
+            "credenzial",
+            "inloggegevens",
+            "dane logowania",
+            "giriş bilgileri",
+            "thông tin đăng nhập",
+            "учётные данные",
+            "учетные данные",
+            "доступ",
+            "ログイン情報",
+            "로그인 정보",
+            "بيانات الدخول",
         ),
         _paired,
     ),
@@ -254,7 +297,14 @@ RULES = (
     ),
     Rule("mail-paired", "password", ("@",), _with_mail),
     Rule("password-short", "password", ("pass", "pw"), _short, skips_prose=True),
-    Rule("login-with", "password", ("log", "sign", "rdp", "ssh", "unlock", "decrypt", "open"), _with),
+    Rule(
+        "login-with",
+        "password",
+        ("log", "sign", "rdp", "ssh", "unlock", "decrypt", "encrypt", "protected", "open"),
+        _with,
+    ),
+    Rule("meeting-password", "password", ("pwd", "passcode"), _of_meeting),
+    Rule("network-key", "password", ("key",), _of_network, skips_prose=True),
     Rule("password-tried", "password", ("tried", "try ", "typed", "entered", "used", "using"), _tried),
     Rule("password-typed", "password", _TYPES, _typed),
     Rule("password-master", "password", ("master",), _master),

@@ -9,7 +9,7 @@ from memd.redact.secret_values import Strength
 
 # What the password is of: "for the staging database", "to his laptop"; at most six words.
 _OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
-_IS = r"""(?:[ ]?['’]s|[ \t]{1,40}(?:(?:is|was|has[ ]been|have|got|gets)[ ]{1,20})?(?:now[ ]{1,20})?(?:set|changed|reset|updated|rotated|switched)[ ]{1,20}to\b
+_IS = r"""(?:[ ]?['’]s|[ \t]{1,40}(?:(?:is|was|has[ ]been|have|got|gets)[ ]{1,20})?(?:now[ ]{1,20})?(?:set|changed|reset|updated|rotated|switched)(?:[ ](?:yesterday|today|tonight|again|recently|back|over|this[ ]\w{1,12}|last[ ]\w{1,12}|on[ ]\w{1,12})){0,2}[ ]{1,20}to\b
     |[ \t]{1,40}(?:is|was|will[ ]be|should[ ]be|equals|remains)\b)
     (?:[ ]{1,20}(?:now|still|currently|just|again|only|simply|actually|always|temporarily|literally|(?:all[ ])?(?:in[ ])?(?:all[ ])?(?:lower|upper)[ -]?case,?|(?:all|in)[ ]caps,?)){0,3}
     (?:[ ]?[:=])?(?:[ ]{1,20}the[ ]following[ ]?:)?"""
@@ -31,6 +31,10 @@ _WORDS = {
     ),
     "wifi-key": re.compile(r"(?:(?<=wpa )|(?<=wpa2 )|(?<=wifi )|(?<=wi-fi ))key(?![A-Za-z_])", re.IGNORECASE),
     "any-key": re.compile(r"(?<![A-Za-z_-])key(?=[ ](?:for|to|of|on|at|in|from|is)\b)", re.IGNORECASE),
+    "psk": re.compile(r"(?<![A-Za-z])(?:psk|pre-?shared key)(?![A-Za-z_])", re.IGNORECASE),
+    "community": re.compile(
+        r"(?:(?<=snmp )|(?<=snmpv2 )|(?<=v2c ))community(?:[ ]string)?(?![A-Za-z_])", re.IGNORECASE
+    ),
     "pin": re.compile(r"(?<![A-Za-z])pin(?:[ ]code)?(?![A-Za-z])", re.IGNORECASE),
 }
 
@@ -335,6 +339,13 @@ RULES = (
     Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
     Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),
     Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password"), skips_prose=True),
+    Rule(
+        "psk-said",
+        "password",
+        ("psk", "preshared key", "pre-shared key"),
+        _said(_WORDS["psk"], "password", strict=True),
+    ),
+    Rule("community-said", "password", ("community",), _said(_WORDS["community"], "password", strict=True)),
     Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key"), skips_prose=True),
     Rule("password-changed", "password", ("pass",), _changed, skips_prose=True),
     Rule(

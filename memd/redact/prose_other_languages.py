@@ -175,6 +175,17 @@ def _said_before(text: str, at: int) -> Span | None:
     return left + match.start("secret"), left + match.end("secret")
 
 
+# The four signs of a shared folder, right behind what they are called.
+_OF_SHARE = re.compile(
+    r"(?:提取|访问|訪問)[码碼][ ]?[:：]?[ ]?(?P<secret>[A-Za-z0-9]{4})(?![A-Za-z0-9])", re.ASCII
+)
+
+
+def _of_share(text: str, at: int) -> Span | None:
+    match = _OF_SHARE.match(text, at)
+    return None if match is None else match.span("secret")
+
+
 class _CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     anchor: str
     before: str = ""
@@ -317,6 +328,7 @@ RULES = (
         needs=Nearby(DIGIT, 80, 0),
     ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
+    Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼"), _of_share),
     Rule(
         "password-abroad",
         "password",

@@ -10,6 +10,26 @@ from typing import Final
 from tests.redact.chance import HEX, base64_of, filled, some
 
 _PROSE: Final = """
+the VPN PSK is stored in the vault
+PSK is short for pre-shared key
+which community string does SNMP use?
+the password got changed yesterday to something longer
+SSID broadcast is off, key rotation is monthly
+the WLAN key is on the sticker
+the door keypad takes 4 digits
+the keypad takes 10000 presses before it fails
+the door takes 4200 cycles, then it fails
+the gate code #define LOCK 1
+call me about the zoom meeting 774812
+credenciales: usuario / contraseña
+identifiants : nom / prénom
+учётные данные: логин / пароль
+the disk is encrypted with AES256
+protected with SHA256 and a salt
+the BitLocker recovery key is in the safe
+order 482913-559021 and 339182-774520
+提取码在群里
+访问码错误
 I forgot my password again.
 The password is required.
 the password is wrong

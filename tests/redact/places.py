@@ -13,6 +13,28 @@ from typing import Final
 from tests.redact.chance import filled
 
 _ENGLISH: Final = """
+the VPN PSK is §p
+pre-shared key for the tunnel is §p
+snmp community string: §p
+the root pw got changed yesterday to §s
+the admin password was reset this morning to §p
+new wifi at the office: SSID harbour-5G, key §p
+the WLAN is called Kranich, the key is §p
+the door keypad takes §n#
+gate code #§n
+our duress code is §n
+your one time code is §n
+zoom pwd §n
+the Teams meeting, passcode §n
+Zugangsdaten: ann / §s
+Anmeldedaten für den Shop: ann / §s
+identifiants : ann / §s
+credenciales: ann / §s
+inloggegevens: ann / §s
+dane logowania: ann / §s
+учётные данные: ann / §s
+ログイン情報: ann / §s
+로그인 정보: ann / §s
 the password is §p
 The password is §s
 the password is §w.

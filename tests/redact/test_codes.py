@@ -31,6 +31,14 @@ _REDACTOR = Redactor(Redact())
         ("Your Google backup codes\n1. 5060 2456\n2. 6800 2584\n3. 2387 7478", "6800 2584"),
         ("备用恢复码如下，请妥善保存：9uVW8VeF92、UvThQ5M09u、Fk61Nh5tqJ", "UvThQ5M09u"),
         ("序列号 A1B2-C3D4-E5F6-G7H8-J9K0 可以激活", "A1B2-C3D4-E5F6-G7H8-J9K0"),
+        ("the duress code is 9981", "9981"),
+        ("the front door takes 4471#", "4471#"),
+        ("your one time code is 774812", "774812"),
+        (
+            "BitLocker recovery key: 482913-559021-339182-774520-118273-660194-225381-907164",
+            "482913-559021-339182-774520-118273-660194-225381-907164",
+        ),
+        ("链接: https://pan.example.com/s/1abc 提取码 k8zp", "k8zp"),
     ],
 )
 def test_codes_go(text: str, secret: str) -> None:
