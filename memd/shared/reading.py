@@ -1,6 +1,7 @@
 """Reads of a memory on its server: connections that are lent, and snapshots that are asked in few round trips."""
 
 import asyncio
+import select
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -131,7 +132,7 @@ class SharedConnections:
     @contextmanager
     def _lent(self, lent: "list[psycopg.Connection[Any]]") -> "Iterator[psycopg.Connection[Any]]":
         """A connection, which is in a list while it is lent."""
-        connection = self._idle.pop() if self._idle else self._made(lent)
+        connection = self._taken() or self._made(lent)
         lent[:] = [connection]
         try:
             yield connection
@@ -145,6 +146,18 @@ class SharedConnections:
             connection.close()
         else:
             self._idle.append(connection)
+
+    def _taken(self) -> "psycopg.Connection[Any] | None":
+        """A connection that was given back; None: there is none that the server has not ended."""
+        while self._idle:
+            connection = self._idle.pop()
+            # A server has nothing to say to an idle connection but that it has ended it.
+            waiting = select.poll()
+            waiting.register(connection.fileno(), select.POLLIN)
+            if not waiting.poll(0):
+                return connection
+            connection.close()
+        return None
 
     def _made(self, lent: "list[psycopg.Connection[Any]]") -> "psycopg.Connection[Any]":
         connection = connect(read_dsn(self._dsn_file))

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from memd.domain_types import NO_FILTER, Kind, SearchFilter
@@ -135,4 +136,17 @@ async def test_so_many_ask_at_a_time(connections: SharedConnections) -> None:
         )
     )
     assert 1 <= len({row[0] for row in pids if row is not None}) <= most
+    connections.close()
+
+
+async def test_a_connection_that_was_ended_meanwhile_costs_no_search(
+    connections: SharedConnections, admin_dsn: str
+) -> None:
+    """As after a restart of the server: another one is made."""
+    asked = "SELECT pg_backend_pid()"
+    before = await connections.run(lambda snapshot: snapshot.execute(asked).fetchone())
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s, 5000)", before)
+    after = await connections.run(lambda snapshot: snapshot.execute(asked).fetchone())
+    assert after != before
     connections.close()
