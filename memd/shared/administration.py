@@ -29,6 +29,9 @@ OWNER, MEMBERS = "memd_owner", "memd_member"  # roles without login: whose the t
 _PREFIX = "memd_user_"  # of the login role of a member
 _LOCK = 0x6D656D64  # of those who change the tables
 _CONNECTIONS = 20  # of one member
+# Each after those that it refers to.
+_ON_EVERY_NODE = ("version", "memories", "members", "vector_indexes")
+_BY_TENANT = ("files", "labels", "chunks", "segments", "postings", "vectors", "parts")
 _MOST_DIMENSIONS = 2_000  # of a vector in an index
 MEMBER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -77,11 +80,8 @@ def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
             steps.append(
                 Step("update pgvector", f"ALTER EXTENSION vector UPDATE TO '{_pgvector(connection)}'")
             )
-    return [
-        *steps,
-        *_tables(state),
-        *(_vector_indexes(connection, state) if state.version == VERSION else ()),
-    ]
+        indexes = list(_vector_indexes(connection, state)) if state.version == VERSION else []
+        return [*steps, *_tables(state), *_distribution(connection), *indexes]
 
 
 def _check_server(state: SharedState) -> None:
@@ -115,6 +115,32 @@ def _tables(state: SharedState) -> Iterator[Step]:
             f"say that they have version {VERSION}",
             f"SET LOCAL ROLE {OWNER};\nINSERT INTO memd.version (version, least) VALUES ({VERSION}, {VERSION})"
             " ON CONFLICT (is_only) DO UPDATE SET version = excluded.version, least = excluded.least;\nRESET ROLE",
+        )
+
+
+def _distribution(connection: "psycopg.Connection[Any]") -> Iterator[Step]:
+    """Where Citus is installed: have it distribute the tables that it does not know yet.
+
+    Small tables that all others refer to are on every node. All others are distributed by tenant, so that a memory is on one
+    node, each after what it refers to.
+    """
+    if not _exists(connection, "SELECT 1 FROM pg_extension WHERE extname = 'citus'"):
+        return
+    known = {
+        name
+        for (name,) in connection.execute(
+            "SELECT relname FROM pg_dist_partition JOIN pg_class ON pg_class.oid = logicalrelid"
+            " WHERE relnamespace = to_regnamespace('memd')"
+        )
+    }
+    for table in (one for one in _ON_EVERY_NODE if one not in known):
+        yield Step(f"have {table} on every node", f"SELECT create_reference_table('memd.{table}')")
+    first, *_ = _BY_TENANT
+    for table in (one for one in _BY_TENANT if one not in known):
+        beside = "" if table == first else f", colocate_with => 'memd.{first}'"
+        yield Step(
+            f"distribute {table} by tenant",
+            f"SELECT create_distributed_table('memd.{table}', 'tenant'{beside})",
         )
 
 

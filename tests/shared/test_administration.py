@@ -123,6 +123,36 @@ def test_tables_of_version_1_are_upgraded(admin_dsn: str) -> None:
         assert find_state(connection).least == 3
 
 
+def test_citus_is_told_to_distribute_by_tenant(admin_dsn: str) -> None:
+    """Each table after those that it refers to, all of a memory on one node. Functions of its names stand in for Citus here."""
+    with connect(admin_dsn) as connection:
+        administration.carry_out(connection)
+        connection.execute(
+            "CREATE TABLE public.pg_dist_partition (logicalrelid regclass);"
+            "CREATE FUNCTION public.create_reference_table(t regclass) RETURNS void LANGUAGE sql AS"
+            " 'INSERT INTO public.pg_dist_partition VALUES (t)';"
+            "CREATE FUNCTION public.create_distributed_table(t regclass, by text, colocate_with text DEFAULT 'default')"
+            " RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (t)';"
+            "INSERT INTO pg_extension VALUES (1, 'citus', 10, 2200, false, '1')"
+        )
+        connection.commit()
+        done = [step.sql for step in administration.carry_out(connection) if "create_" in step.sql]
+        assert administration.carry_out(connection) == []
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'memd'::regnamespace AND relkind = 'r'"
+        ).fetchall()
+        references = connection.execute(
+            "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+        ).fetchall()
+    order = [re.findall(r"memd\.\w+", sql)[0] for sql in done]
+    assert sorted(order) == sorted(f"memd.{name}" for (name,) in tables)
+    assert all(order.index(to) < order.index(of) for of, to in references)
+    everywhere = {table for table, sql in zip(order, done, strict=True) if "reference" in sql}
+    assert everywhere == {"memd.version", "memd.memories", "memd.members", "memd.vector_indexes"}
+    assert all(", 'tenant'" in sql for sql in done if "distributed" in sql)
+    assert [sql for sql in done if "colocate_with" in sql] == done[5:]
+
+
 def test_pgvector_may_be_there_in_another_schema(admin_dsn: str) -> None:
     """As most servers have it."""
     with connect(admin_dsn) as connection:
