@@ -184,7 +184,7 @@ class Mirror:
         if self._connection is None:
             raise SharedUnavailable("there is no connection to the server")
         try:
-            with errors_told(), self._connection.transaction():
+            with errors_told(), self._connection.pipeline(), self._connection.transaction():
                 self._connection.execute(
                     "SELECT set_config('statement_timeout', %s, true)", (f"{TRANSACTION_S}s",)
                 )
