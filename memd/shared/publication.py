@@ -338,29 +338,34 @@ class Mirror:
     def _put_vectors(
         self, connection: "psycopg.Connection[Any]", file: PublishedFile, ids: Sequence[int]
     ) -> None:
-        """Make the chunks of a file have exactly these vectors."""
-        tenant = self._tenant
-        connection.execute(
-            "DELETE FROM memd.vectors WHERE tenant = %s AND chunk_id = ANY(%s)", (tenant, list(ids))
-        )
-        connection.execute(
-            "DELETE FROM memd.parts WHERE tenant = %s AND chunk_id = ANY(%s)", (tenant, list(ids))
-        )
+        """Give the chunks of a file the vectors that are here; one that has none here keeps those that it has.
+
+        The text and the space are the same, so these are right: a publisher that begins with an empty index takes nothing away
+        while it embeds anew.
+        """
+        tenant, each = self._tenant, list(zip(ids, file.chunks, strict=True))
+        whole = [(chunk_id, one.vector) for chunk_id, one in each if one.vector is not None]
+        of_parts = [
+            (chunk_id, one.parts)
+            for chunk_id, one in each
+            if any(part.vector is not None for part in one.parts)
+        ]
+        for table, known in (("vectors", whole), ("parts", of_parts)):
+            connection.execute(
+                f"DELETE FROM memd.{table} WHERE tenant = %s AND chunk_id = ANY(%s)",
+                (tenant, [chunk_id for chunk_id, _ in known]),
+            )
         with connection.cursor() as cursor:
             cursor.executemany(
                 "INSERT INTO memd.vectors (tenant, chunk_id, kind, vector) VALUES (%s, %s, %s, %s)",
-                [
-                    (tenant, chunk_id, int(file.kind), vector_binary(one.vector))
-                    for chunk_id, one in zip(ids, file.chunks, strict=True)
-                    if one.vector is not None
-                ],
+                [(tenant, chunk_id, int(file.kind), vector_binary(vector)) for chunk_id, vector in whole],
             )
             cursor.executemany(
                 "INSERT INTO memd.parts (tenant, chunk_id, seq, first, last, vector) VALUES (%s, %s, %s, %s, %s, %s)",
                 [
                     (tenant, chunk_id, number, part.first, part.last, part.vector)
-                    for chunk_id, one in zip(ids, file.chunks, strict=True)
-                    for number, part in enumerate(one.parts)
+                    for chunk_id, parts in of_parts
+                    for number, part in enumerate(parts)
                 ],
             )
 

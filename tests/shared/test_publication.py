@@ -1,0 +1,68 @@
+"""What a publisher makes a real server hold."""
+
+from pathlib import Path
+
+import numpy as np
+import psycopg
+
+from memd.domain_types import Kind
+from memd.shared.publication import Mirror, VectorSpace
+from memd.store.publication import PublishedChunk, PublishedFile, PublishedPart
+from tests.shared.conftest import member
+
+SPACE = VectorSpace(("hashing", "words", "1"), 2, has_parts=True)
+LINES = ["The kettle leaks.", "The lamp is new."]
+
+
+def _floats(number: float) -> bytes:
+    return np.array([number, 0.0], "<f4").tobytes()
+
+
+def _file(*vectors: bytes | None) -> PublishedFile:
+    chunks = tuple(
+        PublishedChunk(
+            *(n + 1, n + 1, LINES[n], "", bytes([n] * 32), None, None, None, None),
+            vector,
+            (PublishedPart(0, 4, None if vector is None else vector[:4]), PublishedPart(4, 9, None)),
+        )
+        for n, vector in enumerate(vectors)
+    )
+    return PublishedFile("memory/a.md", Kind.NOTE, b"x" * 32, 1, None, (), chunks)
+
+
+def _vectors(admin_dsn: str) -> list[tuple[str, str | None, int]]:
+    """Of each chunk its text, its vector and how many of its parts have one."""
+    with psycopg.connect(admin_dsn) as admin:
+        admin.execute("SET search_path = memd")
+        return admin.execute(
+            "SELECT text, vector::text, (SELECT count(p.vector) FROM parts p WHERE p.chunk_id = c.id)"
+            " FROM chunks c LEFT JOIN vectors v ON v.chunk_id = c.id ORDER BY c.id"
+        ).fetchall()
+
+
+def test_vectors_that_are_not_here_yet_stay_there(admin_dsn: str, tmp_path: Path) -> None:
+    """A publisher that has lost its index takes none away while it embeds anew; what it has replaces what was there."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
+    mirror = Mirror(dsn_file, "alice/main", "me")
+
+    def publish(file: PublishedFile) -> bytes:
+        digest = file.digests(LINES, SPACE)
+        mirror.put(file, LINES, digest)
+        return digest
+
+    mirror.open()
+    mirror.adopt(SPACE)
+    publish(_file(_floats(0.5), _floats(0.25)))
+    known = _vectors(admin_dsn)
+    assert known == [(LINES[0], "[0.5,0]", 1), (LINES[1], "[0.25,0]", 1)]
+    for vectors in ((None, None), (_floats(0.5), None)):
+        publish(_file(*vectors))
+        assert _vectors(admin_dsn) == known
+    last = publish(_file(_floats(0.75), None))
+    assert _vectors(admin_dsn) == [(LINES[0], "[0.75,0]", 1), (LINES[1], "[0.25,0]", 1)]
+    assert mirror.open() == {"memory/a.md": last}
+    assert mirror.adopt(VectorSpace(("hashing", "words", "2"), 2, has_parts=True))
+    assert _vectors(admin_dsn) == [(LINES[0], None, 0), (LINES[1], None, 0)]
+    mirror.close()
