@@ -72,7 +72,7 @@ def joined(verdicts: Iterable[Verdict], max_chars: int) -> Iterator[Verdict]:
         alone = _Run(at, one.hit, shown := _Shown(one.chunk, one.part), shown)
         longer = ((n, _longer(run, alone, TIMES * max_chars)) for n, run in enumerate(runs))
         n, run = next(((n, run) for n, run in longer if run is not None), (len(runs), alone))
-        runs[n:] = [run, *runs[n + 1 :]]
+        runs[n : n + 1] = [run]
         if run is not alone:
             best = read[run.at]
             read[run.at] = msgspec.structs.replace(best, hit=run.hit)
