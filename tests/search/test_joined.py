@@ -84,6 +84,16 @@ def test_three_may_be_one_as_far_as_there_is_room() -> None:
     assert [(first, last) for first, last, _ in shown(*some)] == [(1, 3), (4, 4)]
 
 
+def test_hits_of_several_files_are_each_put_together_with_their_own() -> None:
+    """Whichever comes between them."""
+    first, other, third = chunk(1, "one", 1, "a.md"), chunk(2, "two", 1, "b.md"), chunk(3, "three", 1, "c.md")
+    more = [chunk(4, "four", 2, "a.md"), chunk(5, "five", 2, "b.md"), chunk(6, "six", 2, "c.md")]
+    hits = [one.hit for one in judged(first, other, third, *more) if one.hit]
+    assert [(hit.path, hit.snippet) for hit in hits] == [
+        ("a.md", "one\nfour"), ("b.md", "two\nfive"), ("c.md", "three\nsix"),
+    ]  # fmt: skip
+
+
 def test_turns_are_put_together_where_both_chunks_have_a_turn() -> None:
     """Their lines of the file tell nothing: other entries stand between."""
     said = [

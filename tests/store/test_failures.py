@@ -656,3 +656,12 @@ def test_a_copy_that_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(StoreUnavailable, match="b cannot be deleted: Read-only file system"):
         remove_copies(copies[1:])
+
+
+async def test_what_is_sorted_needs_no_disk(index: Index) -> None:
+    """A search must answer where there is no room: of readers and of the writer, what is temporary lies in memory."""
+
+    def place(connection: apsw.Connection) -> object:
+        return connection.pragma("temp_store")
+
+    assert [await index.database.read(place), await index.database.write(place)] == [2, 2]

@@ -307,6 +307,54 @@ async def test_who_stops_while_watches_are_set_closes_nothing_under_the_hands_of
     gc.collect()  # of an error that nobody asked for, the event loop would complain now
 
 
+async def test_a_watch_whose_setting_was_given_up_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the event loop ends all that is left on it."""
+    entered, goes_on = threading.Event(), threading.Event()
+
+    def hangs(*_: object) -> int:
+        entered.set()
+        goes_on.wait(20)
+        return 1
+
+    descriptor = os.eventfd(0, os.EFD_NONBLOCK)
+    system = SimpleNamespace(inotify_init1=lambda _: descriptor, inotify_add_watch=hangs)
+    monkeypatch.setattr("memd.watch.inotify._libc", system)
+    feed = InotifyFeed()
+    starting = asyncio.create_task(
+        feed.start(WatchPlan(frozenset({tmp_path}), frozenset(), RootState({}, {})))
+    )
+    await until_async(entered.is_set)
+    await feed.stop()
+    os.fstat(descriptor)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    goes_on.set()
+    await asyncio.wait(left)
+    assert starting.cancelled()
+    await until_async(lambda: not Path(f"/proc/self/fd/{descriptor}").exists())
+
+
+async def test_a_watch_that_could_not_be_begun_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where mounts cannot be followed, no watch is set; stopped again, it closes nothing of others."""
+    descriptor = os.eventfd(0, os.EFD_NONBLOCK)
+    monkeypatch.setattr("memd.watch.inotify._libc", SimpleNamespace(inotify_init1=lambda _: descriptor))
+
+    def refused() -> None:
+        raise FeedBroken("there is no file of mounts")
+
+    monkeypatch.setattr("memd.watch.inotify.MountEvents", refused)
+    feed = InotifyFeed()
+    with pytest.raises(FeedBroken):
+        await feed.start(WatchPlan(frozenset(), frozenset(), RootState({}, {})))
+    await feed.stop()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+    await feed.stop()
+
+
 async def test_files_are_not_watched_on_by_who_has_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
