@@ -209,11 +209,11 @@ def is_secret(
         return False
     if alone and _OF_SETTINGS.fullmatch(text):
         return True
-    if _is_something_else(text, quoted=value.quoted, shouts=shouts):
-        return False
     if text.lower().strip("*_=") in HARMLESS_WORDS and not (
         shouts and strength == "password" and text.lower() not in SETTING_WORDS
     ):
+        return False
+    if _is_something_else(text, quoted=value.quoted, shouts=shouts):
         return False
     if strength == "password":
         # A variable that is called PWD has the working directory.
