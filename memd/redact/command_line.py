@@ -305,7 +305,8 @@ _USER_ARGUMENT = r"""\\{0,7}["'][^"'\n\\]{1,100}\\{0,7}["'][ ]?,\s{0,20}"""
 _FIRST = r"(?:[\w.$&*]{1,60}[ ]?,\s{0,20})?"
 # A name and a password, for whatever logs in with both.
 _LOGIN = re.compile(
-    rf"(?:auth[ ]?[=:]?|auth2?|authentication|login|log_in|sign_?in(?:_?with_?(?:email_?and_?)?password)?|credentials?|authenticate|(?:create|add|new)_?user|wifi\.begin|softap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
+    rf"(?:auth[ ]?[=:]?|auth2?|authentication|login|log_in|sign_?in(?:_?with_?(?:email_?and_?)?password)?|credentials?"
+    rf"|authenticate|(?:create|add|new)_?user|wifi\.begin|softap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
     re.IGNORECASE,
 )
 _CONNECTS = re.compile(
@@ -314,7 +315,9 @@ _CONNECTS = re.compile(
 )
 # The key that claims are signed with is the second argument, that of a hash the first.
 _SIGNS = re.compile(
-    rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}|(?:hmac(?:\.new)?|create(?:hmac|cipheriv|decipheriv)|fernet|secretkeyspec|aes\.new|cryptojs\.[a-z0-9]{{2,10}}(?:\.(?:en|de)crypt)?)\(\s{{0,20}}(?:[\w.]{{1,40}}|[\"'][\w-]{{1,20}}[\"'])?(?:[ ]?,[ ]?)?(?:[\w.]{{1,30}}\([ ]?)?){_STRING}",
+    rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}"
+    rf"|(?:hmac(?:\.new)?|create(?:hmac|cipheriv|decipheriv)|fernet|secretkeyspec|aes\.new"
+    rf"|cryptojs\.[a-z0-9]{{2,10}}(?:\.(?:en|de)crypt)?)\(\s{{0,20}}(?:[\w.]{{1,40}}|[\"'][\w-]{{1,20}}[\"'])?(?:[ ]?,[ ]?)?(?:[\w.]{{1,30}}\([ ]?)?){_STRING}",
     re.IGNORECASE,
 )
 _SECURE = re.compile(rf"ConvertTo-SecureString(?:[ ]-String)?[ ]{_STRING}", re.IGNORECASE)

@@ -8,7 +8,12 @@ from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login and its password, in one: admin / hunter2.
 _PAIR = re.compile(
-    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户|(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)|учётные[ ]данные|учетные[ ]данные|доступы?|ログイン情報|로그인[ ]정보|بيانات[ ]الدخول)["'*`]{0,2}(?:[ ](?:is|are|was|were)|[ ](?:for|to|of|für|pour|para|per|voor|do|для)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?[ ]?(?:(?:[:=]|→|->)?[ ]{1,2}|(?<=[录陆入号號户])(?:[是为]|[:：])?[ ]?|[：])[`"']?
+    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
+    |(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)
+    |учётные[ ]данные|учетные[ ]данные|доступы?|ログイン情報|로그인[ ]정보|بيانات[ ]الدخول)
+    ["'*`]{0,2}(?:[ ](?:is|are|was|were)
+    |[ ](?:for|to|of|für|pour|para|per|voor|do|для)(?:[ ][\w.-]{1,30}){1,4}?(?:[ ](?:is|are))?)?
+    [ ]?(?:(?:[:=]|→|->)?[ ]{1,2}|(?<=[录陆入号號户])(?:[是为]|[:：])?[ ]?|[：])[`"']?
     (?P<user>[\w.@+-]{2,60})(?:[ ][/|][ ]|[/:|])(?P<secret>[!-~]{5,64})""",
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )

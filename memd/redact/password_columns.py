@@ -8,7 +8,8 @@ from memd.redact.rule import Span
 
 KIND = "password"
 _NAMES = re.compile(
-    r"[*_`\"'\[ ]{0,6}(?:(?:[a-z]{2,12}[ _-]){0,2}(?:pass(?:word|wort|wd|phrase)|pwd?|pass ?code|secret|token|api[ _-]?key|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"'\] ]{0,6}",
+    r"[*_`\"'\[ ]{0,6}(?:(?:[a-z]{2,12}[ _-]){0,2}(?:pass(?:word|wort|wd|phrase)|pwd?|pass ?code|secret|token|api[ _-]?key"
+    r"|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"'\] ]{0,6}",
     re.IGNORECASE,
 )
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")

@@ -166,7 +166,8 @@ _PATH = re.compile(
 )
 _TYPE = re.compile(
     r"(?:Optional|Union|List|Dict|Option|Promise|Secret|SecretStr|Annotated|Final|ClassVar|Literal|Callable|Record|Map|Vec|Array|Maybe|Mapped|Column|Field|Sequence|Iterable|Awaitable)[\[<(]"
-    r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
+    r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8"
+    r"|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
 )
 _CHARACTER_CLASS = re.compile(r"\^?\[[^\]\s]{2,80}\][+*{]")  # of a regular expression
 _PARTICIPLE = re.compile(r"[a-z]{2,}(?:ed|ing|ly|able|ible|tion|ment|ness|ful|less|ive|ical|ous)\Z")
@@ -305,7 +306,8 @@ _OF_SETTINGS = re.compile(
     re.ASCII,
 )
 _NAMED_TYPE = re.compile(
-    r"_?[A-Z][A-Za-z0-9]{0,60}[a-z0-9](?:Key|Keys|Types?|Token|Secret|Text|Str|Bytes|Pass|Password|Store|Provider)\b(?:[?,)\]|].{0,400})?|(?:[a-z0-9_]{1,30}\.){1,6}[A-Z][A-Za-z0-9]{0,60}(?:Key|Token|Type)s?"
+    r"_?[A-Z][A-Za-z0-9]{0,60}[a-z0-9](?:Key|Keys|Types?|Token|Secret|Text|Str|Bytes|Pass|Password|Store"
+    r"|Provider)\b(?:[?,)\]|].{0,400})?|(?:[a-z0-9_]{1,30}\.){1,6}[A-Z][A-Za-z0-9]{0,60}(?:Key|Token|Type)s?"
 )
 _SNAKE = re.compile(r"_?[a-z]+[0-9]{0,3}(?:_[a-z]{2,}|_[0-9]{1,2}){1,8}[0-9]{0,3}")
 _AMOUNT = re.compile(r"[0-9][0-9.,]{0,12}[A-Za-z]{1,3}", re.ASCII)
@@ -413,7 +415,8 @@ _WITH_VERSION = re.compile(
 
 
 _ALGORITHM = re.compile(
-    r"(?:sha|md|base|utf|v|oauth|argon|bcrypt|aes|rsa|pbkdf|http|wpa|tls|ipv|ed|hs|rs|es|ps|x|mp|h|rfc|cve|iso|issue|step|page|line|part|test|user|day|week|phase|sprint|version)[-_ ]?[0-9][0-9._-]{0,6}\Z",
+    r"(?:sha|md|base|utf|v|oauth|argon|bcrypt|aes|rsa|pbkdf|http|wpa|tls|ipv|ed|hs|rs|es|ps|x|mp|h|rfc|cve|iso|issue|step|page"
+    r"|line|part|test|user|day|week|phase|sprint|version)[-_ ]?[0-9][0-9._-]{0,6}\Z",
     re.IGNORECASE,
 )
 _FILE = re.compile(r"[\w./-]{1,100}\.[a-z]{1,5}|[\w.-]{0,40}(?:/[\w.-]{1,40}){2,8}/?", re.ASCII)

@@ -241,7 +241,8 @@ _MARK_OR_ITS_END = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]|\A[A-Z]{0,8}:?[a-z0
 _IS_KEY = re.compile(
     r"(?:(?<!mon)(?<!tur)(?<!hot)keys?|tokens?|secrets?|(?<![a-z])(?:bearer|credentials?|creds?|pat))(?![a-z])"
     r"|密钥|秘钥|密鑰|金鑰|令牌|凭证|凭据|授权码"
-    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是]|[ ])|(?:secret|access)[ _-]?key(?=[ ]))"
+    r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن"
+    r"|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是]|[ ])|(?:secret|access)[ _-]?key(?=[ ]))"
 )
 # Behind such a word of another language than English and Chinese: its ending, what it is of, and what says that it comes.
 _TELLS = re.compile(
@@ -270,7 +271,9 @@ _BETWEEN = re.compile(
     r"[\s\"'`*_:=>|(\[{,、：＝「“‘（-]*+(?:[A-Za-z0-9]{1,24}[\s\"'`*_:=>(-]{1,8}){0,3}[\s\"'`*_:=>|(\[{：＝「“‘（是为-]{0,12}"
 )
 _NOT_A_KEY = re.compile(
-    r"(?<![A-Za-z])(?:ids?|hash|commit|sha[0-9]*|md5|digest|checksum|etag|revision|version|request|trace|span|uuid|guid|at|by|in|on|from|since|see|run|job|build|name|fingerprint|md5sum|limit|count|release|ref|head|branch|tag|image|rev|tree|nonce|salt|integrity|digests?|user|username)[\s\"'`*_:=>#(\[-]{0,12}\Z",
+    r"(?<![A-Za-z])(?:ids?|hash|commit|sha[0-9]*|md5|digest|checksum|etag|revision|version|request|trace|span|uuid|guid|at|by"
+    r"|in|on|from|since|see|run|job|build|name|fingerprint|md5sum|limit|count|release|ref|head|branch|tag|image|rev|tree|nonce"
+    r"|salt|integrity|digests?|user|username)[\s\"'`*_:=>#(\[-]{0,12}\Z",
     re.IGNORECASE,
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
