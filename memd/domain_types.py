@@ -1,6 +1,7 @@
 """The values that flow through memd. Frozen, plain, and free of any I/O."""
 
 import os
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -226,6 +227,21 @@ class FallbackUse(msgspec.Struct, frozen=True):
 def embedded_text(context: str, text: str) -> str:
     """What is embedded for a chunk: the text under the line that places it."""
     return f"{context}\n{text}" if context else text
+
+
+# A line that begins with who says it: "- Ann: ...", "张三：...". No word of a name begins with a small letter.
+_SPEAKER = re.compile(r"(?:[-*+] )?((?:[^\W\d_][\w.'-]{0,19} ?){1,3}(?::(?=\s)|：))")
+
+
+def embedded_part(text: str, first: int, last: int) -> str:
+    """What is embedded for text[first:last], a part of a chunk.
+
+    Where it begins within a line, the name that the line begins with is put before it: else nothing in it tells who speaks.
+    """
+    speaker = _SPEAKER.match(text, text.rfind("\n", 0, first) + 1, first)
+    if speaker is None or any(word[0].islower() for word in speaker[1].split()):
+        return text[first:last]
+    return f"{speaker[1]} {text[first:last]}"
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.domain_types import Chunk, ChunkId, Kind, TextHash
+from memd.domain_types import Chunk, ChunkId, Kind, TextHash, embedded_part
 from memd.store.errors import StoreDamaged
 
 # Where work of chunks and of parts is told apart by an id alone, a part has the negative one.
@@ -33,7 +33,7 @@ def is_part(some_id: int) -> bool:
 
 
 def hash_of(text: str) -> TextHash:
-    """The hash of the text of a part, as in the cache."""
+    """The hash of what is embedded for a part, as in the cache."""
     return TextHash(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 
@@ -41,14 +41,17 @@ def add(connection: apsw.Connection, chunk_id: ChunkId, chunk: Chunk) -> None:
     """Remember the parts of a new chunk; their vectors are made when those of chunks are."""
     connection.executemany(
         "INSERT INTO parts (chunk_id, first, last, hash) VALUES (?, ?, ?, ?)",
-        [(chunk_id, first, last, hash_of(chunk.text[first:last])) for first, last in chunk.parts],
+        [
+            (chunk_id, first, last, hash_of(embedded_part(chunk.text, first, last)))
+            for first, last in chunk.parts
+        ],
     )
 
 
 def waiting(
     connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash]
 ) -> list[tuple[PartId, TextHash, str]]:
-    """Parts that wait for a vector, each with its text; in the order of their chunks, see chunks.waiting."""
+    """Parts that wait for a vector, each with what is embedded for it; in the order of their chunks, see chunks.waiting."""
     ordered = connection.execute(
         "SELECT parts.id, parts.hash FROM parts JOIN chunks ON chunks.id = parts.chunk_id"
         " JOIN files ON files.id = chunks.file_id WHERE parts.vector IS NULL"
@@ -62,7 +65,8 @@ def waiting(
         (msgspec.json.encode(wanted).decode(),),
     )
     return [
-        (-part_id, TextHash(text_hash), text[first:last]) for part_id, text_hash, text, first, last in rows
+        (-part_id, TextHash(text_hash), embedded_part(text, first, last))
+        for part_id, text_hash, text, first, last in rows
     ]
 
 

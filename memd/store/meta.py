@@ -9,7 +9,7 @@ from memd.store.errors import StoreDamaged
 
 # To be raised with each change of what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
 # then rebuilt.
-CHUNKING = 5
+CHUNKING = 6
 TOKENIZER = 2
 # Raised likewise for what memd.sources.transcripts takes for speech, memd.chunk.turns makes of it, or memd.indexing.index_transcripts
 # to place it.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memd.chunk.split import parts_of
-from memd.domain_types import Chunk, ChunkId, Kind, TextHash
+from memd.domain_types import Chunk, ChunkId, Kind, TextHash, embedded_part
 from memd.store.chunk_parts import hash_of
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -179,3 +179,22 @@ async def test_what_parts_have_goes_back_to_the_cache(tmp_path: Path) -> None:
     exact = np.frombuffer(vector(LINES[0]), "<f4")
     assert np.frombuffer(found[hash_of(LINES[0])], "<f4") @ exact == pytest.approx(1, abs=1e-3)
     await index.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "embedded"),
+    [
+        ("- Ann: The boat is sold. It was too small.", "Ann: It was too small."),
+        ("张三：船卖了。 It was too small.", "张三： It was too small."),
+        ("Ann Lee: The boat is sold. It was too small.", "Ann Lee: It was too small."),
+        ("The boat is sold. It was too small.", "It was too small."),
+        ("At 9:30 the boat was sold. It was too small.", "It was too small."),
+        ("Call with Ann: The boat is sold. It was too small.", "It was too small."),
+        ("http://boat.example is sold. It was too small.", "It was too small."),
+    ],
+)
+def test_a_part_that_begins_within_a_line_is_embedded_with_who_speaks(line: str, embedded: str) -> None:
+    text = f"- Bob: Well?\n{line}"
+    assert embedded_part(text, text.index("It was"), len(text)) == embedded
+    assert embedded_part(text, text.index(line), len(text)) == line
+    assert embedded_part(text, 0, 12) == "- Bob: Well?"
