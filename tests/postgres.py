@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -60,11 +60,18 @@ def unused_port() -> int:
 class PostgresServer:
     """One server on the loopback, with passwords. PostgreSQL refuses root, so nobody runs it for root."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
         self._programs = programs()
+        self._settings = settings
         self._data = directory / "data"
         self._log = directory / "log"
         self.port = unused_port()
+        if not self._data.exists():
+            self._make(directory)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _make(self, directory: Path) -> None:
         secret = directory / "password"
         secret.write_text(PASSWORD)
         if os.getuid() == 0:
@@ -74,8 +81,6 @@ class PostgresServer:
             *("initdb", "-D", str(self._data), "-U", ADMIN, f"--pwfile={secret}", "--auth=scram-sha-256"),
             *("--encoding=UTF8", "--locale=C", "--no-sync"),
         )
-        self._process: subprocess.Popen[bytes] | None = None
-        self.start()
 
     def _arguments(self) -> dict[str, Any]:
         as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
@@ -97,6 +102,7 @@ class PostgresServer:
         settings = (
             *("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=32MB"),
             *("max_connections=60", "max_parallel_workers_per_gather=0", "autovacuum_naptime=5s"),
+            *self._settings,
         )
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
