@@ -30,10 +30,8 @@ def _alice(home: Path, admin_dsn: str) -> Daemon:
     return one
 
 
-def _bob(home: Path, admin_dsn: str, *, more: str = "", proxy: int | None = None) -> Daemon:
+def _bob(home: Path, admin_dsn: str, *, more: str = "") -> Daemon:
     dsn = member(admin_dsn, "bob", "alice/main", may_write=False)
-    if proxy is not None:
-        dsn = " ".join(f"port={proxy}" if word.startswith("port=") else word for word in dsn.split())
     other = including(home / "b", dsn, more=more)
     other.write("memory/2026-11-03.md", "# Billing\n\nThe invoices of billing are sent on Fridays.\n")
     other.write(
