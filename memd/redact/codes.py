@@ -59,18 +59,18 @@ _OF_DISK = re.compile(
     re.IGNORECASE,
 )
 _OPENS = re.compile(
-    r"(?:opens?|unlocks?|disarms?)[ ](?:it[ ])?(?:with|by|using|on|at)[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
+    r"(?:(?:opens?|unlocks?|disarms?)[ ](?:it[ ])?(?:with|by|using|on|at)|disarms?[ ](?:the|my|our|your)[ ](?:[\w'’-]{1,16}[ ]){1,4}?(?:with|by|using))[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
     rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _OF_CARD = re.compile(
-    r"(?<![a-z])(?:cvv2?|cvc2?|puk[12]?|sim[ ]pin|voicemail[ ]pin|card[ ]pin)(?:[ ](?:code|number))?(?:[ ](?:is|was)|[ ]?[:=：是为])?[ ]{0,3}"
+    r"(?<![a-z])(?:cvv2?|cvc2?|puk[12]?|sim[ ]pin|voicemail[ ]pin|card[ ]pin)(?:[ ](?:code|number))?(?:[ ](?:is|was)|[ ]?[:=：是为]|[ ][(](?:it['’]?s[ ]|is[ ])?)?[ ]{0,3}"
     rf"(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _COMBINATION = re.compile(
-    r"comb(?:ination|o)(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?[ ]"
-    r"(?P<secret>[0-9]{1,3}(?:[ ]?[-–][ ]?[0-9]{1,3}){2,4})(?![\w-])",
+    r"comb(?:ination|o)(?:(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?|[ ](?:is|was|to|for|of)[ ][^\n:]{1,60}:)[ ]"
+    r"(?P<secret>[LR]?[0-9]{1,3}(?:[ ]?[-–][ ]?[LR]?[0-9]{1,3}){2,4})(?![\w-])",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(
@@ -79,6 +79,11 @@ _CODE_BEFORE = re.compile(
 )
 _CODE_TO = re.compile(
     r"code[ ](?P<secret>[0-9]{4,8})[ ](?:to|for)[ ](?:log|sign|verif|confirm|authenticat|access)",
+    re.IGNORECASE,
+)
+_CODE_SENT = re.compile(
+    r"code[ ](?:that[ ])?(?:they|he|she|you|it)[ ](?:just[ ])?(?:texted|sent|gave|mailed|emailed)(?:[ ](?:me|us|him|her))?[ ](?:is|was)[ ]"
+    rf"(?P<secret>[0-9]{{4,8}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 
@@ -138,10 +143,10 @@ _ONE = (
     r"(?:[0-9]{4}[ ][0-9]{4}(?![0-9])|[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{4,12}){0,4})"
 )
 _CODES = re.compile(
-    r"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥))"
-    r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[（(][^()（）\n]{1,30}[)）])?"
+    r"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:(?<=2fa )|(?<=mfa ))backup|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥))"
+    r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[ ]?[（(][^()（）\n]{1,60}[)）]|[ ][–—-][ ][^\n:：]{1,60}(?=\n))?"
     r"(?:[是为如下，,]{1,4}[^\n:：0-9]{0,24})?[ ]?[:：=]?[ \t]{0,4}[\"'\[]{0,2}\n?(?:[ \t]{0,8}\n)?[ \t]{0,8}"
-    rf"(?P<secret>{_ITEM}{_ONE}(?:[\"']{{0,2}}[ \t]{{0,4}}[ \t,;、，；|\n][ \t]{{0,8}}[\"']{{0,2}}{_ITEM}{_ONE}){{1,30}})(?![\w-])",
+    rf"(?P<secret>{_ITEM}{_ONE}(?:[\"']{{0,2}}[ \t]{{0,4}}[ \t,;、，；|\n][ \t]{{0,16}}[\"']{{0,2}}{_ITEM}{_ONE}){{1,30}})(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -164,10 +169,26 @@ def _seed(text: str, at: int) -> Span | None:
     return match.span() if secret_values.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
 
 
+# A key in groups of four letters and digits, as one writes it down: of a messenger, of a vault.
+_OF_FOURS = re.compile(r"(?:security|recovery)[ _-](?:key|code)s?|恢复(?:代码|码|密钥)|安全密钥")
+_FOURS = re.compile(r"(?<![\w-])(?P<secret>[A-Za-z0-9]{4}(?:[ ][A-Za-z0-9]{4}){6,15})(?![\w-])", re.ASCII)
+_MIXED_FOUR = re.compile(r"(?=[A-Za-z]{0,3}[0-9])(?=[0-9]{0,3}[A-Za-z])[A-Za-z0-9]{4}")
+_CHARS_OF_FOURS = 60  # behind the word that says so, in which the groups begin
+
+
+def _fours(text: str, at: int) -> Span | None:
+    label = _OF_FOURS.match(text[at : at + 20].lower())
+    match = None if label is None else _FOURS.search(text, at + label.end(), at + _CHARS_OF_FOURS + 100)
+    # Words of four letters follow each other, too, and with a year among them.
+    if match is None or len(_MIXED_FOUR.findall(match["secret"])) < 2:
+        return None
+    return match.span("secret")
+
+
 # Groups of capitals and digits: of a licence, of the recovery of a disk.
 _GROUPS = re.compile(
-    r"(?:key|licen[cs]e|serial|activation|product|voucher|coupon|gift card|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥)[^\n]{0,60}?"
-    r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8})(?![\w-])",
+    r"(?:key|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
+    r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
     re.IGNORECASE,
 )
 _UUID = re.compile(r"[0-9A-F]{8}-(?:[0-9A-F]{4}-){3}")
@@ -180,6 +201,21 @@ def _groups(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# In Chinese, digits behind what they open or confirm: "锁屏是135792", "验证码收到了，是 781622".
+_CHINESE = re.compile(
+    r"(?:锁屏|门锁|智能锁|电子锁|大门|房门|保险[箱柜]|门禁|密码锁|验证码|驗證碼|校验码|保安[编編][码碼]|主持人密[钥鑰]|(?<![a-z])(?:pin|puk|pim)2?)"
+    r"(?P<middle>[ ]?[一-鿿，, ]{0,16}?(?:[是为係按输成]|改为|[:：])了?|[ ]?[:：])[ ，,「]{0,2}"
+    r"(?P<secret>[0-9]{3,8})(?![0-9A-Za-z%]|[.,:/-][0-9]|[ ]{0,2}[年月日元块个分楼号秒位次条米毫字])",
+    re.IGNORECASE,
+)
+_OF_ERRORS = re.compile("错误|长度|有效|次数|位数|超时|时间|端口|编号|价格|尺寸|宽|高")
+
+
+def _chinese(text: str, at: int) -> Span | None:
+    match = _CHINESE.match(text, at)
+    return None if match is None or _OF_ERRORS.search(match["middle"]) else match.span("secret")
+
+
 RULES = (
     Rule("unseal-key", "key", ("unseal", "recovery"), _matched(_UNSEAL)),
     Rule("pin-said", "code", ("pin",), _matched(_PIN), skips_prose=True),
@@ -187,6 +223,16 @@ RULES = (
     Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
     Rule("code-opens", "code", ("open", "unlock", "disarm"), _matched(_OPENS)),
     Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), _matched(_OF_CARD)),
+    Rule(
+        "code-of-lock-chinese",
+        "code",
+        (
+            "锁屏", "门锁", "智能锁", "电子锁", "大门", "房门", "保险箱", "保险柜", "门禁", "密码锁", "验证码", "驗證碼", "校验码",
+            "保安编码", "保安編碼", "主持人密钥", "主持人密鑰", "pin", "puk", "pim",
+        ),
+        _chinese,
+        needs=Nearby(re.compile("[:：是为係按输成了，, 「](?=[0-9])"), 0, 28, 2),
+    ),
     Rule("code-told-before", "code", ("code",), _code_before),
     Rule(
         "code-taken",
@@ -201,6 +247,12 @@ RULES = (
         _matched(_OF_DISK),
         needs=Nearby(re.compile(r"(?<![0-9-])[0-9]{6}-[0-9]{6}-"), 0, 120, 15),
     ),
+    Rule(
+        "code-sent",
+        "code",
+        tuple(f"code {who} " for who in ("that", "they", "he", "she", "you", "it")),
+        _matched(_CODE_SENT),
+    ),
     Rule("code-to-log-in", "code", ("code",), _matched(_CODE_TO), skips_prose=True),
     Rule("recovery-code-said", "code", ("code",), _matched(_RECOVERY), skips_prose=True),
     Rule("otp-said", "code", ("otp",), _matched(_OTP), skips_prose=True),
@@ -208,9 +260,16 @@ RULES = (
     Rule(
         "key-groups",
         "key",
-        ("key", "licen", "serial", "activation", "product", "voucher", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码"),
+        ("key", "licen", "serial", "activation", "product", "voucher", "recovery code", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码", "恢复"),
         _groups,
-        needs=Nearby(re.compile("-[A-Z0-9]{4,8}-"), 0, 80, 10),
+        needs=Nearby(re.compile("-[A-Z0-9]{4,8}-"), 0, 140, 10),
+    ),
+    Rule(
+        "key-in-fours",
+        "key",
+        ("security", "recovery", "恢复", "安全密钥"),
+        _fours,
+        needs=Nearby(re.compile("(?:[A-Za-z0-9]{4}[ ]){6}"), 0, _CHARS_OF_FOURS + 20, 30),
     ),
     Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
     Rule(
@@ -223,7 +282,7 @@ RULES = (
         "authenticator-seed",
         "code",
         (
-            "authenticator", "setup key", "secret key", "manual entry", "totp", "2fa", "mfa", "otp", "two-factor",
+            "authenticator", "setup key", "secret key", "this key", "key instead", "key in your app", "manual entry", "totp", "2fa", "mfa", "otp", "two-factor",
             "二次验证", "两步验证", "双重验证", "双因素", "验证器", "动态口令",
         ),
         _seed,
