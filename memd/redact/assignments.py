@@ -70,6 +70,7 @@ WORDS = (
             "admin",
             "root",
             "redis",
+            "require",
         ),
         never=(
             "to_",
@@ -157,7 +158,7 @@ _HEAD = re.compile(
     r"""\\{0,7}["'`]?[*_]{0,3}\]?                       # the end of the key: quotes, emphasis, environ["X"]
     (?:[ ]?[(（](?!["'])[^()（）\n]{1,30}[)）]|[ ]\[[^\[\]\n"']{1,30}\])?[*_]{0,3}[ \t]{0,40}
     (?:</(?:b|i|u|em|strong|code|span|label|td|th|p)>[ \t]{0,4})?
-    (?:\#[ ]?(?==>))?(?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]?\\{0,7}["'])
+    (?:\#[ ]?(?==>))?(?P<sep>=>|:=|\?=|!==?|={1,3}|[:：＝]|->|→|⇒|➜|<-(?=[ ]?["'])|\|\|?|\?\?|\bor\b|,(?=[ \t]{0,4}\\{0,7}["'])
       |[.·…]{4,80}(?=[ ])|(?:就?是|为|即|如下|换成|换为|改成|改为|设为|设成|设置为|更新为|填)了?[ ]?[:：]?)
     [*_]{0,3}[ \t\u3000]{0,40}
     (?:</?(?:b|i|u|em|strong|code|kbd|tt|pre|span|td|p)(?:[ ][^<>\n]{0,80})?>[ \t]{0,8}){0,3}
@@ -184,6 +185,7 @@ _BEFORE_NAME = re.compile(
 _SET_BY_HAND = re.compile(r"(?:configure|config)[ ]set[ ]\Z", re.ASCII)
 _ELEMENT = re.compile(
     r"""(?:["']?(?:[ ][^<>\n]{0,60})?>|</key>\s{0,40}<string>)\s{0,40}
+    (?:<(?:value|plaintext|string)>\s{0,8})?
     (?:<!\[CDATA\[(?P<cdata>(?:(?!\]\]>)[^\n]){4,400})\]\]>|(?P<secret>[^<>\s]{4,400})(?=\s{0,40}</))""",
     re.ASCII | re.VERBOSE | re.IGNORECASE,
 )
@@ -222,7 +224,7 @@ _LITERAL = re.compile(
 )
 # "login with ann, password hunter2": a word with letters and digits that ends what is said.
 _LOOSE = re.compile(
-    r"""(?P<gap>[ \t]{1,40}(?:of[ ])?[(（"'`*_]{0,3}|[(（【\[])(?P<secret>(?=[A-Za-z!@#$%^&*~+=?._-]{0,40}[0-9])(?=[0-9!@#$%^&*~+=?._-]{0,40}[A-Za-z])[A-Za-z0-9!@#%^&*~][A-Za-z0-9!@#$%^&*~+=?._-]{4,64})
+    r"""(?P<gap>[ \t]{1,40}(?:of[ ])?[(（"'`*_]{0,3}|[(（【\[])(?P<secret>(?=[A-Za-z!@#$%^&*~+=?._-]{0,40}[0-9]|[A-Za-z]{3,30}[!\#&%~][A-Za-z]{3})(?=[0-9!@#$%^&*~+=?._-]{0,40}[A-Za-z])[A-Za-z0-9!@#%^&*~][A-Za-z0-9!@#$%^&*~+=?._-]{4,64})
     (?=["'`)）\]】*_,;!。，]{0,4}(?:\s|\Z|[一-鿿]))""",
     re.ASCII | re.VERBOSE,
 )
@@ -237,7 +239,7 @@ _HEX = re.compile(
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
 # "Password:" at the end of a line, and below it a line, maybe in a fence, that has nothing but a value.
 _BELOW = re.compile(
-    r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:[ ](?:is|was|has|been|shown|only|once|now|generated|created|follows|following|as|set|to|the|in|full)){1,6}[:：]|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
+    r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:[ ](?:is|was|has|been|shown|only|once|now|generated|created|follows|following|as|set|to|the|in|full)){1,6}[:：]|(?:[ ](?:for|of|to)[ ][^\n:(]{1,40})?(?:[ ]?\([^()\n]{1,80}\))?[:：]|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
     [ \t>*-]{0,8}["'`“「]?(?P<secret>[!-~]{6,200}?)["'`”」]?[ \t]{0,8}(?=\n|\Z)""",
     re.VERBOSE,
 )
@@ -359,6 +361,8 @@ def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
     value = secret_values.value_at(text, at)
     if value is None or value.text.startswith("-") or value.text.lower() in secret_values.HARMLESS_WORDS:
         return None
+    if strength == "password" and value.quoted and secret_values.is_phrase(value.text):
+        return value.start, value.end
     return _judged(value, strength, shouts=True, spoken=False)
 
 

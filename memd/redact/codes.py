@@ -23,7 +23,7 @@ _PIN = re.compile(
 _CODE = re.compile(
     r"(?:(?<=verification )|(?<=confirmation )|(?<=one-time )|(?<=security )|(?<=login )|(?<=2fa )|(?<=otp )|(?<=auth )"
     r"|(?<=authentication )|(?<=one-time pass)|(?<=recovery )|(?<=backup )|(?<=sms )|(?<=your )|(?<=my )"
-    r"|(?<=sign-in )|(?<=one time )|(?<=access )|(?<=passcode or ))code(?:[ ](?:is|was)|[ ]?:)[ ]{0,3}"
+    r"|(?<=sign-in )|(?<=one time )|(?<=access )|(?<=digit )|(?<=passcode or ))code(?:[ ](?:from|for|on|in|of)(?:[ ][\w'’-]{1,20}){1,4}?)?(?:[ ](?:is|was)|[ ]?:)[ ]{0,3}"
     rf"(?P<secret>(?:[A-Z]-)?[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
@@ -53,14 +53,9 @@ _TAKEN_BY = re.compile(
     rf"(?:door|gate|pad|lock|alarm|safe)[ ](?:takes|wants|accepts)[ ](?:the[ ]code[ ])?(?P<secret>[0-9]{{4,8}}(?:\#|(?=[.,;!]?[ ]{{0,4}}(?:\n|\Z)|[.,;!][ ]))){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
-# What BitLocker writes down for when a disk is locked: eight groups of digits.
-_OF_DISK = re.compile(
-    r"(?:bitlocker|recovery|wiederherstellung|恢复)[^\n]{0,80}?(?:\n[ \t]{0,8}){0,2}(?<![0-9-])(?P<secret>[0-9]{6}(?:-[0-9]{6}){7})(?![0-9-])",
-    re.IGNORECASE,
-)
 _OPENS = re.compile(
-    r"(?:(?:opens?|unlocks?|disarms?)[ ](?:it[ ])?(?:with|by|using|on|at)|disarms?[ ](?:the|my|our|your)[ ](?:[\w'’-]{1,16}[ ]){1,4}?(?:with|by|using))[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
-    rf"(?P<secret>[0-9]{{4,8}}|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
+    r"(?:(?:opens?|unlocks?|disarms?|(?<=alarm )off)[ ](?:it[ ])?(?:with|by|using|on|at)|disarms?[ ](?:the|my|our|your)[ ](?:[\w'’-]{1,16}[ ]){1,4}?(?:with|by|using))[ ](?:the[ ])?(?:code[ ]|number[ ]|pin[ ])?"
+    rf"(?P<secret>[0-9]{{4,8}}#?|[0-9]{{1,2}}(?:-[0-9]{{1,2}}){{2,3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
 _OF_CARD = re.compile(
@@ -71,6 +66,12 @@ _OF_CARD = re.compile(
 _COMBINATION = re.compile(
     r"comb(?:ination|o)(?:(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?|[ ](?:is|was|to|for|of)[ ][^\n:]{1,60}:)[ ]"
     r"(?P<secret>[LR]?[0-9]{1,3}(?:[ ]?[-–][ ]?[LR]?[0-9]{1,3}){2,4})(?![\w-])",
+    re.IGNORECASE,
+)
+# What is locked, where it stands, and three numbers: the safe in the study: 38-07-52
+_TURNED = re.compile(
+    r"(?:safe|lock|locker|padlock|vault)(?:[ ](?:in|of|on|at|for)(?:[ ][\w'’-]{1,20}){1,4}?)?[ ]?[:=][ ]{0,2}(?:combination[ ])?"
+    r"(?P<secret>[0-9]{1,2}(?:[ ]?-[ ]?[0-9]{1,2}){2,3}|(?<=combination )[0-9]{3,6})(?![\w-])",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(
@@ -144,7 +145,7 @@ _ONE = (
 )
 _CODES = re.compile(
     r"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:(?<=2fa )|(?<=mfa ))backup|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥))"
-    r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[ ]?[（(][^()（）\n]{1,60}[)）]|[ ][–—-][ ][^\n:：]{1,60}(?=\n))?"
+    r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:\.txt)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[ ]?[（(][^()（）\n]{1,60}[)）]|[ ][–—-][ ][^\n:：]{1,60}(?=\n))?"
     r"(?:[是为如下，,]{1,4}[^\n:：0-9]{0,24})?[ ]?[:：=]?[ \t]{0,4}[\"'\[]{0,2}\n?(?:[ \t]{0,8}\n)?[ \t]{0,8}"
     rf"(?P<secret>{_ITEM}{_ONE}(?:[\"']{{0,2}}[ \t]{{0,4}}[ \t,;、，；|\n][ \t]{{0,16}}[\"']{{0,2}}{_ITEM}{_ONE}){{1,30}})(?![\w-])",
     re.IGNORECASE,
@@ -185,9 +186,20 @@ def _fours(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# Each of the eight groups that recover a disk of Windows is a multiple of eleven.
+_OF_DISK = re.compile(r"(?<![0-9-])[0-9]{6}(?:-[0-9]{6}){7}(?![0-9-])")
+_CHARS_OF_DISK = 300  # behind what speaks of it
+
+
+def _of_disk(text: str, at: int) -> Span | None:
+    match = _OF_DISK.search(text, at, at + _CHARS_OF_DISK)
+    is_one = match is not None and all(int(group) % 11 == 0 for group in match[0].split("-"))
+    return match.span() if match is not None and is_one else None
+
+
 # Groups of capitals and digits: of a licence, of the recovery of a disk.
 _GROUPS = re.compile(
-    r"(?:key|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
+    r"(?:key|/ipk|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
     r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
     re.IGNORECASE,
 )
@@ -221,7 +233,7 @@ RULES = (
     Rule("pin-said", "code", ("pin",), _matched(_PIN), skips_prose=True),
     Rule("code-said", "code", ("code",), _matched(_CODE), skips_prose=True),
     Rule("code-of-lock", "code", ("code", "pin", "combo", "passcode"), _of_lock, skips_prose=True, needs=Nearby(DIGIT, 0, 120)),
-    Rule("code-opens", "code", ("open", "unlock", "disarm"), _matched(_OPENS)),
+    Rule("code-opens", "code", ("open", "unlock", "disarm", "off with"), _matched(_OPENS)),
     Rule("code-of-card", "code", ("cvv", "cvc", "puk", "sim pin", "voicemail pin", "card pin"), _matched(_OF_CARD)),
     Rule(
         "code-of-lock-chinese",
@@ -241,13 +253,6 @@ RULES = (
         _matched(_TAKEN_BY),
     ),
     Rule(
-        "disk-recovery-key",
-        "key",
-        ("bitlocker", "recovery", "wiederherstellung", "恢复"),
-        _matched(_OF_DISK),
-        needs=Nearby(re.compile(r"(?<![0-9-])[0-9]{6}-[0-9]{6}-"), 0, 120, 15),
-    ),
-    Rule(
         "code-sent",
         "code",
         tuple(f"code {who} " for who in ("that", "they", "he", "she", "you", "it")),
@@ -260,7 +265,7 @@ RULES = (
     Rule(
         "key-groups",
         "key",
-        ("key", "licen", "serial", "activation", "product", "voucher", "recovery code", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码", "恢复"),
+        ("key", "/ipk", "licen", "serial", "activation", "product", "voucher", "recovery code", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码", "恢复"),
         _groups,
         needs=Nearby(re.compile("-[A-Z0-9]{4,8}-"), 0, 140, 10),
     ),
@@ -271,6 +276,8 @@ RULES = (
         _fours,
         needs=Nearby(re.compile("(?:[A-Za-z0-9]{4}[ ]){6}"), 0, _CHARS_OF_FOURS + 20, 30),
     ),
+    Rule("combination-of-lock", "code", ("safe", "lock", "vault"), _matched(_TURNED)),
+    Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "恢复密钥", "恢復金鑰", "wiederherstell"), _of_disk),
     Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
     Rule(
         "backup-codes",

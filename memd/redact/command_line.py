@@ -190,6 +190,36 @@ def _made_with(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
 
+# The line below a command that asks for a secret has nothing but what it printed.
+_PRINTED = re.compile(
+    r"[^\n]{0,200}\n[ \t]{0,4}(?P<secret>[!-~]{12,200}?)%?[ \t]{0,4}(?=\n|\Z)",
+)
+_PROMPT = re.compile(r"[ \t>]{0,8}(?:[\w.@:~/-]{0,60}[$#%❯»]|PS[ ][^\n>]{1,60}>)[ ]")
+_LINE_BEFORE = 220  # signs
+
+
+def _printed(text: str, at: int) -> Span | None:
+    begin = text.rfind("\n", max(0, at - _LINE_BEFORE), at) + 1
+    if _PROMPT.match(text, begin or max(0, at - _LINE_BEFORE), at) is None:
+        return None
+    match = _PRINTED.match(text, at)
+    if match is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.is_scrambled(said) or secret_values.is_generated(said, ends_free=True)
+    return match.span("secret") if is_one else None
+
+
+# What Terraform draws, as its state has it.
+_DRAWN = re.compile(r"\"result\"[ ]?:[ ]?\"(?P<secret>[^\"\n]{8,200})\"")
+_CHARS_OF_STATE = 600  # around the name of the resource
+
+
+def _drawn(text: str, at: int) -> Span | None:
+    match = _DRAWN.search(text, max(0, at - _CHARS_OF_STATE), at + _CHARS_OF_STATE)
+    return None if match is None else match.span("secret")
+
+
 # echo hunter2 | sudo -S ..., and its like: the line is read backwards from what takes the password.
 _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
@@ -348,6 +378,8 @@ def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
 RULES = (
     Rule("password-flag", "password", (" -",), _flagged),
     Rule("password-flag-below", "password", ("\\\n-",), lambda text, at: _flagged(text, at + 1)),
+    Rule("printed", "password", ("pass", "secret", "token", "credential"), _printed),
+    Rule("terraform-state", "password", ("random_password", "random_string"), _drawn),
     Rule("netrc", "password", ("login",), _netrc),
     Rule("sql-user", "password", ("identified",), _sql),
     Rule(

@@ -8,7 +8,7 @@ from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login and its password, in one: admin / hunter2.
 _PAIR = re.compile(
-    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
+    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|guests?(?=[ ]?:)|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
     |(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)
     |учётные[ ]данные|учетные[ ]данные|доступы?|ログイン情報|로그인[ ]정보|بيانات[ ]الدخول)
     ["'*`]{0,2}(?:[ ](?:is|are|was|were)
@@ -18,10 +18,10 @@ _PAIR = re.compile(
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
 _MAIL = re.compile(
-    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|][ ]|:|[ ]pw[ ]|[ ]?(?:->|→|=>)[ ]|[ ]?[,;][ ]|[ ](?:and|with)[ ])[\"'`]?(?P<secret>[!-~]{6,64})",
+    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|–-][ ]|:|[ ]pw[ ]|[ ]?(?:->|→|=>)[ ]|[ ]?[,;][ ]|[ ](?:and|with)[ ])[\"'`]?(?P<secret>[!-~]{6,64})",
     re.ASCII | re.IGNORECASE,
 )
-_SURE_OF_MAIL = frozenset({" / ", " | ", " pw "})
+_SURE_OF_MAIL = frozenset({" / ", " | ", " pw ", " - ", " – "})
 _AT_HOST = re.compile(r":(?P<secret>[^\s:@/'\"`]{6,64})@(?=[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b)", re.ASCII)
 _COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECASE)
 _PW = re.compile(r"(?<![A-Za-z])(?:pw|pass)[ ](?P<secret>[!-~]{5,64})(?=\s|\Z)", re.IGNORECASE)
@@ -258,7 +258,58 @@ _CUES = (
     "كلمة",
 )  # fmt: skip
 
+# A network and its passphrase, of 8 to 63 signs, as a line says them or as a picture to be scanned does.
+_NETWORK_LINE = re.compile(
+    r"(?:wi-?fi|wlan)[ ]?(?:\([^()\n]{1,20}\)[ ]?)?[:：][ ]{0,2}(?P<name>[^/|\n]{1,32}?)[ ][/|][ ](?P<secret>[^/|\n]{8,63}?)[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+_SCANNED = re.compile(r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\n]){0,64};){0,4}P:(?P<secret>(?:\\.|[^;\n]){4,64});")
+# What the label of a router has: groups of four digits, or one word.
+_OF_ROUTER = re.compile(
+    r"(?:(?:(?:wlan|wpa2?)-?)?(?:netz(?:werk)?)?schl(?:ü|ue)ssel|(?:network|wireless|wpa2?)[ ](?:security[ ])?key|clé[ ](?:wi-?fi|wpa|de[ ]sécurité)|clave[ ]de[ ](?:la[ ])?red|chiave[ ]di[ ]rete)"
+    r"[ ]?(?:\([^()\n]{1,20}\)[ ]?)?[:：=][ ]{0,3}(?P<secret>(?:[0-9]{4}[ ]){3,4}[0-9]{4}|[!-~]{8,63})",
+    re.IGNORECASE,
+)
+
+
+def _network(text: str, at: int) -> Span | None:
+    scanned = _SCANNED.match(text, at)
+    if scanned is not None:
+        return scanned.span("secret")
+    match = _OF_ROUTER.match(text, at) or _NETWORK_LINE.match(text, at)
+    return None if match is None or secret_values.is_reference(match["secret"]) else match.span("secret")
+
+
+# Two strings that are all of a line: the list of users of a pooler.
+_LISTED = re.compile(r"\"[\w.@-]{1,63}\"[ ]\"(?P<secret>[^\"\s]{8,128})\"[ \t]{0,4}(?=\n|\Z)")
+
+
+def _listed(text: str, at: int) -> Span | None:
+    begin = text.rfind("\n", max(0, at - 66), at) + 1 or max(0, at - 66)
+    match = _LISTED.match(text, begin)
+    return match.span("secret") if match is not None and _is_password(match["secret"]) else None
+
+
 RULES = (
+    Rule(
+        "network-passphrase",
+        "password",
+        (
+            "wifi",
+            "wi-fi",
+            "wlan",
+            "wpa",
+            "netzwerkschl",
+            "netzschl",
+            "network ",
+            "wireless ",
+            "clé",
+            "clave de",
+            "chiave di rete",
+        ),
+        _network,
+    ),
+    Rule("user-listed", "password", ('" "',), _listed),
     Rule(
         "login-paired",
         "password",
@@ -267,6 +318,7 @@ RULES = (
             "cred",
             "wifi",
             "wi-fi",
+            "guest",
             "auth",
             "登录",
             "登陆",

@@ -144,8 +144,21 @@ def _body(text: str, at: int) -> Span | None:
 _LEAST_BODY = 60  # signs; the shortest keys, of Ed25519, have 64
 
 
+_MEMBER = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,4}:\s{0,4}\"(?P<secret>[\w-]{20,700})\"", re.ASCII)
+_MOST_OF_OBJECT = 4_000  # signs
+
+
+def _of_json(text: str, at: int) -> Span | None:
+    """The members of a JSON Web Key that are private, from the first to the last."""
+    begin = text.rfind("{", max(0, at - _MOST_OF_OBJECT), at)
+    end = text.find("}", at, at + _MOST_OF_OBJECT)
+    members = [] if begin < 0 or end < 0 else list(_MEMBER.finditer(text, begin, end))
+    return (members[0].start("secret"), members[-1].end("secret")) if members else None
+
+
 RULES = (
     Rule("private-key", "private-key", ("private key",), _beginning),
+    Rule("json-web-key", "private-key", ('"kty"',), _of_json),
     Rule("private-key-end", "private-key", ("private key",), _ending),
     Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),
     Rule(

@@ -148,6 +148,23 @@ def _changed(text: str, at: int) -> Span | None:
     return None
 
 
+# Of a password: it was hunter2, and is now hunter3.
+_WAS = re.compile(
+    r"pass(?:word|phrase|code)(?:[ ][\w'’-]{1,20}){0,5}[ ]?[:,–—-]?[ ](?:it[ ])?(?:was|used[ ]to[ ]be)[ ][\"'`]?(?P<old>[!-~]{5,64}?)[\"'`]?[ ]?[,;]"
+    r"[ ](?:and[ ])?(?:(?:it[ ])?(?:is[ ])?now|new[ ]one[ ]is)[ ](?:is[ ])?[\"'`]?(?P<new>[!-~]{5,64}?)[\"'`]?(?=[.,;!]?(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _was(text: str, at: int) -> Span | None:
+    """From what a password was to what it is now."""
+    is_said = text.find(" was ", at, at + 140) >= 0 or text.find(" used to be ", at, at + 140) >= 0
+    match = _WAS.match(text, at) if is_said else None
+    if match is None or not (secret_values.is_strong(match["old"]) and secret_values.is_strong(match["new"])):
+        return None
+    return match.start("old"), match.end("new")
+
+
 # "What is the password? hunter2"
 _ANSWER = re.compile(
     rf"""pass(?:word|code|phrase)["”*]{{0,2}}\?["”'*]{{0,2}}\s{{1,4}}(?:A:[ ])?{LEAD_IN}["'`“]?(?P<secret>[!-~]{{5,64}}?)["'`”]?(?=[.,;!]?(?:\s|\Z))""",
@@ -335,6 +352,7 @@ RULES = (
     Rule(
         "pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True), skips_prose=True
     ),
+    Rule("password-was", "password", ("pass",), _was, skips_prose=True),
     Rule("password-told-before", "password", ("pass",), _said_before, needs=Nearby(DIGIT, 100, 0)),
     Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
     Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),

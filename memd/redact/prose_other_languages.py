@@ -14,7 +14,7 @@ from memd.redact.secret_values import Strength
 # What the word is about may stand in brackets: 密码（测试环境）：
 _ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
 _NOW = r"(?:(?:我|你|他|她|它|我们|咱|已经|已|就|都|也|刚|刚刚|现在|目前|还|还是|還是|還|先|暂时|后来|今天|昨天|一直|帮你|给你|统一|默认|分别|的话|这里|那边|應該|应该|可能|大概|好像)){0,4}"
-_SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到)?|设(?:置|定)?(?:成|为)?|設(?:置|定)?(?:成|為)?|[换換]成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
+_SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到|咗做|咗|做)?|设(?:置|定)?(?:成|为)?|設(?:置|定)?(?:成|為)?|[换換]成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
 _EQUALS = rf"(?:(?:改|换|更新|重置)了?[，,]?(?:现在|新的|目前)(?:是|为)[:：]?[ ]?|[ \u3000]?(?:{_NOW}(?:是|为|係|叫|即|等于|就是)|{_NOW}{_SET}|[:：=＝]|=>|->|→|——|\|)[ \t\u3000]{{0,4}}(?:[:：=＝][ \u3000]?)?|[，,][ ]?|[ \u3000]{{1,3}})"
 _CHINESE = re.compile(
     rf"[*_`]{{0,3}}{_ABOUT}[*_]{{0,3}}(?P<sep>{_EQUALS})?[*_]{{0,3}}[ \t]{{0,4}}", re.VERBOSE
@@ -28,7 +28,13 @@ _CHINESE_WORDS: tuple[tuple[str, str, tuple[str, ...], Strength], ...] = (
         "password",
     ),
     ("key-chinese", "api-key", ("密钥", "秘钥", "密鑰", "金鑰", "私钥", "私鑰"), "token"),
-    ("token-chinese", "token", ("令牌", "权杖", "權杖", "凭证", "凭据", "授权码", "激活码"), "token"),
+    (
+        "token-chinese",
+        "token",
+        ("令牌", "权杖", "權杖", "凭证", "凭据", "授权码", "激活码", "签名校验", "加签"),
+        "token",
+    ),
+    ("plain-chinese", "password", ("明文",), "token"),
     ("code-chinese", "code", ("验证码", "驗證碼", "校验码", "动态码"), "password"),
 )
 _CODE_VALUE = re.compile(r"[A-Za-z0-9]{4,8}", re.ASCII)
@@ -205,7 +211,7 @@ _LABELS = msgspec.convert(
 )
 # The ending of the word, what it is of, and what says that its value comes: a sign, a verb, or a particle.
 _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
-_OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,4}?"
+_OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
 _COMES = (
     r"(?:[ \u3000]{0,2}[:：=＝][*_]{0,2}[ \u3000]{0,4}"
     r"|[ ](?:ist|lautet|es|est|c['’]est|è|é|is|to|jest|это|là|هي|هو|है|är|er|je|on|este|είναι|adalah|คือ)[ ]{1,2}"
@@ -231,7 +237,7 @@ def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>[ ]{{1,2}}))"
+        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>(?:[ ][^\W\d_][\w.'’-]{{0,20}}){{0,3}}?[ ]{{1,2}}))"
         rf"{_OPEN}(?P<secret>{value}){_CLOSE}",
         re.IGNORECASE,
     )
@@ -307,12 +313,19 @@ def _code_abroad(label: _CodeLabel) -> Find:
 
 def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
     """Whether a value right behind the word, with nothing between that says so, is surely meant by it."""
+    if len(value.text) >= 8 and (
+        _HYPHENED.fullmatch(value.text) or (secret_values.is_strong(value.text) and not value.text.isalnum())
+    ):
+        return True
     has_digit = any(map(str.isdigit, value.text))
     return (
         has_digit
         and len(value.text) >= (6 if apart else 5)
         and (value.quoted or not value.text.isdecimal() or len(value.text) >= 6)
     )
+
+
+_HYPHENED = re.compile(r"[A-Za-z]{2,12}(?:-[A-Za-z]{2,12}){2,6}")
 
 
 RULES = (

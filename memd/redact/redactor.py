@@ -22,9 +22,9 @@ from memd.redact import (
     private_keys,
     prose_english,
     prose_other_languages,
-    seed_phrases,
     token_formats,
     urls,
+    wallets,
 )
 from memd.redact.normalise import (
     REPEATS_KEPT,
@@ -44,7 +44,7 @@ RULES: tuple[Rule, ...] = (
     *token_formats.RULES,
     *headers.RULES,
     *urls.RULES,
-    *seed_phrases.RULES,
+    *wallets.RULES,
     *assignments.RULES,
     *prose_english.RULES,
     *codes.RULES,
@@ -62,7 +62,7 @@ _REASONS: Mapping[str, str] = {
         (token_formats.HASHES, "a password as a system keeps it, to try others on"),
         (headers.RULES, "a header that carries credentials"),
         (urls.RULES, "credentials in a URL"),
-        (seed_phrases.RULES, "words of a wallet behind what says so"),
+        (wallets.RULES, "words or keys of a wallet"),
         (assignments.RULES, "the value of a key that says what it holds"),
         (prose_english.RULES, "a sentence that tells it"),
         (logins.RULES, "a password where a text speaks of logging in"),

@@ -179,6 +179,10 @@ _UNIT = re.compile(
 _ASKS = re.compile(
     r"密码|口令|密钥|令牌|请|输入|错误|不|无|空|必填|登录|确认|修改|重置|忘记|设置|管理|正确|你|您|的"
 )
+# A phrase of one's own may say "not" or "of".
+_ASKS_IN_QUOTES = re.compile(
+    r"密码|口令|密钥|令牌|请|输入|错误|不[能可得会对是符同一]|无效|为?空|必填|登录|确认|修改|重置|忘记|设置|管理|正确|你的|您|[这那某]|什么|怎么"
+)
 _DATE = re.compile(
     r"v?[0-9]{1,4}(?:[.:/-][0-9]{1,4}){1,6}(?:[-+.T_ ]?[a-z]{0,6}[0-9:.]{0,12}Z?)?\Z", re.IGNORECASE
 )
@@ -266,7 +270,7 @@ def _is_password(value: SecretValue, text: str, *, shouts: bool, spoken: bool, e
     if _BLANK.search(text):
         return _is_passphrase(text)
     if _HAN.search(text):
-        return value.quoted and len(text) <= 20 and not _ASKS.search(text)
+        return value.quoted and len(text) <= 20 and not _ASKS_IN_QUOTES.search(text)
     if text.isdecimal():
         return _UNIT.match(value.rest) is None
     if not any(sign.isalnum() for sign in text):
@@ -287,6 +291,14 @@ def _is_passphrase(text: str) -> bool:
 
 
 _SAID_WORD = re.compile(r"[a-z']+")
+# A text in quotes with one of these asks for a passphrase, though it stands where one does.
+_ASKING_WORDS = frozenset({"passphrase", "password", "secret", "enter", "your", "please", "example"})
+
+
+def is_phrase(text: str) -> bool:
+    """Whether a text is three words or more, and none of them asks for a password: in a place where only one stands."""
+    said = _SAID_WORD.findall(text.lower())
+    return 3 <= len(said) <= 12 and len(text) <= 120 and _ASKING_WORDS.isdisjoint(said)
 
 
 def _is_bare_password(value: SecretValue, text: str, *, spoken: bool, english: bool) -> bool:
@@ -364,8 +376,19 @@ def is_statement(text: str) -> bool:
 _STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|^[A-Za-z_][\w.-]{1,60}[=(:]|[({;]\Z")
 
 
+# A sign between letters, where no word, no path and no name of a program has one: preview!Otter.
+_SIGNED = re.compile(
+    r"(?=.{8})(?![A-Z]\w*#[a-z]\w*\Z)[A-Za-z0-9-]*[A-Za-z]{3}[!#&%~][A-Za-z]{3}[A-Za-z0-9-]*[!?]?", re.ASCII
+)
+
+
 def is_strong(text: str) -> bool:
-    """Whether a text has letters and digits, and is neither a date nor an amount: where little else says what it is."""
+    """Whether a text has letters and digits, or a sign between its letters, and is neither a date nor an amount.
+
+    Where little else says what it is.
+    """
+    if _SIGNED.fullmatch(text) is not None:
+        return not is_reference(text)
     return (
         len(text) >= 5
         and _DIGIT.search(text) is not None

@@ -167,9 +167,14 @@ _HASH = (
     r"\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|5\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
     r"|6\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}|(?:7|y|gy)\$[./A-Za-z0-9]{1,32}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
     r"|(?:argon2(?:id?|d))\$(?:v=[0-9]{1,3}\$)?[mtp=0-9,]{5,40}\$[+/A-Za-z0-9]{8,200}\$[+/A-Za-z0-9]{16,200}={0,2}"
+    r"|[89]\$[./A-Za-z0-9]{14}\$[./A-Za-z0-9]{43}"
     r"|scrypt\$[a-z0-9=,]{3,40}\$[+/=A-Za-z0-9]{8,200}\$[+/=A-Za-z0-9]{16,200})(?![./A-Za-z0-9])"
 )
 
+# Salt, stored key and key of the server, as PostgreSQL keeps them.
+_SCRAM = (
+    r"SCRAM-SHA-(?:1|256|512)\$[0-9]{1,7}:[A-Za-z0-9+/=]{8,64}\$[A-Za-z0-9+/=]{20,100}:[A-Za-z0-9+/=]{20,100}"
+)
 _OF_ROWS = tuple(
     Rule(
         row.kind,
@@ -189,10 +194,11 @@ APPLICATION = Rule(
     _of_application,
 )
 HASHES = (
+    Rule("password-hash-scram", "password-hash", ("scram-sha-",), matching(_SCRAM)),
     Rule(
         "password-hash",
         "password-hash",
-        ("$2a$", "$2b$", "$2x$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$"),
+        ("$8$", "$9$", "$2a$", "$2b$", "$2x$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$"),
         matching(_HASH),
     ),
 )  # fmt: skip

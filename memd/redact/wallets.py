@@ -1,8 +1,14 @@
-"""Seed phrases of wallets: twelve words or more next to a word that says what they are."""
+"""What opens a wallet: its words, in any language of BIP-39, and its private keys as numbers and letters."""
 
+import base64
+import binascii
 import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
 
-from memd.redact.rule import Rule, Span
+from memd.redact.rule import Rule, Span, matching
 
 _LABEL = re.compile(
     r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)
@@ -10,7 +16,7 @@ _LABEL = re.compile(
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )
-# The words of BIP-39 have three to eight letters. They may be numbered.
+# The words of BIP-39 have three to eight letters in English. They may be numbered.
 _WORDS = re.compile(
     r"(?:(?:[0-9]{1,2}[.)、:]?[ \t]{0,2})?[a-z]{3,8}(?![A-Za-z'’])[ \t]{0,6}+(?:[,，\n][ \t]{0,3}+)?){11,32}",
     re.IGNORECASE,
@@ -20,9 +26,42 @@ _SENTENCE = re.compile(
     r"\b(?:the|and|for|with|from|are|was|were|has|have|had|not|but|his|her|its|their|they|which|who|should|would|could|never|please|does|been)\b",
     re.IGNORECASE,
 )
+_COUNTS = (24, 21, 18, 15, 12)  # words of a phrase
+_WORDS_CHARS = 720  # behind what speaks of a wallet, among which its words stand
+# Letters, whose marks may be signs of their own, as the lists have them.
+_WORD = re.compile(r"(?:[^\W\d_][\u0300-\u036f\u3099\u309a]{0,2}){1,11}+")
+_BETWEEN = r"[\s,，、;|*>`\"'-]{1,12}+(?:[0-9]{1,2}[.)、:：]?[ \t]{0,2})?"
+_RUN = re.compile(rf"{_WORD.pattern}(?:{_BETWEEN}{_WORD.pattern}){{11,}}+")
+_HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一-鿿])")
+
+
+@cache
+def _words_of(language: str) -> frozenset[str]:
+    """The list of BIP-39 in a language; read when a text first speaks of a wallet and goes on with words."""
+    from mnemonic import Mnemonic  # noqa: PLC0415 - 60 ms, which few texts need
+
+    return frozenset(Mnemonic(language).wordlist)
+
+
+@cache
+def _languages() -> tuple[str, ...]:
+    from mnemonic import Mnemonic  # noqa: PLC0415 - as above
+
+    return ("english", *sorted({*Mnemonic.list_languages()} - {"english"}))
+
+
+def _is_valid(phrase: str, language: str) -> bool:
+    from mnemonic import Mnemonic  # noqa: PLC0415 - as above
+
+    return bool(Mnemonic(language).check(phrase))
 
 
 def _phrase(text: str, at: int) -> Span | None:
+    return _behind_label(text, at) or _checked(text, at)
+
+
+def _behind_label(text: str, at: int) -> Span | None:
+    """Twelve words or more right behind what says that they are a phrase, be they of a list or not."""
     label = _LABEL.match(text, at)
     words = None if label is None else _WORDS.match(text, label.end())
     if words is None:
@@ -34,23 +73,85 @@ def _phrase(text: str, at: int) -> Span | None:
     return words.start(), words.start() + len(said)
 
 
-RULES = (
-    Rule(
-        "seed-phrase",
-        "seed-phrase",
-        (
-            "seed",
-            "wallet",
-            "words",
-            "recovery",
-            "mnemonic",
-            "phrase",
-            "助记词",
-            "助記詞",
-            "恢复短语",
-            "种子短语",
-        ),
-        _phrase,
-    ),
+def _checked(text: str, at: int) -> Span | None:
+    """Words of one list whose last one has the checksum of the others, near what speaks of a wallet.
+
+    Those of other languages than English are looked for where the text surely speaks of a phrase: 2,048 words of a
+    language take 200 KB.
+    """
+    for found in _RUN.finditer(text, at, at + _WORDS_CHARS):
+        words = list(_WORD.finditer(text, *found.span()))
+        for language in _languages() if _LABEL.match(text, at) else ("english",):
+            known = _words_of(language)
+            for is_known, some in groupby(words, lambda word: _plain(word) in known):  # noqa: B023 - used at once
+                span = _valid_part(tuple(some), language) if is_known else None
+                if span is not None:
+                    return span
+    return None
+
+
+def _plain(word: re.Match[str]) -> str:
+    """A word as the lists have it."""
+    return unicodedata.normalize("NFKD", word[0].lower())
+
+
+def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
+    """The longest phrase among words that follow each other."""
+    for count in _COUNTS:
+        for first in range(len(run) - count + 1):
+            some = run[first : first + count]
+            if _is_valid(" ".join(map(_plain, some)), language):
+                return some[0].start(), some[-1].end()
+    return None
+
+
+def _han(text: str, at: int) -> Span | None:
+    """Signs that stand apart behind what they are called in Chinese."""
+    match = _HAN_WORDS.search(text, at, at + _WORDS_CHARS)
+    return None if match is None else match.span()
+
+
+_STELLAR = re.compile(r"(?<![A-Z0-9])S[A-Z2-7]{55}(?![A-Z0-9])")
+_STELLAR_SEED = 0x90  # the first byte
+_STELLAR_CHARS = 200  # around what speaks of it
+
+
+def _stellar(text: str, at: int) -> Span | None:
+    """A seed of Stellar: its last two bytes are the CRC of the others (SEP-23)."""
+    for match in _STELLAR.finditer(text, max(0, at - _STELLAR_CHARS), at + _STELLAR_CHARS):
+        raw = base64.b32decode(match[0])
+        if raw[0] == _STELLAR_SEED and binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little"):
+            return match.span()
+    return None
+
+
+# 64 bytes: the seed, and the public key.
+_BYTES = re.compile(
+    r"\[\s{0,4}(?P<secret>(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}),\s{0,4}){63}(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}))\s{0,4}\]"
 )
-"""One rule: words alone are never a secret."""
+_BYTES_CHARS = 300
+
+
+def _solana(text: str, at: int) -> Span | None:
+    match = _BYTES.search(text, at, at + 2 * _BYTES_CHARS)
+    return None if match is None or match.start() > at + _BYTES_CHARS else match.span("secret")
+
+
+_OF_ACCOUNTS = matching(
+    r"accounts[\"']?[ ]?[:=][ ]?\[\s{0,40}(?P<secret>[\"'](?:0x)?[0-9a-f]{64}[\"'](?:,\s{0,40}[\"'](?:0x)?[0-9a-f]{64}[\"']){0,20})",
+    re.IGNORECASE,
+)
+
+_SPEAKS_OF_PHRASE = (
+    "seed", "wallet", "words", "recovery", "mnemonic", "phrase", "metamask", "ledger", "trezor", "bip39", "bip-39",
+    "助记词", "助記詞", "恢复短语", "种子短语", "钱包", "錢包",
+)  # fmt: skip
+
+RULES = (
+    Rule("seed-phrase", "seed-phrase", _SPEAKS_OF_PHRASE, _phrase),
+    Rule("seed-phrase-han", "seed-phrase", ("助记词", "助記詞", "恢复短语", "种子短语"), _han),
+    Rule("stellar-seed", "wallet-key", ("stellar", "xlm", "lumens"), _stellar),
+    Rule("solana-key", "wallet-key", ("solana", "keypair", "secretkey", "secret_key", "id.json"), _solana),
+    Rule("ethereum-accounts", "wallet-key", ("accounts",), _OF_ACCOUNTS),
+)
+"""Words, where a wallet is spoken of; and keys that have no beginning of their own."""

@@ -31,3 +31,33 @@ def test_a_literal_password_goes(text: str) -> None:
 def test_what_is_handed_on_stays(text: str) -> None:
     """Variables, and words."""
     assert Redactor(Redact()).redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("$ kubectl get secret db -o jsonpath={.data.password} | base64 -d\nSKWVu3N78CUKKd7x\nthanks", "SKWVu3N78CUKKd7x"),
+        ('gpg --batch --passphrase "three wet stones under the bridge" -d db.gpg', "three wet stones under the bridge"),
+        ('["redis-server", "--requirepass", "eEc2TfGGFukuewyPyLtxqmvBhiJa"]', "eEc2TfGGFukuewyPyLtxqmvBhiJa"),
+        ('"attributes": {"length": 24, "result": "cFlparB5v1dMIZgCtqpRZFAU"}}], "type": "random_password"', "cFlparB5v1dMIZgCtqpRZFAU"),
+    ],
+)  # fmt: skip
+def test_what_a_command_takes_or_prints_goes(text: str, secret: str) -> None:
+    """Behind a flag, in a list of arguments, on the line below it, and in a state that a program keeps."""
+    redacted = Redactor(Redact()).redact(text).text
+    assert secret not in redacted
+    assert redacted.startswith(text[:12])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ grep -r password src\nsrc/settings/passwords.py",
+        "the notes are below\nSKWVu3N78CUKKd7x",
+        'gpg --passphrase "enter your passphrase here"',
+        "$ cat secrets.md\nIntroductionToSecrets",
+    ],
+)
+def test_what_else_a_command_prints_stays(text: str) -> None:
+    """Paths and words; and what no prompt stands before."""
+    assert Redactor(Redact()).redact(text).text == text

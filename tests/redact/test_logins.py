@@ -21,6 +21,16 @@ _REDACTOR = Redactor(Redact())
         ("1Password master: tiger-monkey-cobalt-harbor", "tiger-monkey-cobalt-harbor"),
         ("登录后台就用 Copper33!lamp ，别外传", "Copper33!lamp"),
         ("we unlock the drive with harbor cobalt meadow timber", "harbor cobalt meadow timber"),
+        ("wifi: Birkenweg / apfelmus mit zimt", "apfelmus mit zimt"),
+        ("guests: Haus-Gast / willkommen22", "willkommen22"),
+        ("QR: WIFI:T:WPA;S:Casa;P:sardinha2024;H:false;;", "sardinha2024"),
+        ("WLAN-Netzwerkschlüssel (WPA2): 1882 0553 9779 2639 5575", "1882 0553 9779 2639 5575"),
+        ('"metrics" "7PdCCFqwP3yEZjn"', "7PdCCFqwP3yEZjn"),
+        ("Amazon - tomk@example.org - Laterne_33x", "Laterne_33x"),
+        (
+            "you can use our login marlies@example.org, password Dackel&Schnauzer but only today",
+            "Dackel&Schnauzer",
+        ),
         ("You unlock it with harbor cobalt meadow timber", "harbor cobalt meadow timber"),
     ],
 )
@@ -44,6 +54,10 @@ def test_passwords_go(text: str, secret: str) -> None:
         "tried python3-venv for the build and it works",
         "use npm@10.2.4 to log in to the registry",
         "_ZNKSt10filesystem4path13has_root_nameEv@@GLIBCXX_3.4.26",
+        "wifi: 2.4 GHz / 5 GHz",
+        "Wifi: slow / fast",
+        '"name" "value"',
+        "see Ann - ann@example.org - tomorrow",
         'type "yes" when it asks for the password',
     ],
 )

@@ -113,3 +113,22 @@ def test_all_lines_of_a_literal_are_secret() -> None:
     lines = [f"  Tr0ub4d&r{number}xQz" for number in range(300)]
     redacted = _REDACTOR.redact("password: |\n" + "\n".join(lines) + "\nuser: ann\n").text
     assert redacted == "password: |\n  [REDACTED:password]" + "\n" * 300 + "user: ann\n"
+
+
+def test_the_private_members_of_a_json_web_key_go() -> None:
+    """The public ones stay."""
+    drawn = "9GTk0SF09n2p-OkqYZz-sMK7OW2IYQkwtxOU0kj-kMY"
+    text = '{"kty":"EC","crv":"P-256","x":"9_V7ns7KgyLTYvZpUomWc0pnuM0_2Ngi8P4opqudCx0","d":"%s"}'
+    assert _REDACTOR.redact(text % drawn).text == text % "[REDACTED:private-key]"
+    public = text.replace(',"d":"%s"', "")
+    assert _REDACTOR.redact(public).text == public
+
+
+@pytest.mark.parametrize("far", [0, 1])
+def test_a_json_web_key_ends_near_its_kind(far: int) -> None:
+    """So many signs behind it; what is longer is something else."""
+    most = shipped("memd.redact.private_keys._MOST_OF_OBJECT")
+    drawn = "9GTk0SF09n2p-OkqYZz-sMK7OW2IYQkwtxOU0kj-kMY"
+    head = f'"kty":"EC","d":"{drawn}","x5c":"'
+    text = "{" + head + "." * (most - len(head) - len('"}') + far) + '"}'
+    assert (drawn in _REDACTOR.redact(text).text) is bool(far)
