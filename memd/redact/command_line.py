@@ -482,7 +482,8 @@ RULES = (
             *(f"password {kind} " for kind in "0589"),
         ),
         _behind(
-            r"(?:password|secret|key)[ ](?:7[ ](?=[0-9A-F]{8})|(?:0|4|5|8|9)[ ](?=[$\w./]{8}))", strong=True
+            r"(?:password|secret|key)[ ](?:7[ ](?=[0-9A-F]{8})|(?:0[ ](?=[!-~]{8})|[4589][ ](?=[$\w./]{8})))",
+            strong=True,
         ),
     ),
     Rule(

@@ -14,6 +14,7 @@ from memd.redact import (
     assignments,
     codes,
     command_line,
+    fixed_places,
     headers,
     lists,
     logins,
@@ -51,6 +52,7 @@ RULES: tuple[Rule, ...] = (
     *logins.RULES,
     *prose_other_languages.RULES,
     *command_line.RULES,
+    *fixed_places.RULES,
 )
 """All built-in rules."""
 
@@ -69,6 +71,7 @@ _REASONS: Mapping[str, str] = {
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
+        (fixed_places.RULES, "a place that a tool, a device or an export has for a secret"),
     )
     for rule in rules
 } | {
