@@ -5,6 +5,8 @@ import string
 
 import pytest
 
+from memd.config.settings import Redact
+from memd.redact.redactor import Redactor
 from memd.redact.secret_values import (
     SecretValue,
     is_generated,
@@ -98,3 +100,9 @@ def test_what_begins_with_a_dollar_sign(text: str, *, stands: bool) -> None:
 def test_what_could_only_be_a_password(text: str, *, is_one: bool) -> None:
     """Letters of both cases, two digits and a sign inside, and no form that something else has."""
     assert is_generated(text) is is_one
+
+
+def test_a_call_that_takes_an_object_is_no_password() -> None:
+    """What makes one is a name of the program."""
+    text = "const password = generatePassword({ length: 20, symbols: true })"
+    assert Redactor(Redact()).redact(text).text == text
