@@ -20,6 +20,7 @@ _ENDS_CELL = re.compile(
 _HEADING = re.compile(r"[ ]?(?P<quote>\"?)[A-Za-z一-鿿][\w .-]{0,38}(?P=quote)[ \r]?")
 _ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
 _GAP = re.compile(r"[ ]{2,}|\t+")
+_PARTED = re.compile(r"[^\s](?:[^\s]|[ ](?=[^\s]))*")
 ANCHORS = ("pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌")
 _MANY_CELLS, _MANY_SIGNS = 40, 2000
 _ROW = re.compile(r"<tr\b[^<>]{0,200}>", re.IGNORECASE)
@@ -118,7 +119,7 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
         if mark and row.count(mark) == count:
             found += _cells(row, start, mark, columns)
         elif not mark and row.strip():
-            found += _aligned_cells(row, start, starts)
+            found += _ordered_cells(row, start, header) or _aligned_cells(row, start, starts)
         elif not (mark in {"|", "│"} and _RULER.match(row) and row.strip()):
             break
         after = till
@@ -160,6 +161,19 @@ def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int]]) -> 
             said = row[begin:till].split("  ", maxsplit=1)[0].strip()
             if " " not in said and _is_secret(said):
                 yield start + begin, start + begin + len(said)
+
+
+def _ordered_cells(row: str, start: int, header: str) -> list[Span]:
+    """Cells by their number, where a row has as many as the header: signs of double width move what is below them."""
+    cells = list(_PARTED.finditer(row))
+    names = [cell[0] for cell in _PARTED.finditer(header)]
+    if len(cells) != len(names):
+        return []
+    return [
+        (start + cell.start(), start + cell.end())
+        for cell, name in zip(cells, names, strict=True)
+        if _NAMES.fullmatch(name) and " " not in cell[0] and _is_secret(cell[0])
+    ]
 
 
 def _cells(row: str, start: int, mark: str, columns: Sequence[int]) -> Iterator[Span]:

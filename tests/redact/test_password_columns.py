@@ -53,3 +53,13 @@ def test_headings_without_end_take_no_longer() -> None:
     between = time.process_time()
     _redacted(long)
     assert time.process_time() - between < 40 * max(between - began, 0.01)
+
+
+def test_columns_that_double_width_moves_are_told_by_their_number() -> None:
+    """Where a row has as many cells as the header."""
+    text = (
+        "资产  IP  账号  口令\nR730-1  10.0.4.201  root  g%rj4@eh^O\nESXi-3  10.0.4.203  root  xiangyang888"
+    )
+    assert _redacted(text) == (
+        "资产  IP  账号  口令\nR730-1  10.0.4.201  root  [REDACTED:password]\nESXi-3  10.0.4.203  root  [REDACTED:password]"
+    )
