@@ -75,8 +75,9 @@ class House:
         for curated in ("MEMORY.md", "USER.md"):
             (self.workspace / curated).unlink(missing_ok=True)
         (self.workspace / "memory" / "anchor.md").write_text("The anchorword stays.\n", encoding="utf-8")
-        # A transcript that is damaged leaves what was known of it; here nothing shall be known.
+        # A transcript that is damaged leaves what was known of it; here nothing shall be known, to neither agent.
         self.sync()
+        self.do(self._client.sync(agent=FRESH))
 
     def write(self, files: Mapping[str, bytes]) -> None:
         """Write files below the home, whatever was there."""

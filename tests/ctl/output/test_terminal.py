@@ -69,6 +69,7 @@ def test_every_field_is_named() -> None:
                 "superseded": False,
                 "superseded_by": None,
                 "copies": [],
+                "memory": None,
             }
         ],
         "backend": "builtin",
