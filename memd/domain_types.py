@@ -205,9 +205,8 @@ class FoundHit(msgspec.Struct, frozen=True):
     superseded: bool = False  # what it says holds no more
     superseded_by: str | None = None  # the note that its own names as what replaced it
     copies: tuple[str, ...] = ()  # where else its text stands, each as path#L3-L9
-    memory: str | None = (
-        None  # the included memory that it is from, which its path begins with; None: the agent's own
-    )
+    # The included memory that it is from, which its path begins with; None: the agent's own.
+    memory: str | None = None
 
 
 class DegradedPart(msgspec.Struct, frozen=True):

@@ -37,9 +37,8 @@ LOOK_S = 1.0  # between two looks at the index while vectors are on their way
 IDLE_S = 30.0  # between two looks at it otherwise, beside those after a change
 COMPARE_S = 600.0  # between two comparisons with all that the server has
 LONGEST_WAIT_S = 60.0  # between two attempts at a server that is away
-HANG_S = (
-    120.0  # a transaction that takes longer is on a connection that nobody answers on: statements end before
-)
+# A transaction that takes longer is on a connection that nobody answers on: statements end before.
+HANG_S = 120.0
 VECTORS_S = 20.0  # between two transactions for vectors of one file, while more of them are on their way
 _TEXT = 32  # bytes of a digest that are of the text
 _KINDS = {

@@ -266,9 +266,8 @@ class _VectorResults(msgspec.Struct, frozen=True):
     question: _EmbeddedQuestion
     rows: Rows
     near: tuple[ChunkId, ...]  # nearest first
-    cosines: tuple[
-        Ids, Doubles
-    ]  # of chunks whose cosine is known, their ids ascending; the others' rows tell
+    # Of chunks whose cosine is known, their ids ascending; the others' rows tell.
+    cosines: tuple[Ids, Doubles]
     subtracted: float  # from every cosine, see fuse.background
 
 

@@ -41,9 +41,8 @@ class Step(msgspec.Struct, frozen=True):
 
     what: str  # for a person
     sql: str
-    is_apart: bool = (
-        False  # not in the transaction of the others: it may take minutes, and nobody waits for it
-    )
+    # Not in the transaction of the others: it may take minutes, and nobody waits for it.
+    is_apart: bool = False
 
 
 class MemoryGrant(msgspec.Struct, frozen=True):

@@ -21,9 +21,8 @@ from memd.store.vector_matrix import places_among
 Ints = NDArray[np.int64]
 
 TERM_BITS = 63  # of the number of a term
-_BUCKET_BYTES = (
-    600  # on average: of fewer the table's own 80 bytes a row would count, of more each search reads more
-)
+# On average: of fewer the table's own 80 bytes a row would count, of more each search reads more.
+_BUCKET_BYTES = 600
 _MOST_BITS = 16
 _FANOUT_BITS = 3  # segments of about the same size are merged when there are eight
 _LARGEST_TIER = 4  # a segment of so many times eight chunks is not merged any more

@@ -97,9 +97,8 @@ class SharedConnections:
         self._timeout_s = timeout_s
         self._idle: list[psycopg.Connection[Any]] = []
         self._threads = Threads(AT_ONCE, f"memd-shared-{memory}")
-        self._lending = (
-            threading.Lock()
-        )  # held while lists of those that are lent are changed, or their connections cut off
+        # Held while lists of those that are lent are changed, or their connections cut off.
+        self._lending = threading.Lock()
         self._is_closed = False
         self.vector_schema = ""
 

@@ -49,9 +49,8 @@ def stretch_of(turns: Sequence[Turn], start_line: int, lines: int, most_chars: i
         lines: How many.
         most_chars: Once their texts have so many, no turn is added of a line that none of them begins on.
     """
-    ordered = sorted(
-        turns, key=lambda turn: turn.start_line
-    )  # stable: those of one line stay as they follow each other
+    # Stable: those of one line stay as they follow each other.
+    ordered = sorted(turns, key=lambda turn: turn.start_line)
     following = [turn for turn in ordered if turn.start_line >= start_line]
     before = [turn for turn in ordered if turn.start_line < start_line][-1:]
     found = [turn for turn in before if turn.end_line >= start_line]

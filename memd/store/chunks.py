@@ -46,9 +46,8 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last_s: int | None = None
     written_ns: int = 0
     superseded: str | None = None  # its note says that it holds no more: what by, empty where it does not say
-    memory: str = (
-        ""  # whose chunk it is, where several memories are searched together; empty: the agent's own
-    )
+    # Whose chunk it is, where several memories are searched together; empty: the agent's own.
+    memory: str = ""
 
     @property
     def when(self) -> tuple[int, int] | None:

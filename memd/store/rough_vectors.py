@@ -102,9 +102,8 @@ class RoughBlock:
             None: there are no bytes of them yet, or simsimd is missing.
         """
         held = self._bytes
-        module = (
-            None if held is None else simsimd()
-        )  # loaded by make: a search may have no descriptor left for it
+        # Loaded by make: a search may have no descriptor left for it.
+        module = None if held is None else simsimd()
         if held is None or module is None:
             return None
         coded = min(len(held.codes), count)
@@ -122,9 +121,8 @@ class RoughBlock:
             kinds: Of these rows, as they are now.
         """
         now, before = kinds.copy(), self._sums
-        if before is None or len(before.kinds) > len(
-            now
-        ):  # a search may know of fewer rows than one before it
+        # A search may know of fewer rows than one before it.
+        if before is None or len(before.kinds) > len(now):
             before = _Sums(now[:0], {})
         known, of_kind = len(before.kinds), dict(before.of_kind)
         others = np.flatnonzero(before.kinds != now[:known])

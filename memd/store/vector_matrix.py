@@ -347,12 +347,10 @@ class _NearestOfSource:
         self._seen = lookup(kinds)
         self._among = among
         self._limit = limit
-        self._looked: list[
-            tuple[MatrixBlock, NDArray[np.intp], Floats]
-        ] = []  # rows, and how far they are at least
-        self._most: NDArray[Any] = np.empty(
-            0, np.float32
-        )  # how far the nearest are at most, the farthest last
+        # Rows, and how far they are at least.
+        self._looked: list[tuple[MatrixBlock, NDArray[np.intp], Floats]] = []
+        # How far the nearest are at most, the farthest last.
+        self._most: NDArray[Any] = np.empty(0, np.float32)
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
