@@ -9,6 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
+from memd.backends.backend import MAX_CHARS, Excerpt
+from memd.domain_types import Kind
 from memd.errors import TransientError
 from memd.runtime.profiling import spent
 from memd.runtime.synchronization import is_cancelled
@@ -67,6 +69,20 @@ class LosableBackend(Protocol):
 
     async def close(self) -> None:
         """End all that it has begun; what still waits for an answer of it gets an error."""
+        ...
+
+
+class ReadableBackend(LosableBackend, Protocol):
+    """One that reads what it finds."""
+
+    async def get(
+        self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind], max_chars: int = MAX_CHARS
+    ) -> Excerpt | None:
+        """Lines of a file that it finds; None: there is none that may be seen.
+
+        Raises:
+            TransientError: it does not answer.
+        """
         ...
 
 

@@ -16,7 +16,13 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, LeftAlone, LosableBackend
+from memd.backends.circuit_breaker import (
+    BreakerTimeouts,
+    CircuitBreaker,
+    LeftAlone,
+    LosableBackend,
+    ReadableBackend,
+)
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.runtime.timing import Clock
@@ -38,21 +44,11 @@ class ChosenBackend(LosableBackend, Protocol):
         ...
 
 
-class ReadingBackend(ChosenBackend, Protocol):
+class ReadingBackend(ChosenBackend, ReadableBackend, Protocol):
     """One that also tells how it comes to its hits, and reads what it finds."""
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """The hits for a question, and how each candidate came to its place.
-
-        Raises:
-            TransientError: it does not answer.
-        """
-        ...
-
-    async def get(
-        self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind], max_chars: int = MAX_CHARS
-    ) -> Excerpt | None:
-        """Lines of a file that it finds; None: there is none that may be seen.
 
         Raises:
             TransientError: it does not answer.

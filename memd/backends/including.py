@@ -16,28 +16,18 @@ from memd.backends.backend import (
     IncludedState,
 )
 from memd.backends.builtin import Builtin, OwnProposal
-from memd.backends.circuit_breaker import CircuitBreaker, LosableBackend
+from memd.backends.circuit_breaker import CircuitBreaker, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.config.settings import IncludedMemory, included_path
 from memd.domain_types import DegradedPart, Kind, SearchFilter, Trace
 from memd.search.ranked import Proposal
 
 
-class ProposingBackend(LosableBackend, Protocol):
+class ProposingBackend(ReadableBackend, Protocol):
     """An included memory."""
 
     async def propose(self, question: BackendQuestion, *, is_explained: bool) -> Proposal:
         """What it has for a question.
-
-        Raises:
-            TransientError: it does not answer.
-        """
-        ...
-
-    async def get(
-        self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind], max_chars: int = MAX_CHARS
-    ) -> Excerpt | None:
-        """Lines of a file that it finds; None: there is none that may be seen.
 
         Raises:
             TransientError: it does not answer.
