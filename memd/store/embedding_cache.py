@@ -407,7 +407,7 @@ def _prune(connection: apsw.Connection, most: int, now: float) -> int:
 class KnownVectors:
     """What one embedding space holds of texts that were embedded before."""
 
-    def __init__(self, store: EmbeddingStore, space: Space, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: EmbeddingStore, space: Space, clock: Clock = time.time) -> None:
         self.store = store
         self.space = space
         self._clock = clock

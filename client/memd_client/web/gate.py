@@ -15,6 +15,9 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+Clock = Callable[[], float]
+"""Seconds from any moment."""
+
 TOKEN_S = 60.0  # for which the token opens the page
 MAX_BODY_BYTES = 65_536
 _SECRET = b"x-memd-secret"
@@ -37,7 +40,7 @@ OPEN_PATH = "/api/open"
 class OneTimeToken:
     """A token that gives the secret of the page, once and for a short time."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         """Make a token, and the secret that it gives.
 
         Args:
@@ -82,7 +85,7 @@ class Gate:
         port: int,
         methods: Mapping[str, str],
         token: OneTimeToken,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         """Guard an application.
 
