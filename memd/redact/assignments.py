@@ -454,7 +454,8 @@ def _behind(
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
         return _in_literal(text, literal, strength)
     value = secret_values.value_at(text, at)
-    if value is None or _is_end(text, at, begins, head):
+    # password=*** has been taken out already, and what follows is another thing.
+    if value is None or _is_end(text, at, begins, head) or head[0].endswith("*** "):
         return None
     # :password is what a database fills in.
     if head[0] == " :" and not value.quoted:

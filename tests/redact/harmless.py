@@ -886,6 +886,8 @@ print(f"token={token}")
 logger.debug("token: %s", token)
 "password: %s"
 f"password={password!r}"
+password=*** user=ida host=db.lan
+const password = generatePassword({ length: 20, symbols: true })
 `token=${token}`
 "token=" + token
 case "password":
