@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -206,6 +207,11 @@ async def _scan_periodically(agent: RunningAgent) -> None:
     await scan_periodically(agent.pending, agent.settings.sync.interval_minutes * 60)
 
 
+def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
+    """Embed what is local while another backend is left alone, and only then."""
+    return lambda is_left_alone: agent.sync.want_vectors() if is_left_alone else agent.sync.rest_vectors()
+
+
 def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:
     """The backend qmd, with the built-in one behind it.
 
@@ -218,7 +224,8 @@ def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin)
         return await QmdBackend.create(agent, environment, builtin)
 
     timeouts = BreakerTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)
-    return Fallback(agent.id, "qmd", create, builtin, timeouts, vectors=agent.sync)
+    breaker = CircuitBreaker(agent.id, "qmd", create, timeouts, on_change=_embed_only_while(agent))
+    return Fallback(breaker, builtin)
 
 
 def _postgres(
@@ -236,7 +243,10 @@ def _postgres(
             agent.settings.shared, agent.settings, providers, reranker
         )
 
-    return ReadingFallback(agent.id, "postgres", create, builtin, postgres.TIMEOUTS, vectors=agent.sync)
+    breaker = CircuitBreaker(
+        agent.id, "postgres", create, postgres.TIMEOUTS, on_change=_embed_only_while(agent)
+    )
+    return ReadingFallback(breaker, builtin)
 
 
 def _including(agent: IndexedAgent, builtin: Builtin, providers: AgentProviders) -> Including:

@@ -1,7 +1,6 @@
 """Answers with the backend that was chosen, and with the built-in one while that fails."""
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -16,13 +15,7 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import (
-    BreakerTimeouts,
-    CircuitBreaker,
-    LeftAlone,
-    LosableBackend,
-    ReadableBackend,
-)
+from memd.backends.circuit_breaker import CircuitBreaker, LeftAlone, LosableBackend, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.runtime.timing import Clock
@@ -56,18 +49,6 @@ class ReadingBackend(ChosenBackend, ReadableBackend, Protocol):
         ...
 
 
-class RestingVectors(Protocol):
-    """Makes vectors of the second backend's index, or lets them rest."""
-
-    def want_vectors(self) -> None:
-        """Make those that are missing."""
-        ...
-
-    def rest_vectors(self) -> None:
-        """Make no more until they are wanted."""
-        ...
-
-
 C = TypeVar("C", bound=ChosenBackend)
 
 
@@ -78,38 +59,17 @@ class Fallback(Generic[C]):
     up to date. Lines are always read by the second: the first knows places only.
     """
 
-    def __init__(
-        self,
-        agent: str,
-        name: str,
-        create: Callable[[], Awaitable[C]],
-        second: Backend,
-        timeouts: BreakerTimeouts,
-        *,
-        vectors: RestingVectors,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        """Make the pair; the first backend is created when it is first wanted.
+    def __init__(self, first: CircuitBreaker[C], second: Backend, *, clock: Clock = time.monotonic) -> None:
+        """Join two backends; the first is created when it is first wanted.
 
         Args:
-            agent: Its id, for the log.
-            name: Of the first backend.
-            create: Makes one; raises a TransientError where that cannot be done now.
+            first: The backend that was chosen, behind its circuit breaker.
             second: Answers in its place.
-            timeouts: Of the first.
-            vectors: Of the second, which are made only while it stands in.
-            clock: In seconds.
+            clock: In seconds; the same as that of the circuit breaker.
         """
-        self.name = name
+        self.name = first.name
+        self.first = first
         self.second = second
-        self.first: CircuitBreaker[C] = CircuitBreaker(
-            agent,
-            name,
-            create,
-            timeouts,
-            on_change=lambda is_fallen: vectors.want_vectors() if is_fallen else vectors.rest_vectors(),
-            clock=clock,
-        )
         self._clock = clock
 
     # --- what is asked

@@ -17,7 +17,7 @@ from memd.backends.backend import (
     ProgramStatus,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import BreakerTimeouts, InUse, LeftAlone
+from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, InUse, LeftAlone
 from memd.backends.fallback import Fallback
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
@@ -145,21 +145,15 @@ class Bench:
         self.prepare: Callable[[First], None] = lambda _: None
         self.wanted: list[bool] = []
         self.second = Second()
-        self.both = Fallback(
+        breaker = CircuitBreaker(
             "main",
             "first",
             self._create,
-            self.second,
             BreakerTimeouts(ready_s, cooldown_s, silence_s),
-            vectors=self,
+            on_change=self.wanted.append,
             clock=lambda: self.now,
         )
-
-    def want_vectors(self) -> None:
-        self.wanted.append(True)
-
-    def rest_vectors(self) -> None:
-        self.wanted.append(False)
+        self.both = Fallback(breaker, self.second, clock=lambda: self.now)
 
     async def _create(self) -> First:
         self.attempts += 1
