@@ -150,8 +150,9 @@ class Publisher:
 
     async def _publish_all(self) -> None:
         """Make the server hold what the index holds now."""
-        states = await self._index.database.read(publication.states, self._kinds)
         await self._adopt()
+        with_parts = self._space is not None and self._space.has_parts
+        states = await self._index.database.read(publication.states, self._kinds, with_parts=with_parts)
         gone = self._there.keys() - states.keys()
         late = [path for path, state in states.items() if self._is_late(path, state)]
         self.progress = PublishProgress(len(states) - len(late), len(late) + len(gone), None)

@@ -99,8 +99,14 @@ class FileState(msgspec.Struct, frozen=True):
     waiting: int  # texts that may get a vector yet
 
 
-def states(connection: apsw.Connection, kinds: Collection[Kind]) -> dict[str, FileState]:
-    """The files of some kinds, by path."""
+def states(connection: apsw.Connection, kinds: Collection[Kind], *, with_parts: bool) -> dict[str, FileState]:
+    """The files of some kinds, by path.
+
+    Args:
+        connection: Of a reader.
+        kinds: Of the files.
+        with_parts: Parts of chunks get vectors, too.
+    """
     wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
     rows = connection.execute(
         f"SELECT files.path, files.kind, files.hash, {WRITTEN_NS}, max(chunks.id), count(chunks.id),"
@@ -110,7 +116,7 @@ def states(connection: apsw.Connection, kinds: Collection[Kind]) -> dict[str, Fi
         f" FROM files LEFT JOIN chunks ON chunks.file_id = files.id WHERE files.kind IN ({wanted}) GROUP BY files.id"
     )
     return {
-        path: FileState(tuple(text), (done, parts_done), waiting + parts_waiting)
+        path: FileState(tuple(text), (done, parts_done), waiting + (parts_waiting if with_parts else 0))
         for path, *text, done, waiting, parts_done, parts_waiting in rows
     }
 

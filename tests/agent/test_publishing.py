@@ -16,6 +16,7 @@ from memd.config.settings import Publish
 from memd.shared.connection import SharedUnavailable
 from memd.shared.publication import VectorSpace
 from memd.sources.safe_open import SourceError
+from memd.store import chunk_parts
 from memd.store.meta import Fingerprint
 from memd.store.publication import PublishedFile, read
 from tests.backends.qmd.bench import Bench, indexing
@@ -125,6 +126,25 @@ async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: F
         await until_async(lambda: server.vectors == {"memory/a.md": 1})
         await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
         assert server.puts == ["memory/a.md"] * 2
+
+
+async def test_vectors_of_chunks_wait_for_none_of_parts_that_get_no_vectors(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider that embeds chunks alone: all that there will be is published as soon as it is there."""
+    monkeypatch.setattr("memd.agent.publishing.VECTORS_S", 3600.0)
+    assert not FINGERPRINT.parts
+    async with publishing(tmp_path) as (bench, publisher):
+        bench.write(
+            "memory/a.md", "\n".join(f"Line {number} of a long note about the mill." for number in range(40))
+        )
+        await bench.settle()
+        await until_async(lambda: server.files)
+        waiting = await bench.index.database.read(chunk_parts.waiting_counts)
+        assert waiting[0] > 0
+        await _embed(bench)
+        await until_async(lambda: server.vectors["memory/a.md"] > 0)
+        await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
 
 
 async def test_what_is_gone_goes_once_all_has_been_looked_at(

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from memd.domain_types import Kind, Label, LabelKind
 from memd.store import publication
 from memd.store.files import FileChange
@@ -45,8 +47,9 @@ async def read(index: Index, path: str = "memory/a.md") -> PublishedFile | None:
     return await index.database.read(publication.read, path)
 
 
-async def state(index: Index) -> FileState:
-    return (await index.database.read(publication.states, {Kind.NOTE}))["memory/a.md"]
+async def state(index: Index, *, with_parts: bool = True) -> FileState:
+    found = await index.database.read(publication.states, {Kind.NOTE}, with_parts=with_parts)
+    return found["memory/a.md"]
 
 
 async def test_a_file_is_read_whole(index: Index) -> None:
@@ -77,7 +80,8 @@ async def test_the_state_of_a_file_differs_when_that_may_which_is_read_of_it(ind
     """A vector that came, or other text; files of other kinds are not told of."""
     await put(index)
     await put(index, "MEMORY.md", Kind.CURATED)
-    assert set(await index.database.read(publication.states, {Kind.NOTE})) == {"memory/a.md"}
+    states = await index.database.read(publication.states, {Kind.NOTE}, with_parts=True)
+    assert set(states) == {"memory/a.md"}
     first = await state(index)
     waiting = [one for one in await index.waiting(10) if one.hash == HERON.hash]
     assert first.waiting >= 1
@@ -90,6 +94,14 @@ async def test_the_state_of_a_file_differs_when_that_may_which_is_read_of_it(ind
     assert await state(index) == second, "nothing of it has changed"
     await index.replace(found_file("memory/a.md"), b"2", [KETTLE], {}, frozenset())
     assert (await state(index)).text != second.text
+
+
+async def test_parts_are_waited_for_where_they_get_vectors(index: Index) -> None:
+    """With other providers they never do."""
+    chunk = msgspec.structs.replace(chunk_of("one line\nanother line"), parts=((0, 8), (9, 21)))
+    await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(1)}, frozenset())
+    assert (await state(index)).waiting == 2
+    assert (await state(index, with_parts=False)).waiting == 0
 
 
 async def test_a_digest_is_of_the_text_and_another_of_the_vectors(index: Index) -> None:
