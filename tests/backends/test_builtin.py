@@ -56,9 +56,10 @@ class DamagedIndex(Damaged):
     [
         lambda one: one.search(QUESTION),
         lambda one: one.explain(QUESTION),
+        lambda one: one.propose(QUESTION, is_explained=False),
         lambda one: one.get(NOTE, start_line=1, lines=9, kinds=ALL),
     ],
-    ids=["search", "explain", "get"],
+    ids=["search", "explain", "propose", "get"],
 )
 async def test_damage_is_reported_and_answered_as_what_mends_itself(
     bench: Bench, ask: Callable[[Builtin], Awaitable[object]]
@@ -241,6 +242,56 @@ async def test_what_is_wrong_beside_the_search_is_told_with_each_answer(bench: B
         ("store", "full"),
     ]
     assert all(how["kinds"] == ALL and how["max_results"] == 6 for how in asked)
+
+
+async def test_a_question_that_is_put_to_several_memories_is_answered_as_one_that_is_not(
+    bench: Bench,
+) -> None:
+    """What was written a moment ago takes part, or the answer is stale; damage is met in the middle, too."""
+    found = Searched(
+        hits=(), mode="keyword", degraded=(), keyword_trouble="malformed",
+        vector_trouble=None, provider="fake", model="m", space=None,
+    )  # fmt: skip
+    asked: list[object] = []
+    is_fresh = False
+
+    class Searching:
+        async def propose(self, text: str, **how: Any) -> str:
+            assert how["kinds"] == ALL
+            asked.append((text, how["is_explained"]))
+            return "own"
+
+        async def search_together(self, *of: object) -> Searched:
+            asked.append(of)
+            return found
+
+        async def explain_together(self, *of: object) -> tuple[Searched, str]:
+            asked.append(of)
+            return found, "a trace"
+
+        async def close(self) -> None:
+            asked.append("closed")
+
+    async def catch_up() -> bool:
+        return is_fresh
+
+    health = SimpleNamespace(watcher=None, rebuild=None, store="full")
+    sync = cast("Any", SimpleNamespace(health=health, catch_up=catch_up))
+    agent = msgspec.structs.replace(bench.agent, sync=sync)
+    backend = Builtin(agent, cast("Any", Searching()), silent(bench.settings))
+    stale = await backend.propose(QUESTION, is_explained=False)
+    is_fresh = True
+    fresh = await backend.propose(QUESTION, is_explained=True)
+    assert asked == [("kestrel", False), ("kestrel", True)]
+    others = cast("Any", {"team:alice/main": "hers"})
+    answer = await backend.search_together(stale, others, 6)
+    assert (answer.stale, answer.degraded) == (True, (DegradedPart("store", "full"),))
+    answer, trace = await backend.explain_together(fresh, others, 7)
+    assert (answer.stale, cast("object", trace)) == (False, "a trace")
+    assert asked[2:] == [("own", others, 6), ("own", others, 7)]
+    assert bench.index.damage.keyword == "malformed"
+    await backend.close()
+    assert asked[-1] == "closed"
 
 
 async def test_what_is_not_indexed_or_not_to_be_seen_is_not_read(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -18,7 +19,8 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, InUse, LeftAlone
-from memd.backends.fallback import Fallback
+from memd.backends.fallback import Fallback, ReadingFallback
+from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
 from memd.store.errors import StoreClosed, StoreUnavailable
@@ -520,6 +522,80 @@ async def test_lines_are_read_whichever_backend_answers() -> None:
     excerpt = await bench.both.get("a.md", start_line=3, lines=1, kinds=frozenset(Kind))
     assert (excerpt, bench.attempts) == (Excerpt("a.md", 3, 3, None), 0)
     await bench.both.close()
+
+
+class ReadingFirst(First):
+    """One that explains and reads, too."""
+
+    excerpt: Excerpt | None = Excerpt("there", 1, 1, None)
+
+    async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
+        return await self.search(question), Trace(
+            terms=("there",), match="", vector_weight=0.7, text_weight=0.3, min_score=0, candidates=()
+        )
+
+    async def get(
+        self,
+        path: str,
+        *,
+        start_line: int,
+        lines: int,
+        kinds: frozenset[Kind],
+        max_chars: int = MAX_CHARS,
+    ) -> Excerpt | None:
+        await self.search(QUESTION)
+        assert (path, start_line, lines, kinds, max_chars) == ("a.md", 3, 1, frozenset(Kind), 99)
+        return self.excerpt
+
+
+class HavingNothing(Second):
+    async def get(self, path: str, **_: object) -> Excerpt | None:
+        return None
+
+
+def reading(first: First, second: Second) -> ReadingFallback[ReadingFirst]:
+    """A pair whose first backend is the one given."""
+
+    async def create() -> ReadingFirst:
+        if not isinstance(first, ReadingFirst):
+            raise Failed("no such host")
+        return first
+
+    return ReadingFallback(CircuitBreaker("main", "first", create, BreakerTimeouts(5.0, 60.0)), second)
+
+
+async def test_one_that_reads_is_asked_for_all_while_it_answers() -> None:
+    """What it does not find, the second may have; while it is away the second does all, and what it lacks is blocked."""
+    how: Any = {"start_line": 3, "lines": 1, "kinds": frozenset(Kind), "max_chars": 99}
+    first = ReadingFirst()
+    both = reading(first, Second())
+    answer, trace = await both.explain(QUESTION)
+    assert (answer.backend, answer.fallback, trace.terms) == ("first", None, ("there",))
+    assert await both.get("a.md", **how) == Excerpt("there", 1, 1, None)
+    first.excerpt = None
+    assert await both.get("a.md", **how) == Excerpt("a.md", 3, 3, None)
+    first.failure = Failed("it crashed")
+    assert await both.get("a.md", **how) == Excerpt("a.md", 3, 3, None)
+    answer, trace = await both.explain(QUESTION)
+    assert (answer.backend, answer.fallback) == ("second", FallbackUse("first", "it crashed"))
+    assert trace.terms == ()
+    await both.close()
+
+
+async def test_what_neither_has_is_missing_only_where_both_were_asked() -> None:
+    """A file of the one that is away is not said to be missing."""
+    how: Any = {"start_line": 3, "lines": 1, "kinds": frozenset(Kind), "max_chars": 99}
+    first = ReadingFirst()
+    first.excerpt = None
+    both = reading(first, HavingNothing())
+    assert await both.get("a.md", **how) is None
+    await both.close()
+    with pytest.raises(FilesBlocked, match=r"^a\.md cannot be read just now: first has not answered\.$"):
+        await both.get("a.md", **how)
+    away = reading(First(), HavingNothing())
+    with pytest.raises(FilesBlocked, match=r"^a\.md cannot be read just now: no such host\.$"):
+        await away.get("a.md", **how)
+    await away.close()
 
 
 async def test_warming_up_makes_the_backend() -> None:
