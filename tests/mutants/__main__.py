@@ -7,7 +7,8 @@
 
 The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
 list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines. A fault is tried
-with those that execute its line, the shortest first, up to the first that fails; with all where it is not known which do.
+with those that execute its line, then with those that execute others of its file, the shortest first, up to the first that fails;
+with all where it is not known which execute it.
 A process loads the tests once, and forks for each fault, whose code takes the place of what is loaded (swap.py); a fault that is no
 function's has a process of its own. The outcome is unknown where the tests do not end in time or something kills them, and where
 the test that failed fails without the fault, too.

@@ -22,7 +22,9 @@ _BETWEEN = "-"  # what threads that tests have left execute after them
 class Executing(msgspec.Struct, frozen=True):
     """Which tests are to be run for a line."""
 
-    tests: Sequence[str]  # those that execute it, the shortest first
+    tests: Sequence[
+        str
+    ]  # those that execute it, the shortest first; after them, those that execute others of its file
     are_all: bool  # else an import or another process may execute it
     at_import: bool  # it is executed while modules are loaded: what it computed then stays
 
@@ -46,16 +48,21 @@ class Recording:
         """The tests that execute the statement of a line.
 
         Of what is executed while modules are loaded, those that execute any line of the file are the first of all.
-        What is computed once and kept is laid to the first test that asked for it.
+        What is computed once and kept is laid to the first test that asked for it. And what a coroutine executes after it
+        caught an exception, coverage does not see in Python 3.11: so the other tests of the file follow in any case.
         """
         contexts = self._contexts(str(self._root / file))
         lines = _executed_with(ast.parse(source), line)
         found = {context for one in lines or () for context in contexts.get(one, ())}
         at_import = lines is None or _IMPORT in found
-        if at_import:
-            found = {context for every in contexts.values() for context in every}
-        tests = [test for test in self._by_time if test in found or test.partition("::")[0] in found]
-        return Executing(tests, bool(tests) and not at_import, at_import)
+        first = [] if at_import else self._of(found)
+        then = self._of({context for every in contexts.values() for context in every} - found)
+        tests = list(dict.fromkeys([*first, *then]))
+        return Executing(tests, bool(first), at_import)
+
+    def _of(self, contexts: Collection[str]) -> list[str]:
+        """The tests of some contexts, the shortest first."""
+        return [test for test in self._by_time if test in contexts or test.partition("::")[0] in contexts]
 
     def others(self, tests: Collection[str]) -> list[str]:
         """All tests but these, the shortest first."""
