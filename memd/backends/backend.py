@@ -1,4 +1,4 @@
-"""What answers an agent's searches, as the rest of memd sees it."""
+"""The interface of a backend: what answers an agent's searches."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,40 +16,41 @@ from memd.store.index import Index
 
 
 class IndexedAgent(msgspec.Struct, frozen=True):
-    """One agent with its index: what a backend of it works on."""
+    """An agent with its index and its settings, as a backend needs them."""
 
     id: str
     settings: AgentSettings
-    rules: IndexingRules  # how its files are read
+    rules: IndexingRules  # which files are indexed, and how they are read
     index: Index
     sync: IndexService  # keeps the index up to date
 
 
 class BackendEnvironment(msgspec.Struct, frozen=True):
-    """What backends that are programs of their own need to know of this process."""
+    """What backends that run external programs need from this process."""
 
     environ: Mapping[str, str]
-    home: Path  # what ~ stands for
-    # Held by a program while it embeds: models take all of a machine, so one at a time does, whatever the number of agents.
+    home: Path  # replaces ~ in paths
+    # Held while an external program embeds: its model may use the whole machine, so only one embeds at a
+    # time.
     embed_slot: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
 
 class BackendQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A search, with the configured values filled in."""
+    """A search, with defaults from the configuration filled in."""
 
     text: str
-    kinds: frozenset[Kind]  # what the asker may see
+    kinds: frozenset[Kind]  # what the caller may see
     max_results: int
     min_score: float
-    mode: str = "hybrid"  # hybrid | keyword | vector: what hits are found by
-    now: datetime | None = None  # what clocks on the wall show when it is asked; None: nobody knows
-    wanted: SearchFilter = NO_FILTER  # what it lets through takes part
-    by_time: bool = False  # the newest hit first
-    included: frozenset[str] = frozenset()  # names of included memories that the asker may see
+    mode: str = "hybrid"  # hybrid | keyword | vector: how hits are found
+    now: datetime | None = None  # local time, without a zone, at which the question is asked; None: unknown
+    wanted: SearchFilter = NO_FILTER  # only files and turns that pass this filter are searched
+    by_time: bool = False  # order hits by time, newest first
+    included: frozenset[str] = frozenset()  # names of the included memories that the caller may see
 
 
 class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend found."""
+    """The hits of a search, and which backend and provider found them."""
 
     hits: tuple[FoundHit, ...] = ()
     backend: str
@@ -58,86 +59,87 @@ class BackendAnswer(msgspec.Struct, frozen=True, kw_only=True):
     mode: str  # hybrid | keyword | vector
     stale: bool = False
     degraded: tuple[DegradedPart, ...] = ()
-    fallback: FallbackUse | None = None  # None: what was asked for has answered
+    fallback: FallbackUse | None = None  # None: the configured backend and provider answered
 
 
-MAX_CHARS = 12_000  # of one excerpt
+MAX_CHARS = 12_000  # default limit of one excerpt
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """Lines of a file; start_line and end_line are those of the text."""
+    """Consecutive lines of a file."""
 
     text: str
     start_line: int
-    end_line: int  # 0: there is no line
-    next_line: int | None  # where to read on
-    # Of the file; of a transcript the last on which something is said; None: not told.
+    end_line: int  # 0: the excerpt is empty
+    next_line: int | None  # start_line of the next excerpt; None: the end was reached
+    # Lines of a note, or the last line of a transcript that has text; None: unknown.
     total_lines: int | None = None
 
 
 class VectorSearchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether there is search by meaning, as it was found."""
+    """Whether vector search is available."""
 
     ok: bool = True
-    reason: str | None = None  # why not
-    enabled: bool = True  # by the configuration
+    reason: str | None = None  # why it is not available
+    enabled: bool = True  # whether the configuration asks for it
     available: bool = True
 
 
 class ProgramStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend that is a program of its own says of itself."""
+    """Status of the external program that a backend runs."""
 
-    command: str  # the program that runs
+    command: str  # path or name of the program
     version: str | None
-    search_mode: str  # in which it is asked now: "search" while there are no vectors for another one
+    search_mode: str  # current search mode; "search" (keywords only) as long as there are no vectors
     collections: tuple[str, ...]
-    files: int | None  # that it found in them; None: it does not say
+    files: int | None  # files in its collections, by its own count; None: unknown
     exported: int  # files that memd keeps for it
-    left_alone: int  # files in the directories of the export that memd did not write
+    left_alone: int  # unknown files in the export directories, which memd does not touch
     updating: bool
-    last_update: float | None  # unix time of the last that succeeded
+    last_update: float | None  # Unix time of the last update that succeeded
     update_failure: str | None
-    last_embed: float | None  # unix time of the last that succeeded
+    last_embed: float | None  # Unix time of the last embedding that succeeded
     warnings: tuple[str, ...]
 
 
 class BackendStandIn(msgspec.Struct, frozen=True, kw_only=True):
-    """That a backend answers in place of the one that was chosen."""
+    """Says that a backend answers in place of the configured one."""
 
     instead_of: str
     reason: str
-    since: float | None = None  # unix time of the first failure in a row; None: it is not ready yet
-    retry_at: float | None = None  # unix time; the first search from then on tries it again
+    # Unix time of the first failure in a row; None: the configured backend is not ready yet
+    since: float | None = None
+    retry_at: float | None = None  # Unix time from which a search tries the configured backend again
 
 
 class IncludedState(msgspec.Struct, frozen=True):
-    """Whether an included memory takes part in searches."""
+    """Whether an included memory is searched."""
 
     name: str
-    trouble: str | None  # why it does not just now
+    trouble: str | None  # why it is not searched now; None: it is
 
 
 class BackendStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Which backend answers just now, and how it is."""
+    """Which backend answers now, and its status."""
 
     backend: str
     provider: str
     model: str
     vector: VectorSearchStatus
-    stand_in: BackendStandIn | None = None  # None: the one that was chosen answers
-    program: ProgramStatus | None = None  # None: no other program runs for it just now
+    stand_in: BackendStandIn | None = None  # None: the configured backend answers
+    program: ProgramStatus | None = None  # None: no external program is running for it
     included: tuple[IncludedState, ...] = ()
 
 
 class Backend(Protocol):
-    """What answers one agent's searches."""
+    """Answers the searches of one agent."""
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question, best first; never raises for a part that fails, but names it in degraded."""
+        """Return the hits, best first; a part that fails does not raise, but is listed in `degraded`."""
         ...
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """The same, and how each candidate came to its place."""
+        """Return the hits, and how each candidate was ranked."""
         ...
 
     async def get(
@@ -149,17 +151,17 @@ class Backend(Protocol):
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of an indexed file; None for one that is missing, not indexed, or of no kind that may be seen."""
+        """Return lines of an indexed file, or None if the file is not indexed or the caller may not see its kind."""
         ...
 
     async def warm(self) -> None:
-        """Have what it needs ready before anybody asks; what fails is logged, and shows in status."""
+        """Prepare everything before the first search; failures are logged and shown in the status."""
         ...
 
     def status(self) -> BackendStatus:
-        """Which backend answers just now, and how it is; asks nothing and does not wait."""
+        """Return the status as known now, without asking anything or waiting."""
         ...
 
     async def close(self) -> None:
-        """End what it has begun."""
+        """Stop all work that the backend has started."""
         ...

@@ -1,4 +1,4 @@
-"""The built-in backend: memd's own index."""
+"""The built-in backend, which searches memd's own index."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -30,11 +30,11 @@ from memd.store.errors import StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
 
-READERS = 4  # files that are read at a time, for one agent
+READERS = 4  # files read at a time per agent
 
 
 async def search_with(searcher: Searcher, question: BackendQuestion) -> Searched:
-    """What a searcher finds for a question."""
+    """Search for a question."""
     return await searcher.search(
         question.text,
         kinds=question.kinds,
@@ -48,7 +48,7 @@ async def search_with(searcher: Searcher, question: BackendQuestion) -> Searched
 
 
 async def explain_with(searcher: Searcher, question: BackendQuestion) -> tuple[Searched, Trace]:
-    """The same, and how each candidate came to its place."""
+    """Search for a question, and trace how each candidate was ranked."""
     return await searcher.explain(
         question.text,
         kinds=question.kinds,
@@ -61,7 +61,7 @@ async def explain_with(searcher: Searcher, question: BackendQuestion) -> tuple[S
 
 
 async def propose_with(searcher: Searcher, question: BackendQuestion, *, is_explained: bool) -> Proposal:
-    """What a searcher has for a question that is put to several memories."""
+    """Return the candidates for a question that goes to several memories."""
     return await searcher.propose(
         question.text,
         kinds=question.kinds,
@@ -75,7 +75,7 @@ async def propose_with(searcher: Searcher, question: BackendQuestion, *, is_expl
 
 
 def answer_of(found: Searched, backend: str, providers: AgentProviders) -> BackendAnswer:
-    """What a searcher found, as the answer of a backend."""
+    """Convert the result of a searcher to the answer of a backend."""
     return BackendAnswer(
         hits=found.hits,
         backend=backend,
@@ -88,7 +88,7 @@ def answer_of(found: Searched, backend: str, providers: AgentProviders) -> Backe
 
 
 class OwnProposal(msgspec.Struct, frozen=True):
-    """What the agent's own memory has for a question that is put to several."""
+    """The candidates of the agent's own memory for a question that goes to several memories."""
 
     proposal: Proposal
     is_fresh: bool
@@ -98,12 +98,12 @@ class Builtin:
     """Searches one agent's index, and reads what is indexed."""
 
     def __init__(self, agent: IndexedAgent, searcher: Searcher, providers: AgentProviders) -> None:
-        """Make the backend of one agent.
+        """Create the backend of one agent.
 
         Args:
-            agent: Whose index is searched.
-            searcher: Of that index.
-            providers: What embeds for the agent.
+            agent: The agent and its index.
+            searcher: Searches that index.
+            providers: The agent's embedding providers.
         """
         self._agent = agent.id
         self._index = agent.index
@@ -114,21 +114,21 @@ class Builtin:
         self._threads = Threads(READERS, f"memd-get-{agent.id}")
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question; what was written a moment ago is among them, or the answer is stale."""
+        """Return the hits; pending changes are indexed first, else the answer is marked stale."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
             found = await search_with(self._searcher, question)
         return self._answer(found, fresh=fresh)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """The same, and how each candidate came to its place."""
+        """Return the same as `search`, and how each candidate was ranked."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
             found, trace = await explain_with(self._searcher, question)
         return self._answer(found, fresh=fresh), trace
 
     async def propose(self, question: BackendQuestion, *, is_explained: bool) -> OwnProposal:
-        """What it has for a question that is put to several memories."""
+        """Return the candidates for a question that goes to several memories."""
         fresh = await self._sync.catch_up()
         with self._damage_noticed():
             return OwnProposal(await propose_with(self._searcher, question, is_explained=is_explained), fresh)
@@ -136,22 +136,22 @@ class Builtin:
     async def search_together(
         self, own: OwnProposal, included: Mapping[str, Proposal], max_results: int
     ) -> BackendAnswer:
-        """The hits of its own proposal and of those of other memories, by the name of each."""
+        """Return the hits of the own candidates and of those of other memories, which are given by name."""
         found = await self._searcher.search_together(own.proposal, included, max_results)
         return self._answer(found, fresh=own.is_fresh)
 
     async def explain_together(
         self, own: OwnProposal, included: Mapping[str, Proposal], max_results: int
     ) -> tuple[BackendAnswer, Trace]:
-        """The same, and how each candidate came to its place."""
+        """Return the same as `search_together`, and how each candidate was ranked."""
         found, trace = await self._searcher.explain_together(own.proposal, included, max_results)
         return self._answer(found, fresh=own.is_fresh), trace
 
     async def warm(self) -> None:
-        """Have the keyword index read once, and what is broken told before anybody asks.
+        """Read the keyword index once, and log what is broken before the first search.
 
-        Vectors need it not: they are in memory since the index was opened, or on disk because memory is short. The
-        provider loads its model by itself.
+        Vectors need no preparation: they are in memory since the index was opened, or on disk because memory
+        is short. The provider loads its model by itself.
         """
         try:
             with self._damage_noticed():
@@ -171,7 +171,7 @@ class Builtin:
             )
 
     def status(self) -> BackendStatus:
-        """How searches are answered, and by whose vectors."""
+        """Return the backend's name, its provider and whether vector search is available."""
         return BackendStatus(
             backend="builtin",
             provider=self._providers.provider_name,
@@ -202,15 +202,15 @@ class Builtin:
         return VectorSearchStatus(available=is_available, reason=None if is_available else providers.reason)
 
     async def close(self) -> None:
-        """End what the searcher asks; threads without work end by themselves, and the index is the agent's."""
+        """Close the searcher; idle threads end by themselves, and the index belongs to the agent."""
         await self._searcher.close()
 
     @contextlib.contextmanager
     def _damage_noticed(self) -> Iterator[None]:
-        """Have an index rebuilt that turns out to be damaged beyond its keywords.
+        """Report damage of the index, so that it is rebuilt.
 
         Raises:
-            StoreUnavailable: in place of the damage, since it mends itself.
+            StoreUnavailable: in place of StoreDamaged, because the rebuild repairs the damage.
         """
         try:
             yield
@@ -244,12 +244,14 @@ class Builtin:
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of an indexed file, as they are on disk now; None where there is nothing that may be seen, or no longer.
+        """Return lines of an indexed note as it is on disk now, or turns of an indexed transcript.
 
-        Of a transcript the turns on these lines, as they were read last: what is on disk may hold secrets.
+        Turns come from the index, because the transcript on disk may contain secrets. None: the file is not
+        indexed, no longer on disk, or of a kind that the caller may not see.
 
         Raises:
-            FilesBlocked: the disk does not answer, its directory is not there, or it may not be read.
+            FilesBlocked: the disk does not answer, the root directory is missing, or the file may not be
+                read.
         """
         await self._sync.catch_up()
         with self._damage_noticed(), spent("finding the file"):

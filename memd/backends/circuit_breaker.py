@@ -1,4 +1,8 @@
-"""A backend that may be lost at any time: made when it is wanted, left alone for a while after it has failed (a circuit breaker)."""
+"""A circuit breaker around a backend that may fail at any time.
+
+The backend is created on first use. After a failure it is closed, and not asked again until a cool-down has
+passed.
+"""
 
 import asyncio
 import contextlib
@@ -21,67 +25,67 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-CLOSE_S = 5.0  # for which the end of one backend keeps the next from its beginning
-# When a backend has kept an impatient caller, such as a hook that waits for a second in all, for so long, the others are not
-# kept waiting for it. Nor is the one whose search tries a backend again.
+CLOSE_S = 5.0  # how long a new backend waits for the previous one to close
+# Seconds that a search without a deadline of its own (`overdue`) waits for an unresponsive backend, or for
+# the trial search after a failure. Chosen for impatient callers, such as a hook that waits for 1 s in all.
 SILENCE_S = 0.5
 
 
 class InUse(msgspec.Struct, frozen=True):
-    """The backend answers, as far as is known."""
+    """The backend answers, or has not been tried yet."""
 
 
 class LeftAlone(msgspec.Struct, frozen=True):
-    """The backend has failed, and is not asked for a while."""
+    """The backend has failed, and is not asked before `retry_at`."""
 
-    since: float  # of the clock: the first failure in a row
-    reason: str  # of the last one
-    retry_at: float  # of the clock: the first search from then on tries it
+    since: float  # clock time of the first failure in a row
+    reason: str  # why the last attempt failed
+    retry_at: float  # clock time from which a search may try the backend again
 
 
 BreakerState = InUse | LeftAlone
 
 
 def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> LeftAlone:
-    """A backend did not answer, or could not be had.
+    """Return the state after a failed attempt to create or ask the backend.
 
     Args:
-        before: The state so far.
-        reason: Why, for people.
-        now: Of the clock, in seconds.
-        cooldown_s: For how long it is left alone.
+        before: The state before the attempt.
+        reason: Why it failed, in words for people.
+        now: The clock time, in seconds.
+        cooldown_s: Seconds until the backend may be tried again.
     """
     since = before.since if isinstance(before, LeftAlone) else now
     return LeftAlone(since, reason, now + cooldown_s)
 
 
 def may_be_tried(state: BreakerState, now: float) -> bool:
-    """Whether a search may be put to the backend."""
+    """Return whether a search may be sent to the backend at this clock time."""
     return isinstance(state, InUse) or now >= state.retry_at
 
 
 class LosableBackend(Protocol):
-    """What a breaker makes and closes."""
+    """A backend that a circuit breaker creates and closes."""
 
     async def run(self) -> None:
-        """What it does beside searches, for ever."""
+        """Run the backend's background work until cancelled."""
         ...
 
     async def close(self) -> None:
-        """End all that it has begun; what still waits for an answer of it gets an error."""
+        """Stop all work of the backend; requests that still wait for an answer fail with an error."""
         ...
 
 
 class ReadableBackend(LosableBackend, Protocol):
-    """One that reads what it finds."""
+    """A backend that also reads files of its memory."""
 
     async def get(
         self, path: str, *, start_line: int, lines: int, kinds: frozenset[Kind], max_chars: int = MAX_CHARS
     ) -> Excerpt | None:
-        """Lines of a file that it finds; None: there is none that may be seen.
+        """Return lines of a file, or None if the caller may see no such file.
 
         Raises:
-            TransientError: it does not answer.
+            TransientError: the backend does not answer.
         """
         ...
 
@@ -90,22 +94,23 @@ B = TypeVar("B", bound=LosableBackend)
 
 
 class BreakerTimeouts(msgspec.Struct, frozen=True):
-    """How long things take, in seconds."""
+    """Timeouts and waits of a circuit breaker, in seconds."""
 
-    ready_s: float  # from the beginning of its creation, for which searches wait for a backend
-    cooldown_s: float  # for which one that failed is left alone
-    silence_s: float = SILENCE_S  # see there
+    ready_s: float  # a search waits for the backend until so long after its creation began
+    cooldown_s: float  # a backend that failed is not asked for so long
+    silence_s: float = SILENCE_S  # see SILENCE_S
 
 
 class CircuitBreaker(Generic[B]):
-    """Asks a backend that may fail, and says at once that it cannot be asked while it has.
+    """Sends searches to a backend that may fail, and refuses them at once while it has failed.
 
-    It is made when it is first wanted, once for all who want it. One that fails is closed and dropped. After the cool-down one
-    question, and one alone, is put to a new one; the others meanwhile hear at once that there is none: what failed a minute
-    ago is likely to fail again, so nobody shall wait for that. It is back when that question was answered.
+    The first search creates the backend; searches that arrive meanwhile wait for the same creation. A backend
+    that fails is closed and dropped. After the cool-down a single trial search goes to a new backend, and the
+    others are refused at once, because what failed a minute ago is likely to fail again. If the trial
+    succeeds, the backend is in use again.
 
-    A question that was put to it is its to answer, whoever waits: when a caller gives up, it goes on to its end, and
-    what comes of it decides. Else a backend that hangs would never be noticed by callers with less patience than it is given.
+    When a caller stops waiting, one abandoned search runs on to its end, and its outcome counts. Otherwise
+    callers whose own timeout is shorter than the backend's would never detect that it hangs.
     """
 
     def __init__(
@@ -118,15 +123,15 @@ class CircuitBreaker(Generic[B]):
         on_change: Callable[[bool], None] = lambda _: None,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Nothing is made yet.
+        """Create a closed breaker; the backend itself is created by the first search, or by `ready`.
 
         Args:
-            agent: Its id, for the log.
-            name: Of the backend.
-            create: Makes one; raises a TransientError where that cannot be done now.
-            timeouts: Of the backend.
-            on_change: Called with whether it is left alone, when that changes.
-            clock: In seconds.
+            agent: The agent's id, for the log.
+            name: The backend's name, for the log and for reasons.
+            create: Creates a backend, or raises a TransientError.
+            timeouts: See BreakerTimeouts.
+            on_change: Called when the state changes between in use and failed, with whether it is failed.
+            clock: Returns seconds; must be monotonic.
         """
         self.name = name
         self.state: BreakerState = InUse()
@@ -136,27 +141,27 @@ class CircuitBreaker(Generic[B]):
         self._on_change = on_change
         self._clock = clock
         self._backend: B | None = None
-        self._living: asyncio.Task[None] | None = None  # what the backend does beside searches
+        self._living: asyncio.Task[None] | None = None  # the backend's `run`
         self._creating: asyncio.Task[None] | None = None
-        self._began = 0.0  # of the clock: the creation
-        self._is_late = False  # searches do not wait for its end any more
-        self._is_tried = False  # a search is put to a backend, after one has failed
+        self._began = 0.0  # clock time at which the creation began
+        self._is_late = False  # the creation has taken longer than ready_s: searches no longer wait for it
+        self._is_tried = False  # a trial search runs, after a failure
         self._asking: set[asyncio.Task[Any]] = set()
-        # Goes on although nobody waits for it.
+        # An abandoned search that runs on, to show whether the backend answers at all.
         self._witness: asyncio.Task[Any] | None = None
-        self._witness_since = 0.0  # of the clock
-        self._ending: set[asyncio.Task[None]] = set()  # backends that were dropped
+        self._witness_since = 0.0  # clock time at which that search began
+        self._ending: set[asyncio.Task[None]] = set()  # closes of backends that were dropped
         self._is_closed = False
 
     async def ask(
         self, put: Callable[[B], Awaitable[T]], overdue: "asyncio.Future[Any] | None" = None
     ) -> T | None:
-        """What the backend answers to what is put to it; None: it does not, or not in time.
+        """Return the backend's answer, or None if it failed, is not asked now, or is too slow.
 
         Args:
-            put: Asks it.
-            overdue: Ends when the answer comes too late, which is a failure like others; None: nothing but the backend
-                itself decides that.
+            put: Sends the search to the backend.
+            overdue: When this future ends first, the answer is too late, which counts as a failure; None: the
+                search has no deadline but the backend's own.
         """
         if self._is_closed or self._is_silent:
             return None
@@ -166,7 +171,7 @@ class CircuitBreaker(Generic[B]):
         self._asking.add(task)
         task.add_done_callback(self._asked)
         try:
-            # Not awaited itself: it belongs to the backend, and not to who asks.
+            # asyncio.wait does not cancel the task when the caller is cancelled.
             await asyncio.wait(
                 [task] if overdue is None else [task, overdue],
                 timeout=self._timeouts.silence_s if is_trial and overdue is None else None,
@@ -185,7 +190,7 @@ class CircuitBreaker(Generic[B]):
         return None
 
     def _leave(self, task: "asyncio.Task[Any]", began: float) -> None:
-        """Nobody waits for an answer any more: the first such question shows whether the backend answers at all."""
+        """Let the first abandoned search run on, to show whether the backend answers at all; cancel any other."""
         if self._witness is None and not task.done():
             self._witness, self._witness_since = task, began
         else:
@@ -196,7 +201,7 @@ class CircuitBreaker(Generic[B]):
         if task is self._witness:
             self._witness = None
         if not task.cancelled():
-            task.exception()  # whoever still waits is given it; else it is nobody's
+            task.exception()  # marks the exception as retrieved: a caller that still waits gets it
 
     async def _answer(self, put: Callable[[B], Awaitable[T]]) -> T | None:
         async with self._turn() as is_mine:
@@ -206,18 +211,20 @@ class CircuitBreaker(Generic[B]):
             try:
                 answer = await put(backend)
             except (StoreClosed, StoreDamaged, StoreUnavailable):
-                return None  # of memd's own index, on which the built-in one says more; the backend is not to blame
+                # memd's own index failed, not the backend: the built-in backend reports it better
+                return None
             except TransientError as failure:
                 self._lose(backend, str(failure))
                 return None
             except asyncio.CancelledError:
-                # Its backend was closed under it; unless it is the caller who went, which is no failure of anybody's.
+                # The backend was closed during the search: a failure, unless the caller itself was cancelled.
                 if is_cancelled():
                     raise
                 self._lose(backend, f"{self.name} was closed")
                 return None
             except Exception:
-                # A bug of ours in what is made of its answers: searches go on without it, and the log tells.
+                # A bug in memd's handling of the answer: searches continue without this backend; the log has
+                # the traceback.
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
                 self._lose(backend, f"memd failed at what {self.name} answered; its log has the details")
                 return None
@@ -227,7 +234,7 @@ class CircuitBreaker(Generic[B]):
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[bool]:
-        """Whether this search is put to the backend: all are, but after a failure one after the other."""
+        """Yield whether this search may be sent: always while in use, else one trial at a time after the cool-down."""
         if isinstance(self.state, InUse):
             yield not self._is_closed
             return
@@ -240,21 +247,21 @@ class CircuitBreaker(Generic[B]):
                 self._is_tried = False
 
     async def _ready(self) -> B | None:
-        """The backend, which is made if there is none; None: that failed, or takes too long."""
+        """Return the backend, created if need be; None if that failed or takes too long."""
         self._begin()
         if self._creating is not None:
-            # Not awaited itself: who stops waiting does not take it from the others.
+            # asyncio.wait: a caller that stops waiting does not cancel the creation for the others.
             with spent("waiting for the engine"):
                 _, running = await asyncio.wait([self._creating], timeout=self._left_s())
             self._is_late = bool(running)
         return self._backend
 
     def _left_s(self) -> float:
-        """How long a search waits for the backend that is being made: one that hangs costs its time once, not every time."""
+        """Return how long a search may still wait for the creation, so that one that hangs costs `ready_s` only once."""
         return max(0.0, self._began + self._timeouts.ready_s - self._clock())
 
     def _begin(self) -> None:
-        """Make a backend, unless there is one or it is being made."""
+        """Start the creation of a backend, unless one exists or is being created."""
         if self._backend is None and self._creating is None and not self._is_closed:
             self._began = self._clock()
             self._creating = asyncio.create_task(self._make())
@@ -289,7 +296,7 @@ class CircuitBreaker(Generic[B]):
             self._lose(backend, f"memd failed at keeping {self.name} up to date; its log has the details")
 
     def _lose(self, backend: B, reason: str) -> None:
-        """A backend has failed. What was dropped already is no news."""
+        """Record a failure of a backend, unless it was dropped already."""
         if backend is self._backend:
             self._drop()
             self._fail(reason)
@@ -298,7 +305,7 @@ class CircuitBreaker(Generic[B]):
         self._enter(failed(self.state, reason, self._clock(), self._timeouts.cooldown_s))
 
     def _drop(self) -> None:
-        """Close the backend, while searches go on."""
+        """Forget the backend and close it in the background."""
         backend, living = self._backend, self._living
         self._backend = self._living = None
         if backend is not None:
@@ -335,13 +342,13 @@ class CircuitBreaker(Generic[B]):
             self._on_change(isinstance(after, LeftAlone))
 
     async def ready(self) -> None:
-        """Have the backend made before anybody asks."""
+        """Create the backend before the first search, and wait until that has succeeded or failed."""
         self._begin()
         if self._creating is not None:
             await asyncio.wait([self._creating])
 
     async def close(self) -> None:
-        """End what was begun; a second call waits for the same end."""
+        """Cancel all searches, and close the backend; a second call waits for the same work."""
         self._is_closed = True
         if self._creating is not None:
             self._creating.cancel()
@@ -354,16 +361,16 @@ class CircuitBreaker(Generic[B]):
         if self._ending:
             await asyncio.wait(self._ending)
 
-    # --- how it is
+    # --- status
 
     @property
     def backend(self) -> B | None:
-        """The backend, while it is the one that answers, or is about to."""
+        """The backend if it exists and is in use, else None."""
         return self._backend if isinstance(self.state, InUse) else None
 
     @property
     def trouble(self) -> str | None:
-        """Why the backend is not asked just now; None: it is."""
+        """Why the backend is not asked now; None if it is."""
         if isinstance(self.state, LeftAlone):
             return self.state.reason
         if self._backend is None and self._is_late:
@@ -375,5 +382,5 @@ class CircuitBreaker(Generic[B]):
 
     @property
     def _is_silent(self) -> bool:
-        """Whether the backend keeps a question for longer than others are to wait for it."""
+        """Whether an abandoned search has waited for its answer for `silence_s` or longer."""
         return self._witness is not None and self._clock() - self._witness_since >= self._timeouts.silence_s

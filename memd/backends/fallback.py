@@ -1,4 +1,4 @@
-"""Answers with the backend that was chosen, and with the built-in one while that fails."""
+"""A backend that answers with the configured one, and with the built-in one while that fails."""
 
 import time
 from typing import Generic, Protocol, TypeVar
@@ -22,29 +22,29 @@ from memd.runtime.timing import Clock
 
 
 class ChosenBackend(LosableBackend, Protocol):
-    """What was chosen to answer searches, and may be lost at any time."""
+    """The configured backend, which may fail at any time."""
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question.
+        """Return the hits for a question.
 
         Raises:
-            TransientError: it does not answer, or nonsense.
+            TransientError: the backend does not answer, or its answer is invalid.
         """
         ...
 
     def status(self) -> BackendStatus:
-        """How it is."""
+        """Return the backend's status."""
         ...
 
 
 class ReadingBackend(ChosenBackend, ReadableBackend, Protocol):
-    """One that also tells how it comes to its hits, and reads what it finds."""
+    """A configured backend that can also explain a search and read files."""
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """The hits for a question, and how each candidate came to its place.
+        """Return the hits for a question, and how each candidate was ranked.
 
         Raises:
-            TransientError: it does not answer.
+            TransientError: the backend does not answer.
         """
         ...
 
@@ -53,29 +53,29 @@ C = TypeVar("C", bound=ChosenBackend)
 
 
 class Fallback(Generic[C]):
-    """Two backends as one: whatever happens to the first, a search is answered, and says by whom.
+    """Combines two backends: when the first fails, the second answers, and the answer says so.
 
-    A search that the first fails at goes to the second, which also answers while the first is left alone: it is at hand and
-    up to date. Lines are always read by the second: the first knows places only.
+    The second also answers while the first waits for its cool-down: it is local and always up to date. Lines
+    of files always come from the second, because the first returns positions only.
     """
 
     def __init__(self, first: CircuitBreaker[C], second: Backend, *, clock: Clock = time.monotonic) -> None:
-        """Join two backends; the first is created when it is first wanted.
+        """Combine two backends; the first is created on first use.
 
         Args:
-            first: The backend that was chosen, behind its circuit breaker.
-            second: Answers in its place.
-            clock: In seconds; the same as that of the circuit breaker.
+            first: The configured backend, behind its circuit breaker.
+            second: The backend that answers when the first does not.
+            clock: Returns seconds; must be the circuit breaker's clock.
         """
         self.name = first.name
         self.first = first
         self.second = second
         self._clock = clock
 
-    # --- what is asked
+    # --- requests
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question, of the first backend or, with the reason why, of the second."""
+        """Return the first backend's hits or, if it fails, the second's, with the reason in `fallback`."""
         answer = await self.first.ask(lambda backend: backend.search(question))
         if answer is not None:
             return answer
@@ -83,7 +83,7 @@ class Fallback(Generic[C]):
         return msgspec.structs.replace(answer, fallback=self.use or answer.fallback)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """How the second backend would answer, and that it is not the first."""
+        """Return the second backend's answer and explanation; `fallback` says that they are not the first's."""
         answer, trace = await self.second.explain(question)
         untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
         return msgspec.structs.replace(answer, fallback=self.use or untold), trace
@@ -97,24 +97,24 @@ class Fallback(Generic[C]):
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of an indexed file, whichever backend answers searches."""
+        """Return lines of an indexed file; they always come from the second backend."""
         return await self.second.get(
             path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
         )
 
     async def warm(self) -> None:
-        """Have both ready before anybody asks."""
+        """Prepare both backends before the first search."""
         await self.second.warm()
         await self.first.ready()
 
     async def close(self) -> None:
-        """End what was begun; a second call waits for the same end."""
+        """Close the first backend; a second call waits for the same work."""
         await self.first.close()
 
-    # --- how it is
+    # --- status
 
     def status(self) -> BackendStatus:
-        """Which of the two answers just now, and how that one is."""
+        """Return the status of the backend that answers now."""
         backend, use, state = self.first.backend, self.use, self.first.state
         if use is not None:
             stand_in = BackendStandIn(instead_of=use.instead_of, reason=use.reason)
@@ -134,7 +134,7 @@ class Fallback(Generic[C]):
 
     @property
     def use(self) -> FallbackUse | None:
-        """That the second backend stands in just now, and why; None: it does not."""
+        """Why the second backend answers now; None if the first does."""
         trouble = self.first.trouble
         return None if trouble is None else FallbackUse(self.name, trouble)
 
@@ -143,10 +143,10 @@ R = TypeVar("R", bound=ReadingBackend)
 
 
 class ReadingFallback(Fallback[R]):
-    """The same where the first backend is a ReadingBackend: only while that is away the second explains and reads."""
+    """A Fallback whose first backend also explains and reads; the second does so only when the first fails."""
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """The hits for a question, and how they came to be, of the first backend or, with the reason why, of the second."""
+        """Return hits and explanation of the first backend or, if it fails, of the second, with the reason."""
         explained = await self.first.ask(lambda backend: backend.explain(question))
         return await super().explain(question) if explained is None else explained
 
@@ -159,10 +159,10 @@ class ReadingFallback(Fallback[R]):
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of a file that the first backend finds, else of one that the second has.
+        """Return lines of a file from the first backend or, if it has no such file or fails, from the second.
 
         Raises:
-            FilesBlocked: the first does not answer, and the second has no such file.
+            FilesBlocked: the first backend does not answer, and the second has no such file.
         """
 
         async def read(backend: R) -> tuple[Excerpt | None]:

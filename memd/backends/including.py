@@ -1,4 +1,4 @@
-"""The agent's own memory together with those that it includes: one answer, whichever of them can be had."""
+"""Searches an agent's own memory together with the memories that it includes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ from memd.search.ranked import Proposal
 
 
 class ProposingBackend(ReadableBackend, Protocol):
-    """An included memory."""
+    """The backend of an included memory."""
 
     async def propose(self, question: BackendQuestion, *, is_explained: bool) -> Proposal:
-        """What it has for a question.
+        """Return the candidates for a question.
 
         Raises:
-            TransientError: it does not answer.
+            TransientError: the backend does not answer.
         """
         ...
 
 
 class Including:
-    """Searches the agent's own memory, and at the same time each that it includes.
+    """Searches the agent's own memory and, at the same time, each memory that it includes.
 
-    What is its own is never waited for longer than without them, but for a bounded time: from when it is there, the others
-    have so long to follow. One that is too late, or fails, is named, and then left alone for a while.
+    The included memories delay an answer by at most `wait_s` after the own memory has answered. One that is
+    too late or fails is named in `degraded`, and not asked again until its cool-down has passed.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Including:
         included: Sequence[tuple[IncludedMemory, CircuitBreaker[ProposingBackend]]],
         wait_s: float,
     ) -> None:
-        """Nothing is asked yet.
+        """Combine memories; none is asked yet.
 
         Args:
             own: The agent's own memory.
-            included: The others.
-            wait_s: For which they are waited for.
+            included: The included memories, each behind its circuit breaker.
+            wait_s: Seconds to wait for the included memories after the own one has answered.
         """
         self._own = own
         self._breakers = {one.name: breaker for one, breaker in included}
@@ -61,7 +61,7 @@ class Including:
         self._wait_s = wait_s
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits of all memories that the asker may see, in one order."""
+        """Return the hits of all memories that the caller may see, ranked together."""
         if not question.included:
             return await self._own.search(question)
         own, included, missing = await self._proposals(question, is_explained=False)
@@ -69,7 +69,7 @@ class Including:
         return msgspec.structs.replace(answer, degraded=(*answer.degraded, *missing))
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """The same, and how each candidate came to its place."""
+        """Return the same as `search`, and how each candidate was ranked."""
         if not question.included:
             return await self._own.explain(question)
         own, included, missing = await self._proposals(question, is_explained=True)
@@ -79,7 +79,7 @@ class Including:
     async def _proposals(
         self, question: BackendQuestion, *, is_explained: bool
     ) -> tuple[OwnProposal, dict[str, Proposal], list[DegradedPart]]:
-        """What each memory has, and which do not answer."""
+        """Ask all memories; return the own candidates, those of the others by name, and which did not answer."""
         own = asyncio.ensure_future(self._own.propose(question, is_explained=is_explained))
         overdue = asyncio.ensure_future(self._waited_for(own))
         asked = {
@@ -106,7 +106,7 @@ class Including:
         return mine, found, sorted(missing, key=lambda one: one.reason)
 
     async def _waited_for(self, own: "asyncio.Future[OwnProposal]") -> None:
-        """Until the others are too late."""
+        """Wait until the included memories are too late."""
         await asyncio.wait([own])
         await asyncio.sleep(self._wait_s)
 
@@ -119,10 +119,10 @@ class Including:
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Lines of a file of the agent's own, or of an included memory, by whose name its path begins.
+        """Return lines of a file of the own memory, or of the included memory whose name its path begins with.
 
         Raises:
-            FilesBlocked: it cannot be read just now.
+            FilesBlocked: the included memory does not answer, or the file cannot be read now.
         """
         of = included_path(path, self._include)
         if of is None:
@@ -146,17 +146,17 @@ class Including:
         return answered[0]
 
     async def warm(self) -> None:
-        """Have all ready before anybody asks."""
+        """Prepare all memories before the first search."""
         await self._own.warm()
         await asyncio.gather(*(breaker.ready() for breaker in self._breakers.values()))
 
     def status(self) -> BackendStatus:
-        """How the agent's own memory is, and which of the others take part."""
+        """Return the own memory's status, and which included memories are searched."""
         included = tuple(IncludedState(name, breaker.trouble) for name, breaker in self._breakers.items())
         return msgspec.structs.replace(self._own.status(), included=included)
 
     async def close(self) -> None:
-        """End what was begun."""
+        """Close all backends."""
         await asyncio.gather(*(breaker.close() for breaker in self._breakers.values()))
         await self._own.close()
 
@@ -166,7 +166,7 @@ async def _proposed(backend: ProposingBackend, *, question: BackendQuestion, is_
 
 
 def _within(question: BackendQuestion, name: str) -> BackendQuestion:
-    """The question as an included memory is asked it: its paths are known there without its name."""
+    """Return the question as an included memory understands it: globs without the memory's name in front."""
     wanted: SearchFilter = question.wanted
     paths = tuple(
         f"{'!' * glob.startswith('!')}{glob.removeprefix('!').removeprefix(f'{name}/')}"

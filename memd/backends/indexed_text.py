@@ -1,4 +1,4 @@
-"""What an agent reads of an indexed file: a note from the disk, turns from the index, some lines at a time."""
+"""Reads excerpts of indexed files: of notes from the disk, of transcripts from the index."""
 
 import asyncio
 import time
@@ -17,29 +17,29 @@ from memd.store.sessions import TurnSpan
 from memd.text.tokens import safe_end
 from memd.text.turn_header import spoken
 
-READ_S = 5.0  # a file that has not been read by then is on a disk that does not answer
+READ_S = 5.0  # longer than this, the disk counts as not answering
 
-# A line of a note, or what is said on one line of a transcript, may be too long for one excerpt. Where to read on is then
-# the number of characters that were read, times this, plus the line: no file has so many lines, and a double holds the
-# product for all that one line may hold.
+# A line of a note, or the turns on one line of a transcript, may be too long for one excerpt. Then next_line
+# encodes where to read on: characters already read * PARTS_FROM + line. No file has so many lines, and a
+# double holds the product exactly for any line.
 PARTS_FROM = 1_000_000_000
 _BETWEEN = "\n\n"
 
 
 class FilesBlocked(TransientError):
-    """A file that is indexed, and may be there, cannot be read for now."""
+    """An indexed file cannot be read now, though it may exist."""
 
 
 async def read_note(path: str, rules: IndexingRules, threads: Threads) -> Sequence[str]:
-    """All lines of a note as it is on the disk now, without what is secret.
+    """Return all lines of a note as it is on disk now, redacted.
 
     Args:
-        path: Its name in the index.
-        rules: Of its agent.
-        threads: To read on.
+        path: Its path in the index.
+        rules: The agent's indexing rules.
+        threads: Where the read runs.
 
     Raises:
-        FilesBlocked: the disk does not answer.
+        FilesBlocked: the disk does not answer within READ_S.
         SourceError: there is no such note, or it may not be read.
     """
     try:
@@ -61,20 +61,20 @@ async def read_note(path: str, rules: IndexingRules, threads: Threads) -> Sequen
 
 
 def line_of(start_line: int) -> int:
-    """The line at which a reader wants to begin."""
+    """Return the line of a start_line that may encode a position within it."""
     return start_line % PARTS_FROM
 
 
 def note_excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: int = MAX_CHARS) -> Excerpt:
-    """Some lines, as many as were asked for and fit; of one line that alone is too long a part.
+    """Return as many of the wanted lines as fit, or a part of a single line that is too long.
 
-    Who reads on from next_line to the end gets everything once.
+    A caller that follows next_line to the end gets all text exactly once.
 
     Args:
-        text: All lines of a file.
-        start_line: The first that is wanted, from 1; or a place within one, as next_line gave it.
-        lines: How many, at most.
-        max_chars: Of the text.
+        text: All lines of the file.
+        start_line: The first line wanted, from 1, or a next_line of an earlier excerpt.
+        lines: The most lines to return.
+        max_chars: The most characters to return.
     """
     begin, first = divmod(start_line, PARTS_FROM)
     wanted = text[max(first - 1, 0) : max(first - 1, 0) + lines] if first else []
@@ -98,13 +98,13 @@ def note_excerpt(text: Sequence[str], start_line: int, lines: int, max_chars: in
 
 
 def turns_excerpt(found: TurnSpan, start_line: int, max_chars: int, zone: tzinfo | None) -> Excerpt:
-    """What is said on some lines, as much as fits; who reads on from next_line to the end gets everything once.
+    """Return the turns from start_line on, as many as fit; following next_line yields all text exactly once.
 
     Args:
-        found: Turns from line_of(start_line) on.
-        start_line: As it was asked for: a line, or a place within one.
-        max_chars: Of the text.
-        zone: That times are told in; None: UTC.
+        found: The turns from line_of(start_line) on.
+        start_line: A line, or a next_line of an earlier excerpt.
+        max_chars: The most characters to return.
+        zone: The time zone of the times in turn headers; None: UTC.
     """
     blocks = [list(turns) for _, turns in groupby(found.turns, lambda turn: turn.start_line)]
     texts = [_BETWEEN.join(_as_text(turn, zone) for turn in block) for block in blocks]
@@ -130,7 +130,7 @@ def turns_excerpt(found: TurnSpan, start_line: int, max_chars: int, zone: tzinfo
 
 
 def _part(text: str, begin: int, block: Sequence[Turn], next_line: int | None, max_chars: int) -> Excerpt:
-    """A part of what is said on one line; next_line is where the next line begins on which something is."""
+    """Return a part of the turns on one line; next_line is the next line that has a turn."""
     line = block[0].start_line
     if begin >= len(text):
         return Excerpt("", line, 0, next_line)
@@ -148,12 +148,12 @@ def _end_line(turns: Sequence[Turn]) -> int:
 
 
 def _after(blocks: Sequence[Sequence[Turn]], count: int, found: TurnSpan) -> int | None:
-    """Where the first line begins that is not given."""
+    """Return the line of the first turn that was left out; None: there is none."""
     return blocks[count][0].start_line if count < len(blocks) else found.next_line
 
 
 def part_end(text: str, begin: int, most: int) -> int:
-    """Where a part of a text ends that is too long for one: at the end of a line, or at a space, if there is one near."""
+    """Return where to cut a text that is too long: after a line end or space in its second half, if there is one."""
     end = min(len(text), begin + most)
     if end == len(text):
         return end

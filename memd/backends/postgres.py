@@ -1,4 +1,4 @@
-"""The backend postgres: one memory that another machine publishes, searched on its server."""
+"""The backend that searches a memory published by another machine on a PostgreSQL server."""
 
 import asyncio
 from pathlib import Path
@@ -27,13 +27,13 @@ from memd.shared.reading import SharedConnections
 from memd.shared.searching import SharedIndex, find_file
 from memd.shared.transcripts import stretch_of, turns_in
 
-TIMEOUT_S = 3.0  # for which each of the few statements of a search is waited for
-COOLDOWN_S = 15.0  # for which a server that has failed is left alone
+TIMEOUT_S = 3.0  # for each of the few statements of a search
+COOLDOWN_S = 15.0  # time without searches after a failure of the server
 TIMEOUTS = BreakerTimeouts(TIMEOUT_S, COOLDOWN_S)
 
 
 class PostgresBackend:
-    """Searches one published memory, and reads its notes."""
+    """Searches one published memory, and reads its files."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class PostgresBackend:
         providers: AgentProviders,
         reranker: Reranker | None = None,
     ) -> None:
-        """Nothing is connected yet.
+        """Create the backend without connecting.
 
         Args:
-            shared: The memory.
-            settings: Of the agent.
-            providers: What embeds questions.
-            reranker: Orders the first candidates anew; None: nobody does.
+            shared: The published memory and how to reach it.
+            settings: The agent's settings.
+            providers: The providers that embed questions.
+            reranker: Reorders the first candidates; None: they keep their order.
         """
         self._providers = providers
         self._zone = zone_of(settings.timezone)
@@ -64,10 +64,10 @@ class PostgresBackend:
         providers: AgentProviders,
         reranker: Reranker | None = None,
     ) -> Self:
-        """One whose memory can be searched.
+        """Create a backend and check that its memory can be searched.
 
         Raises:
-            SharedUnavailable: it cannot.
+            SharedUnavailable: the memory cannot be searched.
         """
         made = cls(shared, settings, providers, reranker)
         try:
@@ -78,7 +78,7 @@ class PostgresBackend:
         return made
 
     async def run(self) -> None:
-        """Nothing: each search sees what the server has then."""
+        """Wait until cancelled: there is no background work, because each search reads the server's current state."""
         await asyncio.Event().wait()
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
@@ -94,10 +94,10 @@ class PostgresBackend:
         return answer_of(found, "postgres", self._providers), trace
 
     async def propose(self, question: BackendQuestion, *, is_explained: bool) -> Proposal:
-        """What it has for a question that is put to several memories.
+        """Return the candidates for a question that goes to several memories.
 
         Raises:
-            SharedUnavailable: it cannot be searched.
+            SharedUnavailable: the memory cannot be searched.
         """
         await self._index.refresh()
         return await propose_with(self._searcher, question, is_explained=is_explained)
@@ -145,5 +145,5 @@ class PostgresBackend:
         )
 
     async def close(self) -> None:
-        """End what it has begun."""
+        """Close the connections."""
         self._connections.close()
