@@ -1,4 +1,4 @@
-"""Accepts clients at the socket of the daemon, as many as there are descriptors for beside the daemon's own work."""
+"""Accepts clients on the daemon's socket, as long as file descriptors are left for the daemon's own work."""
 
 import asyncio
 import contextlib
@@ -22,53 +22,58 @@ from memd.server.handlers import Handlers
 
 log = structlog.get_logger()
 
-LOOK_S = 1.0  # between two looks whether the socket has its file
-OWN = 64  # descriptors: the cache, the worker, providers, what the interpreter has open
-# Its index, one that is built beside, files and directories being read, watches, another engine.
+LOOK_S = 1.0  # between two checks whether the socket's file still exists
+# descriptors of the process itself: the cache, the worker, providers, those that the interpreter opens
+OWN = 64
+# Descriptors of a busy agent: its index, one being rebuilt, files and directories being read, watches,
+# another backend.
 OF_AN_AGENT = 40
-OF_A_QUIET_AGENT = 16  # its index and its watches: measured are thirteen
-LEAST = 8  # connections, however few descriptors there are
+OF_A_QUIET_AGENT = 16  # its index and its watches: 13 were measured
+LEAST = 8  # connections that are always allowed
 
 
 class AdmissionPolicy(msgspec.Struct, frozen=True):
-    """How those who connect are treated where there is no room for all."""
+    """What happens to clients when there is no room for all."""
 
-    again_s: float = 0.05  # between two looks whether there is room
-    resting_s: float = 60.0  # a client that said nothing for longer gives way: it connects again when it has something to say
-    # One in so many gives way at once, so that not each newcomer has all of them looked through.
+    again_s: float = 0.05  # between two checks whether there is room
+    # a client that was silent for longer may be disconnected: it reconnects on its next request
+    resting_s: float = 60.0
+    # One in so many connections is dropped at a time, so that not every new client causes a scan of all of
+    # them.
     share: int = 16
-    said_s: float = 60.0  # between two lines of the log about it
-    at_once: int = 64  # connections that are taken in before anything else has its turn
+    said_s: float = 60.0  # between two log lines about this
+    at_once: int = 64  # connections accepted before the event loop runs anything else
 
 
 _USUAL = AdmissionPolicy()
 
 
 def most_connections(descriptors: int, agents: int) -> int:
-    """How many clients may be connected so that the daemon always finds descriptors for its own work.
+    """Return how many clients may be connected without taking descriptors that the daemon needs for its own work.
 
     Args:
-        descriptors: That the process may have.
-        agents: That run in it.
+        descriptors: The process's limit of open files.
+        agents: The number of agents that run.
     """
     return max(LEAST, descriptors - OWN - OF_AN_AGENT * agents)
 
 
 def most_agents(descriptors: int) -> int:
-    """How many agents may run so that each, and the daemon itself, finds the descriptors that it cannot be without.
+    """Return how many agents may run so that all have the descriptors that they cannot do without.
 
     Args:
-        descriptors: That the process may have.
+        descriptors: The process's limit of open files.
     """
     return max(1, (descriptors - OWN - LEAST) // OF_A_QUIET_AGENT)
 
 
 class Acceptor:
-    """Accepts what comes to a listening socket.
+    """Accepts connections on a listening socket.
 
-    Where no more may be connected, those who have been silent for longest are parted with, which their next call does not
-    notice. Else newcomers wait in the kernel's queue until somebody leaves. An event loop's own server would close their
-    connections unanswered, or ask for a descriptor without end.
+    When the limit is reached, the clients that were silent for longest are disconnected, which their next
+    call does not notice. If there are none, new clients wait in the kernel's queue until another leaves. The
+    server of an asyncio event loop would instead close their connections without an answer, or retry accept()
+    in a loop.
     """
 
     def __init__(
@@ -79,14 +84,14 @@ class Acceptor:
         most: Callable[[], int],
         policy: AdmissionPolicy = _USUAL,
     ) -> None:
-        """Begin to accept, on the loop that runs.
+        """Start accepting on the running event loop.
 
         Args:
-            listening: Does not block; it is closed at the end.
-            make: Makes the daemon's side of a connection.
-            connections: Those that there are.
-            most: How many there may be just now.
-            policy: Where there is no room.
+            listening: A non-blocking socket; `close` closes it.
+            make: Creates the protocol object of a connection.
+            connections: The open connections.
+            most: Returns how many connections are allowed now.
+            policy: What happens at the limit.
         """
         self._listening = listening
         self._make = make
@@ -100,15 +105,15 @@ class Acceptor:
         self._listen()
 
     def listen_on(self, listening: socket.socket) -> None:
-        """Accept what comes to another socket, and no more to the old one, which is closed."""
+        """Accept on another socket from now on; the previous one is closed."""
         old, self._listening = self._listening, listening
-        if self._again is None:  # else it is looked at in a moment
+        if self._again is None:  # else the timer calls _listen soon
             self._loop.remove_reader(old)
             self._listen()
         old.close()
 
     async def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting, and close the listening socket."""
         if self._again is not None:
             self._again.cancel()
         else:
@@ -143,7 +148,7 @@ class Acceptor:
     async def _begin(self, accepted: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._make, accepted)
-        # It is gone already, or there are no descriptors for what a transport needs.
+        # The client has left already, or no descriptors are left for the transport.
         except OSError as failure:
             log.debug("server.connection_not_begun", reason=failure.strerror)
             accepted.close()
@@ -159,7 +164,7 @@ class Acceptor:
             one.close()
 
     def _pause(self, reason: str) -> None:
-        """Let newcomers wait a moment: asked at once, the kernel would say the same without end."""
+        """Stop accepting for `again_s`; without a pause the same accept() would fail in a loop."""
         self._loop.remove_reader(self._listening)
         self._again = self._loop.call_later(self._policy.again_s, self._listen)
         now = self._loop.time()
@@ -179,7 +184,7 @@ async def answering(
     tasks: asyncio.TaskGroup,
     background: BackgroundTasks,
 ) -> AsyncIterator[None]:
-    """Answer whoever connects, at a socket that the service manager has opened or at one of our own."""
+    """Serve clients within the block, on the service manager's socket if `given`, else on a new one at `path`."""
     connections: set[Connection] = set()
     listening = listening_socket.ListeningSocket(path, given)
     acceptor = Acceptor(
@@ -202,7 +207,7 @@ async def answering(
 
 
 async def keep_listening(listening: listening_socket.ListeningSocket, acceptor: Acceptor) -> None:
-    """Bind the socket again whose file was deleted: clients would take the daemon for one that does not run."""
+    """Bind the socket again whenever its file was deleted; without the file clients assume that no daemon runs."""
     said: str | None = None
     while True:
         await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), LOOK_S))

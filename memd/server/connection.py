@@ -1,4 +1,4 @@
-"""One client: frames in, frames out, in any order, with bounds on everything."""
+"""The server's side of one client connection: requests and replies in any order, with a limit on everything."""
 
 import asyncio
 import select
@@ -18,12 +18,12 @@ log = structlog.get_logger()
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
-    """How much of the daemon one client may take."""
+    """Limits on what one client may use."""
 
-    in_flight: int = 64  # requests; beyond, it is not read
-    hello_s: float = 10.0  # a client that says nothing is in nobody's way for long
-    frame_s: float = 30.0  # from the first byte of a frame to its last
-    unread_s: float = 30.0  # how long it may leave its replies unread
+    in_flight: int = 64  # concurrent requests; at the limit nothing more is read from the client
+    hello_s: float = 10.0  # time for the client's first frame
+    frame_s: float = 30.0  # time from the first byte of a frame to its last
+    unread_s: float = 30.0  # time for which replies may stay unread
 
 
 _USUAL = ConnectionLimits()
@@ -32,7 +32,7 @@ Handle = Callable[[Request], Awaitable[Reply]]
 
 
 class Connection(asyncio.Protocol):
-    """The server's side of one connection. Made for each client by the event loop."""
+    """The server's side of one connection; the event loop creates one for each client."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class Connection(asyncio.Protocol):
         connections: "set[Connection]",
         bounds: ConnectionLimits = _USUAL,
     ) -> None:
-        """Make the protocol of one connection that is to come.
+        """Create the protocol object of a connection that is about to be made.
 
         Args:
-            handle: Answers a request; its failures are answers too.
-            uid: Who may connect.
-            version: Of the daemon, for its greeting.
-            connections: Holds this one from its beginning to its end.
-            bounds: How much of the daemon the client may take.
+            handle: Answers a request; a failure is a reply, too.
+            uid: The only user who may connect.
+            version: The daemon's version, sent in its hello.
+            connections: Contains this connection while it is open.
+            bounds: The limits of this connection.
         """
         self._handle = handle
         self._uid = uid
@@ -65,24 +65,26 @@ class Connection(asyncio.Protocol):
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._closing = False
-        self._moved_at = asyncio.get_running_loop().time()  # when something came or was answered last
+        # loop time of the last byte received or reply sent
+        self._moved_at = asyncio.get_running_loop().time()
 
-    # --- what the event loop calls
+    # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there: it must run as the daemon's user."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
+        """Accept the client if it runs as the daemon's user; otherwise abort the connection."""
+        # uvloop's class does not inherit from asyncio.Transport
+        self._transport = cast("asyncio.Transport", transport)
         uid = peer_uid(self._transport.get_extra_info("socket"))
         if uid is not None and uid != self._uid:
             log.warning("server.stranger_refused", uid=uid)
-            self._closing = True  # what it sent already is not read
+            self._closing = True  # data that has arrived is not read
             self._transport.abort()
             return
         self._connections.add(self)
         self._pump()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """The client is gone: nobody wants its answers."""
+        """Cancel the client's requests: nobody will read the replies."""
         self._closing = True
         self._connections.discard(self)
         self._expect_nothing()
@@ -92,7 +94,7 @@ class Connection(asyncio.Protocol):
             request.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes arrived, of any number of frames."""
+        """Process received bytes: any part of any number of frames."""
         if self._closing:
             return
         self._moved_at = asyncio.get_running_loop().time()
@@ -100,17 +102,17 @@ class Connection(asyncio.Protocol):
         self._pump()
 
     def eof_received(self) -> bool:
-        """The client sends no more; it may still wait for replies."""
+        """The client has sent everything; return whether to keep the connection open for its replies."""
         self._ended = True
         return bool(self._requests) and not has_hung_up(self._transport.get_extra_info("socket"))
 
     def pause_writing(self) -> None:
-        """The client does not read: it gets no more to read, and not for ever."""
+        """The client does not read its replies: stop reading from it, and drop it after `unread_s`."""
         self._unread = asyncio.get_running_loop().call_later(self._bounds.unread_s, self._give_up)
         self._read(wanted=False)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """The client reads again: continue reading from it."""
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
@@ -119,7 +121,7 @@ class Connection(asyncio.Protocol):
     # --- frames
 
     def _pump(self) -> None:
-        """Start what can be started: every whole frame, up to the number in flight."""
+        """Process complete frames until the limit of concurrent requests is reached."""
         took = False
         try:
             while not self._closing and not self._is_full:
@@ -135,7 +137,7 @@ class Connection(asyncio.Protocol):
         self._read(wanted=not self._is_full)
         if took or self._is_full:
             self._expect_nothing()
-        # Not begun anew by each byte: a client that trickles is too slow as well.
+        # Not restarted by each byte, so that a client that trickles bytes runs into the timeout, too.
         if self._patience is None and not self._is_full and (self._reader.is_midway or not self._greeted):
             patience_s = self._bounds.frame_s if self._greeted else self._bounds.hello_s
             self._patience = asyncio.get_running_loop().call_later(patience_s, self._too_slow)
@@ -211,21 +213,21 @@ class Connection(asyncio.Protocol):
             )
             frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)
         except codec.Unsendable as error:
-            # The name of a file or directory may be no valid Unicode. Without an answer the client would wait for ever.
+            # A file name may not be valid Unicode. Without a reply the client would wait forever.
             failure = Failure(code="internal", message=f"the reply cannot be sent: {error}")
             frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)
         self._transport.write(frame)
 
-    # --- ends
+    # --- closing
 
     @property
     def unsent_bytes(self) -> int:
-        """What was written and the kernel has not taken yet."""
+        """The number of bytes written that the kernel has not accepted yet."""
         return self._transport.get_write_buffer_size()
 
     @property
     def silent_since(self) -> float | None:
-        """Since when, of the loop's clock, neither side has anything to say; None: one has."""
+        """Loop time since when the connection is idle; None if a request is open or the connection closes."""
         return None if self._requests or self._closing else self._moved_at
 
     def _expect_nothing(self) -> None:
@@ -237,7 +239,7 @@ class Connection(asyncio.Protocol):
         self._refuse("protocol", "the frame that was begun did not end" if self._greeted else "no hello came")
 
     def _refuse(self, code: str, message: str) -> None:
-        """Say what is wrong, then close."""
+        """Send an error, then close."""
         self._send(0, Failure(code=code, message=message))
         self.close()
 
@@ -246,7 +248,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def close(self) -> None:
-        """Close after what is written has gone out, which is waited for as long as for other replies."""
+        """Close once the written replies are sent, which may take up to `unread_s`."""
         self._closing = True
         self._transport.close()
         if self._unread is None and self.unsent_bytes:
@@ -254,7 +256,7 @@ class Connection(asyncio.Protocol):
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Whether the peer has closed its end; False where it only says no more, or the system tells no difference."""
+    """Return whether the peer has closed its socket; False if it only shut down writing, or the system cannot say."""
     if sys.platform != "linux":
         return False
     poll = select.poll()

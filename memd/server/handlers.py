@@ -1,4 +1,4 @@
-"""A request in, a reply out: maps requests to the modules that answer them, and errors to codes."""
+"""Passes each request to the module that answers it, and maps errors to codes."""
 
 import asyncio
 import contextlib
@@ -23,12 +23,12 @@ from memd_client import messages as wire
 
 log = structlog.get_logger()
 
-RELOADS = 16  # in the course of one request, without its coming to nothing
-CHANGES = 64  # that are under way at a time: those of clients that have gone away count, too
+RELOADS = 16  # configuration reloads that one request survives: after more of them it fails
+CHANGES = 64  # concurrent changes, including those of clients that have disconnected
 
 
 class Handlers:
-    """Answers requests from what the daemon built."""
+    """Answers the requests of all clients."""
 
     def __init__(
         self, agents: Agents, facts: ProcessFacts, control: DaemonControl, times: RequestTimes | None = None
@@ -39,15 +39,16 @@ class Handlers:
         self._times = RequestTimes() if times is None else times
         self._warmed = WarmedSessions()
         self._duplicates = DuplicateFinder()
-        self._changes: set[asyncio.Task[wire.Reply]] = set()  # that are under way, whoever asked for them
+        # changes in progress, even if their client has disconnected
+        self._changes: set[asyncio.Task[wire.Reply]] = set()
         self._is_closed = False
 
     def of_client(self) -> Callable[[wire.Request], Awaitable[wire.Reply]]:
-        """A handler for the requests of one more client."""
+        """Return a request handler for one more client."""
         return partial(self.handle, client=ConnectedClient())
 
     async def handle(self, request: wire.Request, *, client: ConnectedClient | None = None) -> wire.Reply:
-        """Answer a request; whatever goes wrong becomes a Failure, and the connection lives."""
+        """Answer a request; any error becomes a Failure, and the connection stays open."""
         caller = Caller(self._agents, request.session_key)
         client = client or ConnectedClient()
         if isinstance(request, wire.Reload | wire.Embed):
@@ -55,12 +56,12 @@ class Handlers:
         else:
             reply = await self._attempt(request, caller, client)
         if isinstance(reply, wire.Failure) and reply.code == "unavailable" and not caller.is_private:
-            # What is broken, and where, is for the owner.
+            # The reason may name files and directories, which only the owner may see.
             return wire.Failure(code=reply.code, message="memory cannot be asked just now")
         return reply
 
     async def close(self) -> None:
-        """Give up the changes that are under way, and begin no more."""
+        """Cancel the changes in progress, and accept no more."""
         self._is_closed = True
         for change in self._changes:
             change.cancel()
@@ -70,7 +71,7 @@ class Handlers:
     async def _to_its_end(
         self, request: wire.Reload | wire.Embed, caller: Caller, client: ConnectedClient
     ) -> wire.Reply:
-        """Answer a request that changes something in several steps: a client that goes away does not leave it half done."""
+        """Answer a request that makes several changes; they are completed even if the client disconnects."""
         if self._is_closed or len(self._changes) >= CHANGES:
             return wire.Failure(
                 code="unavailable",
@@ -87,7 +88,7 @@ class Handlers:
             for _ in range(RELOADS):
                 with contextlib.suppress(StoreClosed):
                     return await self._dispatch(request, caller, client)
-                # Its agent was stopped to change its settings: the one that took its place answers.
+                # The agent was stopped to apply new settings: ask the one that replaces it.
                 await self._agents.wait_until_unchanging()
             return await self._dispatch(request, caller, client)
         except DeniedSession as error:
@@ -101,12 +102,12 @@ class Handlers:
                 code="unavailable", message=f"an index is damaged: {error}", hint="memd-ctl reindex"
             )
         except (AgentUnavailable, StoreNewer) as error:
-            # An agent is begun again by itself; what keeps it from running is rarely over in a moment.
+            # A failed agent is started again by itself, but what makes it fail rarely ends within a moment.
             return wire.Failure(code="unavailable", message=str(error), hint="memd-ctl doctor")
         except TransientError as error:
             return wire.Failure(code="unavailable", message=str(error), hint="Try again in a moment.")
         except Exception:
-            # A bug of ours must not take the connection, let alone the daemon, with it.
+            # A bug in memd must end neither the connection nor the daemon.
             log.exception("server.request_failed", request=type(request).__name__)
             return wire.Failure(
                 code="internal",
@@ -153,7 +154,7 @@ class Handlers:
         caller: Caller,
         client: ConnectedClient,
     ) -> wire.Reply:
-        """Answer a request for what memory holds."""
+        """Answer a request that reads memory."""
         match request:
             case wire.Search():
                 return await search(request, caller, client, self._times)

@@ -1,4 +1,4 @@
-"""The socket that clients connect to."""
+"""The Unix socket that clients connect to."""
 
 import contextlib
 import errno
@@ -16,19 +16,19 @@ from memd.errors import FatalError
 from memd.server import sock_diag
 
 BACKLOG = 512
-_NAMES = 8  # to try, of 16 million
+_NAMES = 8  # attempts to find a free name, of 16 million
 _FIRST_GIVEN = 3  # SD_LISTEN_FDS_START
 
 
 class SocketUnusable(FatalError):
-    """The socket cannot be put where it should be."""
+    """The socket cannot be created at its path."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"cannot listen on {path}: {why}. Set MEMD_SOCKET to another path.", exit_code=78)
 
 
 class GivenSocketUnusable(FatalError):
-    """What the service manager has opened is not the socket of this daemon."""
+    """The socket passed by the service manager is not this daemon's."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
@@ -39,16 +39,17 @@ class GivenSocketUnusable(FatalError):
 
 
 def given(environ: MutableMapping[str, str], path: Path) -> socket.socket | None:
-    """The socket that a service manager has opened for this process; None where it has opened none.
+    """Return the socket that a service manager has opened for this process, or None if there is none.
 
-    The protocol is that of sd_listen_fds(3). The path belongs to the manager: it must be neither removed nor replaced.
+    The protocol is that of sd_listen_fds(3). The path belongs to the service manager: it must be neither
+    removed nor replaced.
 
     Args:
-        environ: Of the process; the variables are taken out, so that no child process takes them for its own.
-        path: Where clients look for the daemon.
+        environ: The process's environment; the variables are removed, so that no child process uses them.
+        path: The path at which clients connect.
 
     Raises:
-        GivenSocketUnusable: it is another socket than the one at the path, or not one that listens.
+        GivenSocketUnusable: the socket has another path, or does not listen.
     """
     meant_for, count = environ.pop("LISTEN_PID", ""), environ.pop("LISTEN_FDS", "")
     environ.pop("LISTEN_FDNAMES", None)
@@ -79,24 +80,24 @@ def _check_given(passed: socket.socket, path: Path) -> None:
         )
     address = os.fsdecode(passed.getsockname())
     there = Path(address)
-    # An abstract address begins with a NUL. The directory may be named by way of a link.
+    # An abstract address begins with a NUL. The directory may be given through a symbolic link.
     is_same = there.is_absolute() and there.name == path.name
     if not is_same or os.path.realpath(there.parent) != os.path.realpath(path.parent):
         raise GivenSocketUnusable(path, f"it listens on {address}".replace("\0", "@"))
 
 
-_ADDRESS_BYTES = 108  # of an address of Linux, with the NUL at its end
+_ADDRESS_BYTES = 108  # size of sun_path on Linux, with the NUL at its end
 
 
 def bind(path: Path) -> socket.socket:
-    """A listening socket at a path, mode 0600, taking over a stale one.
+    """Create a listening socket at a path, mode 0600, replacing a stale one.
 
-    The socket is bound and listening under another name before it is renamed: whoever sees the path can connect.
-    Call it with the lock of the path held.
+    The socket is bound and listening under another name before it is renamed, so that any client that sees
+    the path can connect. The caller must hold the path's lock.
 
     Raises:
-        SocketUnusable: something that is not a socket is there, another process listens there, the directory
-            cannot be written, or the process may open no more files just now.
+        SocketUnusable: the path is not a socket, another process listens there, the directory cannot be
+            written, or the process has no descriptors left.
     """
     try:
         is_free = stat.S_ISSOCK(path.lstat().st_mode)
@@ -106,7 +107,8 @@ def bind(path: Path) -> socket.socket:
         raise SocketUnusable(path, error.strerror or str(error)) from error
     if not is_free:
         raise SocketUnusable(path, "something that is not a socket is there")
-    # The lock is held, so it is no daemon. To connect would tell, too, but it would have a manager start one.
+    # The lock is held, so a listener is no daemon. A test connection would show that, too, but would make a
+    # service manager start one.
     if sock_diag.is_listened_on(path):
         raise SocketUnusable(
             path,
@@ -116,7 +118,7 @@ def bind(path: Path) -> socket.socket:
     _clear_up(path)
     try:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    except OSError as error:  # there are no descriptors left
+    except OSError as error:  # no descriptors are left
         raise SocketUnusable(path, error.strerror or str(error)) from error
     temporary: Path | None = None
     try:
@@ -134,16 +136,18 @@ def bind(path: Path) -> socket.socket:
 
 
 def _bound(listening: socket.socket, path: Path) -> Path:
-    """Bind to a name beside the path that nobody can have taken on purpose, and that is nobody's but ours.
+    """Bind to an unguessable name beside the path.
 
-    In a directory that others may write to, a name that can be guessed would let them put a link or a directory there
-    first. bind(2) makes the file, or fails; nothing is removed, and nothing is done to it by its name afterwards.
+    In a directory that others may write to, a name that can be guessed would let them put a link or a
+    directory there first. bind(2) creates the file or fails; nothing is removed, and the file is not accessed
+    by name afterwards.
 
     Raises:
-        OSError: it cannot be made there.
+        OSError: the file cannot be created.
     """
-    # Nobody may connect between bind and chmod, so there is no chmod: on Linux the file takes the mode of the socket,
-    # elsewhere the umask makes it private. Other threads may be making directories, so it is not touched without need.
+    # Nobody may connect between bind and chmod, so there is no chmod: on Linux the file gets the mode of the
+    # socket, elsewhere the umask makes it private. The umask affects other threads that create directories,
+    # so it is only set where needed.
     if sys.platform == "linux":
         os.fchmod(listening.fileno(), 0o600)
     mask = None if sys.platform == "linux" else os.umask(0o177)
@@ -158,7 +162,7 @@ def _bound(listening: socket.socket, path: Path) -> Path:
                     raise
             else:
                 return temporary
-        raise AssertionError  # the last attempt has returned or raised
+        raise AssertionError  # not reached: the last attempt has returned or raised
     finally:
         if mask is not None:
             os.umask(mask)
@@ -167,21 +171,21 @@ def _bound(listening: socket.socket, path: Path) -> Path:
 
 
 def _address(temporary: Path, directory: int | None) -> str:
-    """What to bind to: a path that has room in an address, though its name is longer than the one that the socket gets."""
+    """Return the address to bind; a path that is too long, as the temporary one may be, goes through /proc."""
     if directory is None or len(os.fsencode(temporary)) < _ADDRESS_BYTES:
         return str(temporary)
     return f"/proc/self/fd/{directory}/{temporary.name}"
 
 
 def prefix_of(path: Path) -> str:
-    """What the other names of a socket begin with; as long as a usual name, with what comes after it."""
+    """Return the prefix of a socket's temporary names, which are as long as the usual name."""
     return f".{zlib.crc32(os.fsencode(path.name)) & 0xFF:02x}"
 
 
 def _clear_up(path: Path) -> None:
-    """Take away what a daemon of the same path has left that was killed before it could rename its socket.
+    """Delete sockets of a daemon that was killed before it could rename its own.
 
-    With the lock of the path held, nobody is about to rename one.
+    The caller holds the path's lock, so no other daemon is about to rename one.
     """
     left = re.compile(re.escape(prefix_of(path)) + "[0-9a-f]{6}")
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
@@ -196,14 +200,14 @@ class ListeningSocket:
     """The socket that the daemon listens on: its own at a path, or one that a service manager has opened."""
 
     def __init__(self, path: Path, given: socket.socket | None) -> None:
-        """Begin to listen.
+        """Start to listen.
 
         Args:
-            path: Where clients look for the daemon.
-            given: The manager's, whose path is left alone; None: there is none.
+            path: The path at which clients connect.
+            given: The service manager's socket, whose file is never touched; None: a socket is created.
 
         Raises:
-            SocketUnusable: as bind does.
+            SocketUnusable: see bind.
         """
         self._path = path
         self._is_own = given is None
@@ -211,30 +215,30 @@ class ListeningSocket:
         self._identity = _identity(path)
 
     def is_gone(self) -> bool:
-        """Whether the file of our own socket is gone, so that nobody finds it; not where another is in its place."""
+        """Return whether the file of memd's own socket is missing; False if another file has taken its place."""
         return self._is_own and _identity(self._path) is None
 
     def bind_again(self) -> socket.socket:
-        """Listen on a new socket at the path; the old one is the caller's to close.
+        """Listen on a new socket at the path; the caller closes the previous one.
 
         Raises:
-            SocketUnusable: as bind does.
+            SocketUnusable: see bind.
         """
-        with contextlib.suppress(OSError):  # what is wrong with it is told by bind
+        with contextlib.suppress(OSError):  # bind reports what is wrong with it
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.socket = bind(self._path)
         self._identity = _identity(self._path)
         return self.socket
 
     def remove(self) -> None:
-        """Take the file of our own socket away. What another has put there meanwhile stays."""
+        """Delete the file of memd's own socket, unless it was replaced meanwhile."""
         if self._is_own and self._identity is not None and _identity(self._path) == self._identity:
             with contextlib.suppress(OSError):
                 self._path.unlink()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of what is at a path; None: nothing is, or nobody tells."""
+    """Return device and inode of the file at a path; None if there is none, or it cannot be examined."""
     with contextlib.suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""One daemon for a state directory and a socket: locks that end with the process."""
+"""Locks that allow one daemon per state directory and socket, and end with the process."""
 
 import contextlib
 import fcntl
@@ -11,8 +11,8 @@ from pathlib import Path
 from memd.errors import FatalError
 from memd.store.database_files import sync_directory
 
-_PID_BYTES = 32  # of a file that holds one, at most
-_LOOK_S = 0.05  # whoever looks whether the lock is free, as memd-ctl does, holds it for a few microseconds
+_PID_BYTES = 32  # largest size of a lock file, which holds a pid
+_LOOK_S = 0.05  # memd-ctl tests whether the lock is free by holding it for a few microseconds
 
 
 class AlreadyRunning(FatalError):
@@ -27,7 +27,7 @@ class AlreadyRunning(FatalError):
 
 
 class LockUnusable(FatalError):
-    """The lock file cannot be made, opened or locked."""
+    """The lock file cannot be created, opened or locked."""
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(
@@ -38,18 +38,19 @@ class LockUnusable(FatalError):
 
 
 class Lock:
-    """An exclusive lock that goes with the process, however it ends."""
+    """An exclusive lock that the kernel releases when the process ends, however it ends."""
 
     def __init__(self, file: Path, what: Path) -> None:
         """Take the lock.
 
         Args:
-            file: The lock file; made if missing, and left in place, since deleting it would let two hold it.
-            what: What it guards, for the message.
+            file: The lock file; created if missing, and never deleted, since then two processes could hold
+                it.
+            what: What the lock protects, for the message.
 
         Raises:
-            AlreadyRunning: naming the pid of the holder.
-            LockUnusable: the file cannot be opened, or not be locked.
+            AlreadyRunning: another process holds it; the message names its pid.
+            LockUnusable: the file cannot be opened or locked.
         """
         try:
             self._fd = _opened(file)
@@ -61,27 +62,27 @@ class Lock:
             pid = os.pread(self._fd, _PID_BYTES, 0).strip()
             os.close(self._fd)
             raise AlreadyRunning(what, pid.decode() if pid.isdigit() else "unknown") from None
-        except OSError as error:  # some network file systems know no locks
+        except OSError as error:  # some network file systems have no locks
             os.close(self._fd)
             raise LockUnusable(file, f"it cannot be locked ({error.strerror})") from error
-        # The pid is for a message: on a disk that is full or read-only, the lock holds without it.
+        # The pid is only for messages: on a full or read-only disk the lock works without it.
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, 0)
         os.close(self._fd)
 
 
 def _locked(descriptor: int) -> None:
-    """Take the lock.
+    """Take the lock, and wait up to `_LOOK_S` for a process that only tests it.
 
     Raises:
-        BlockingIOError: somebody holds it, and not only to see whether somebody does.
-        OSError: it cannot be locked.
+        BlockingIOError: another process holds it.
+        OSError: the file cannot be locked.
     """
     deadline = time.monotonic() + _LOOK_S
     while True:
@@ -96,18 +97,18 @@ def _locked(descriptor: int) -> None:
 
 
 def _opened(file: Path) -> int:
-    """A descriptor of a lock file of ours.
+    """Open a lock file, and check that it is safe to use.
 
     Raises:
-        OSError: it cannot be opened.
-        LockUnusable: what is there is none, or is somebody else's, who could hold it for ever.
+        OSError: the file cannot be opened.
+        LockUnusable: it is not a lock file, or belongs to another user, who could hold the lock forever.
     """
     # Without O_NONBLOCK, opening a FIFO that somebody has put there would wait for a writer.
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | flags, 0o600)
     except OSError as error:
-        # A lock file that is there can be held without being written.
+        # An existing lock file can be locked without write access.
         try:
             descriptor = os.open(file, os.O_RDONLY | flags)
         except OSError:
@@ -125,21 +126,21 @@ def _why_not_ours(status: os.stat_result) -> str | None:
     if os.geteuid() != 0 and status.st_uid not in {os.geteuid(), 0}:
         return f"it belongs to another user (uid {status.st_uid})"
     if status.st_size > _PID_BYTES:
-        # To take the lock is to write the pid over what is there.
+        # Taking the lock overwrites the file with the pid.
         return "another file is there"
     return None
 
 
 @contextlib.contextmanager
 def sole_daemon(state: Path, socket: Path) -> Iterator[None]:
-    """Hold the locks of the state directory and of the socket, making the directories that are missing.
+    """Hold the locks of the state directory and of the socket within the block; missing directories are created.
 
     Args:
         state: The state directory.
-        socket: Where clients connect.
+        socket: The path at which clients connect.
 
     Raises:
-        FatalError: another daemon holds one, or a directory cannot be made.
+        FatalError: another daemon holds a lock, or a directory cannot be created or belongs to another user.
     """
     for directory, variable in (
         (state / "agents", "MEMD_STATE_DIR"),
@@ -150,7 +151,8 @@ def sole_daemon(state: Path, socket: Path) -> Iterator[None]:
             if new:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for one in new:
-                # A power cut must not take it, with all that was synced in it. What may not be listed cannot be synced.
+                # The new entry must survive a power cut, with everything synced below it. A directory without
+                # read permission cannot be synced.
                 with contextlib.suppress(PermissionError):
                     sync_directory(one.parent)
         except OSError as error:
@@ -170,12 +172,13 @@ def sole_daemon(state: Path, socket: Path) -> Iterator[None]:
 
 
 def _require_ours(directory: Path) -> None:
-    """Refuse to keep memory where another user decides what a name means: they could have put a file there, or a link.
+    """Check that no other user can create or replace files in the state directory.
 
-    Root's own word is good, and root, in a container, is given directories of others. One of a group is left to the group.
+    A directory of root is accepted; root itself may use directories of other users, as it is given in
+    containers. Write permission of a group is accepted, too.
 
     Raises:
-        FatalError: another user may write to the directory.
+        FatalError: the directory belongs to another user, or any user may write to it.
     """
     try:
         status = directory.stat()

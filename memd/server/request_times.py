@@ -1,4 +1,4 @@
-"""How long searches and readings took: slow ones are logged, and status shows the last searches of an agent."""
+"""Measures how long searches and reads take; logs slow ones, and gives the status the times of the last searches."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,12 @@ from memd_client import messages as wire
 
 What = Literal["search", "get"]
 
-# An agent asks before it answers, so a person waits for it: for a second without wondering. A search that has all it
-# needs takes some ten milliseconds; it waits for half a second for what was just written, as configured by default.
+# An agent searches before it answers, so a person waits; a second is not noticed. A search takes some 10 ms
+# when everything is ready; by default it may wait half a second for recent edits to be indexed.
 SLOW_S = 1.0
-LAST = 100  # searches of an agent that are remembered
-# Below that nobody asks where the time went, and to add up the parts would be a share of it.
+LAST = 100  # searches that are remembered per agent
+# Below that the parts are not recorded: nobody asks for them, and adding them up would take a noticeable
+# share.
 WORTH_S = 0.1
 
 _EVENTS: dict[What, str] = {"search": "search.was_slow", "get": "get.was_slow"}
@@ -31,20 +32,20 @@ class TimedRequest:
     """A request that is being answered."""
 
     def __init__(self, facts: dict[str, object]) -> None:
-        self.agent: str | None = None  # once that is known
-        self.facts = facts  # counts, names of parts; never a text of memory, nor of a question
-        self.ended = "failed"  # answered | failed | given_up (nobody waited for it any more)
+        self.agent: str | None = None  # None until it is known
+        self.facts = facts  # for the log: counts and names of parts, never text of memory or of a question
+        self.ended = "failed"  # answered | failed | given_up (the client stopped waiting)
 
 
 class RequestTimes:
-    """Measures requests, logs slow ones, and remembers how long the last searches of each agent took."""
+    """Measures requests, logs slow ones, and remembers how long each agent's last searches took."""
 
     def __init__(self, *, clock: Clock = time.monotonic, now: Clock = time.time) -> None:
-        """Begin to measure.
+        """Start without any measurements.
 
         Args:
-            clock: Seconds, monotonic.
-            now: Unix time.
+            clock: Returns seconds; must be monotonic.
+            now: Returns Unix time.
         """
         self._clock = clock
         self._now = now
@@ -53,11 +54,11 @@ class RequestTimes:
 
     @contextlib.contextmanager
     def timed(self, what: What, **facts: object) -> Iterator[TimedRequest]:
-        """Measure the block that answers a request.
+        """Measure the block, which answers a request.
 
         Args:
-            what: Which request.
-            facts: What is known of it; see TimedRequest.facts.
+            what: The kind of request.
+            facts: What is known of it in advance; see TimedRequest.facts.
         """
         request, trace = TimedRequest(facts), TimeTrace(self._clock)
         try:
@@ -80,30 +81,30 @@ class RequestTimes:
             )
 
     def searches(self, agent: str) -> wire.Searches | None:
-        """How long the last searches of an agent took; None: there was none."""
+        """Return how long an agent's last searches took; None if there were none."""
         times = self._searches.get(agent)
         return None if times is None else times.report()
 
 
 class _Search(msgspec.Struct, frozen=True):
-    at: float  # unix time of its end
+    at: float  # Unix time at which it ended
     took_s: float
     parts: dict[str, float]
 
 
 class SearchTimes:
-    """How long the last hundred searches of one agent took."""
+    """The times of an agent's last 100 searches."""
 
     def __init__(self) -> None:
         self._last: deque[_Search] = deque(maxlen=LAST)
 
     def add(self, trace: TimeTrace, at: float) -> None:
-        """Remember a search that was answered at a unix time."""
+        """Record a search that ended at a Unix time."""
         took_s = trace.took_s
         self._last.append(_Search(at, took_s, slow_parts_ms(trace) if took_s >= WORTH_S else {}))
 
     def report(self) -> wire.Searches | None:
-        """As status shows them; None: there was none."""
+        """Return the times for the status; None if there were no searches."""
         if not self._last:
             return None
         slowest = max(self._last, key=lambda one: one.took_s)

@@ -1,4 +1,4 @@
-"""Who sends a request, which agents it means, and what it may see of them: decided before anything is ranked or read."""
+"""Which agents a request means, and what its session may see of them; decided before anything is ranked or read."""
 
 from collections.abc import Sequence
 from unicodedata import normalize
@@ -15,22 +15,23 @@ from memd_client import session_key
 from memd_client.session_key import SessionKey
 
 _CHAT_TYPES = {"direct": "direct", "dm": "direct", "group": "group", "channel": "channel", "room": "channel"}
-# First words that leave the messenger open: an ACP session may be bound to any thread, a global one holds all chats.
+# First words of a key that do not name a messenger: an ACP session may be bound to any thread, a global one
+# holds all chats.
 _ANY_MESSENGER = frozenset({"acp", "global", "unknown", "agent", "subagent", "thread", "topic", *_CHAT_TYPES})
 
 
 class Denied(msgspec.Struct, frozen=True):
-    """This session may not search at all."""
+    """The session may not search this agent."""
 
-    reason: str  # for the log: channel and chat type, never a text
+    reason: str  # for the log: channel and chat type, never text of memory
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """What this session may see."""
+    """What the session may see."""
 
     kinds: frozenset[Kind]
-    direct: bool  # a direct chat, or the owner without a key
-    included: frozenset[str] = frozenset()  # names of the memories that the agent includes
+    direct: bool  # a direct chat, or the owner without a session key
+    included: frozenset[str] = frozenset()  # names of the included memories that it may see
 
 
 Access = Denied | Granted
@@ -45,20 +46,21 @@ def decide_access(
     sources: tuple[Source, ...],
     include: Sequence[IncludedMemory] = (),
 ) -> Access:
-    """What a request may see.
+    """Decide what a request may see.
 
-    A request without a key is the owner's. With one, the first rule that matches decides, then the default. MEMORY.md,
-    USER.md and transcripts are for the main session and direct chats, whatever the rules; a key of an unknown shape
-    counts as shared, and a deny rule holds for it wherever it may belong to a conversation that the rule means. What was said
-    in one conversation was not said to the others, so what was said in a group is for requests without a key alone.
+    A request without a key is the owner's. For one with a key, the first matching rule decides, else the
+    default. Whatever the rules say, only the main session and direct chats may see MEMORY.md, USER.md and
+    transcripts, and only requests without a key may see transcripts of group chats, because what was said in
+    one conversation was not said to the others. A key of an unknown shape counts as shared, and a deny rule
+    applies to it if it could belong to a conversation that the rule matches.
 
     Args:
         scope: The agent's rules.
-        key: Of the caller; None for the owner.
+        key: The caller's session key; None for the owner.
         agent: The agent that is asked.
-        source: What the caller wants to search; None for all.
-        sources: What the agent has.
-        include: Memories of others that it includes: for conversations that nobody else reads along, or where it is said.
+        source: The source that the caller wants to search; None for all.
+        sources: The agent's sources.
+        include: Memories that the agent includes; shared conversations see only those with `in_groups`.
     """
     kinds = frozenset(kind for kind in Kind if kind.source in sources and source in (None, kind.source))
     if key is None:
@@ -90,7 +92,7 @@ def _matches(wanted: PathMatch, key: SessionKey) -> bool:
 
 
 def _begins(key: str, prefix: str) -> bool:
-    """Whether a key begins with a prefix, whose last word is a whole one unless a star or a colon follows it."""
+    """Return whether a key begins with a prefix; the prefix must end at a word boundary, unless it ends in `*` or `:`."""
     if prefix.endswith("*"):
         return key.startswith(prefix[:-1])
     if not prefix or prefix.endswith(":"):
@@ -99,9 +101,9 @@ def _begins(key: str, prefix: str) -> bool:
 
 
 def _could_match(wanted: PathMatch, key: SessionKey) -> bool:
-    """Whether a key that cannot be read with certainty may belong to a conversation that a rule means.
+    """Return whether a key that cannot be parsed with certainty may belong to a conversation that a rule matches.
 
-    Only deny rules ask: a key that was misspelt must not lead around the rule that keeps its conversation out.
+    Used for deny rules only: a misspelt key must not evade the rule that excludes its conversation.
     """
     is_certain = key.is_owner_private if key.channel is None else key.channel == _folded(key.channel)
     if is_certain:
@@ -118,13 +120,13 @@ def _could_match(wanted: PathMatch, key: SessionKey) -> bool:
 
 
 def _names_itself(key: SessionKey) -> bool:
-    """Whether a key begins with a word that tells what kind of conversation it names, such as a messenger or ``hook``."""
+    """Return whether the first word of a key says what kind of conversation it is, such as a messenger or ``hook``."""
     first = key.rest.partition(":")[0]
     return bool(first) and first == _folded(first) and first not in _ANY_MESSENGER
 
 
 def _has_in_order(words: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether all wanted words are there in their order, whatever stands between; the last may end in a star."""
+    """Return whether all wanted words occur in this order, with any words between them; the last may end in `*`."""
     rest = iter(words)
     return all(any(_is_word(word, one) for word in rest) for one in wanted)
 
@@ -134,12 +136,12 @@ def _is_word(word: str, wanted: str) -> bool:
 
 
 def _words(key: str) -> list[str]:
-    """The words of a key as a reader sees them, divided by colons and by blanks."""
+    """Return the normalised words of a key, split at colons and whitespace."""
     return [word for part in key.split(":") for blank in part.split() if (word := _folded(blank))]
 
 
 def _folded(word: str) -> str:
-    """A word in one letter case and one form, without what does not show."""
+    """Normalise a word: NFKC, case-folded, without spaces and unprintable characters."""
     return "".join(one for one in normalize("NFKC", word).casefold() if one.isprintable() and one != " ")
 
 
@@ -147,44 +149,44 @@ log = structlog.get_logger()
 
 
 class BadRequest(MemdError):
-    """The request makes no sense; the message says what to send instead."""
+    """The request is invalid; the message says what to send instead."""
 
 
 class DeniedSession(MemdError):
-    """This session may not have what it asks for."""
+    """The session may not make this request."""
 
 
 class AllowedAgent(msgspec.Struct, frozen=True):
-    """An agent that a request means, and what the caller may see of it."""
+    """An agent that a request means, with what the caller may see of it."""
 
     agent: RunningAgent
     granted: Granted
 
 
 class Caller:
-    """The session that one request comes from; its key is parsed here, once."""
+    """The sender of one request; parses its session key once."""
 
     def __init__(self, agents: Agents, raw_key: str | None) -> None:
         """Parse the session key of a request.
 
         Args:
             agents: All agents of the daemon.
-            raw_key: As the client gave it; None: the owner asks.
+            raw_key: The session key as the client sent it; None: the owner asks.
         """
         self._agents = agents
         self.key = None if raw_key is None else session_key.parse(raw_key)
 
     @property
     def is_private(self) -> bool:
-        """Whether the owner asks, or a conversation that nobody else reads along."""
+        """Whether the caller is the owner, or a conversation that only the owner reads."""
         return self.key is None or self.key.is_owner_private
 
     async def agent(self, name: str | None, source: Source | None = None) -> AllowedAgent | None:
-        """The agent that a request means; None: this session may see nothing of it.
+        """Return the agent that a request means, or None if this session may see nothing of it.
 
         Args:
-            name: The agent that the request names; None: it names none.
-            source: What it wants to search; None: every source.
+            name: The agent named in the request, if any.
+            source: The source to search; None: all.
 
         Raises:
             UnknownAgent, AgentUnavailable.
@@ -196,7 +198,7 @@ class Caller:
             log.info("scope.denied", agent=None, reason=str(foreign))
             return None
         except AgentUnavailable as unavailable:
-            # Who may not ask is not told that there is no answer either.
+            # A session without access must not learn that the agent has failed.
             if self._granted(unavailable.agent_id, unavailable.left_out.settings, source) is None:
                 return None
             raise
@@ -218,11 +220,11 @@ class Caller:
         return access
 
     def means_all(self, name: str | None) -> bool:
-        """Whether a request means every agent: the owner's, without a name."""
+        """Return whether a request means every agent: it is the owner's, and names no agent."""
         return name is None and self.key is None
 
     async def agents(self, name: str | None) -> list[RunningAgent]:
-        """The running agents that a request means: the one it names, the session's own, or all.
+        """Return the running agents that a request means: the one it names, the session's own, or all.
 
         Raises:
             DeniedSession: the session may see nothing of it.
@@ -237,14 +239,14 @@ class Caller:
         return [allowed.agent]
 
     async def agents_to_change(self, name: str | None, denial: str) -> list[RunningAgent]:
-        """The same, for a request that changes something: only the owner may send it, and an agent must run.
+        """Return the same as `agents`, for a request that changes something; the caller must be private.
 
         Args:
-            name: The agent that the request names; None: it names none.
-            denial: What a session hears whose conversation others read along.
+            name: The agent named in the request, if any.
+            denial: The message for a session in a shared conversation.
 
         Raises:
-            DeniedSession: the session may not.
+            DeniedSession: the caller is not private.
             UnknownAgent, AgentUnavailable.
         """
         agents = await self.agents(name)

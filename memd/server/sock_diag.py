@@ -1,4 +1,4 @@
-"""Which Unix sockets processes listen on, from the kernel: sock_diag(7)."""
+"""Finds out which Unix sockets are listened on, from the kernel: sock_diag(7)."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_LISTENING = 1 << 10  # TCP_LISTEN, which stands for every kind
+_LISTENING = 1 << 10  # TCP_LISTEN, used for every socket type
 _SHOW_VFS = 2
 _VFS = 1  # UNIX_DIAG_VFS: inode and device of the file
 
@@ -26,23 +26,23 @@ _PATIENCE_S = 1.0
 
 
 def is_listened_on(path: Path) -> bool:
-    """Whether a process listens on the very socket at a path. Nobody is connected to; False where nobody tells.
+    """Return whether a process listens on the socket at a path, without connecting; False if the kernel does not answer.
 
-    The path itself does not tell: a socket keeps its file when that is renamed, and in another mount namespace another
-    file may have the same path.
+    The path that the kernel reports is not enough: a socket keeps its file when the file is renamed, and in
+    another mount namespace another file may have the same path.
     """
     if sys.platform != "linux":
         return False
     with suppress(OSError):
         status = path.lstat()
-        # As the kernel keeps them: 32 bits of the inode, and a device of 12 and 20 bits.
+        # The kernel's format: 32 bits of the inode, and a device number of 12 and 20 bits.
         wanted = (status.st_ino & 0xFFFFFFFF, os.major(status.st_dev) << 20 | os.minor(status.st_dev))
         return wanted in set(_files())
     return False
 
 
 def _files() -> Iterator[tuple[int, int]]:
-    """The inode and the device of the file of each socket that is listened on."""
+    """Yield inode and device of the file of each listening socket."""
     request = _REQUEST.pack(socket.AF_UNIX, 0, 0, _LISTENING, 0, _SHOW_VFS, 0xFFFFFFFF, 0xFFFFFFFF)
     header = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
@@ -72,5 +72,5 @@ def _files_in(attributes: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _aligned(length: int) -> int:
-    """Messages and attributes begin at multiples of four."""
+    """Round up to a multiple of four, at which messages and attributes begin."""
     return (length + 3) & ~3

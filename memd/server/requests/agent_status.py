@@ -1,4 +1,4 @@
-"""What status says of one agent: its index, its backend, its embedding and its provider."""
+"""The part of the status reply about one agent: its index, backend, embedding and provider."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,8 @@ from memd.store.chunks import Counts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire
 
-COUNT_S = 5.0  # for which an index may keep the status of all others waiting
-# Seconds for which embeddings.sqlite may do so, until it has said whether an agent was paused, or what was sent.
+COUNT_S = 5.0  # timeout for counting in one index, which would delay the status of all agents
+# Timeout for reading from embeddings.sqlite whether an agent is paused, or what was sent to providers.
 SWITCHES_S = 0.5
 
 _TRANSCRIPTS_NOT_READ = {
@@ -31,11 +31,11 @@ _TRANSCRIPTS_NOT_READ = {
 
 
 async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> wire.AgentStatus:
-    """The status of a running agent; without what its index holds where that does not answer.
+    """Return the status of a running agent; counts are zero if its index does not answer.
 
     Args:
-        agent: Which one.
-        searches: How long its last searches took; None: there was none.
+        agent: The agent.
+        searches: How long its last searches took; None if there were none.
 
     Raises:
         StoreClosed: the agent was stopped.
@@ -84,7 +84,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         store_bytes=agent.index.store_bytes,
         last_pass=None if last is None else _pass(last),
         passes=[_pass(one) for one in agent.sync.notable_passes],
-        # What was counted may be that of the index before, even if another one is in its place by now.
+        # Both are asked, as the counts may be of the index that was just replaced.
         rebuild=sync_health.rebuild or rebuilding,
         sources=list(agent.settings.sources),
         extra_paths=[str(path) for path in agent.settings.extra_paths],
@@ -147,7 +147,7 @@ def _below(prefix: str, tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
-    """The status of an agent that does not run, or cannot say more than the reason."""
+    """Return the status of an agent that does not run, or whose status could not be read."""
     return wire.AgentStatus(
         workspace=str(settings.workspace),
         backend=settings.backend,
@@ -170,12 +170,12 @@ def left_out_status(settings: AgentSettings, reason: str) -> wire.AgentStatus:
 
 
 class _IndexContents(msgspec.Struct, frozen=True):
-    """What an index holds."""
+    """The counts of an index."""
 
     counts: Counts = Counts(0, 0, 0, 0, 0, 0, 0)
     sessions: tuple[int, int] = (0, 0)  # transcripts, turns
     tallies: Mapping[str, int] = {}
-    broken: str | None = None  # why that cannot be told
+    broken: str | None = None  # why they could not be read
 
 
 async def _index_contents(agent: RunningAgent) -> _IndexContents:
@@ -217,7 +217,7 @@ _NAMES: dict[type[State], str] = {
 
 
 def embedding(agent: RunningAgent) -> wire.Embedding:
-    """Whether an agent's chunks get their vectors."""
+    """Return the state of an agent's embedding queue."""
     queue = agent.queue
     if queue is None:
         return wire.Embedding(state="none", reason=agent.providers.reason)
@@ -235,7 +235,7 @@ def embedding(agent: RunningAgent) -> wire.Embedding:
 
 
 def _provider_trouble(queue: EmbeddingQueue, agent: str) -> str | None:
-    """What is wrong with the provider, or with the store that takes its vectors: what a person asked for is no trouble."""
+    """Return why the provider or the store of vectors fails; None also if the queue was paused or awaits confirmation."""
     return queue.reason_of(agent) if isinstance(queue.state_of(agent), Retrying | Refusing) else None
 
 
@@ -258,7 +258,7 @@ def _batch(batch_submitter: BatchSubmitter, *, use_cache: bool) -> wire.BatchSta
 
 
 def provider_health(agent: RunningAgent) -> wire.Health:
-    """Whether the provider does what it is for, and if not, why and what to do."""
+    """Return whether the embedding provider works; otherwise the reason says why and what to do."""
     if agent.settings.provider == "none":
         return wire.Health(reason="provider = none")
     queue = agent.queue
@@ -268,19 +268,19 @@ def provider_health(agent: RunningAgent) -> wire.Health:
 
 
 def endpoint(agent: RunningAgent) -> str | None:
-    """The host that notes and questions are sent to; None: they stay here."""
+    """Return the host that notes and questions are sent to; None if they stay on this machine."""
     used = agent.providers.pair.used
     return None if used is None else used.host
 
 
 def passed_over(agent: RunningAgent) -> list[wire.PassedOver]:
-    """The providers that were considered before, each with the reason why it was not taken."""
+    """Return the providers that were considered first, each with the reason why it was not chosen."""
     choice = agent.providers.pair.choice
     return [wire.PassedOver(provider=one.provider, reason=one.reason) for one in choice.passed_over]
 
 
 def provider_fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
-    """The second provider, whether it stands in, and why; None: the configuration names none."""
+    """Return the fallback provider, whether it is in use, and why; None if none is configured."""
     pair = agent.providers.pair
     name = agent.settings.fallback
     if name == "none":
@@ -292,5 +292,5 @@ def provider_fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
 
 
 def health(trouble: str | None) -> wire.Health:
-    """Health of a part; trouble is why it does not work, None: it does."""
+    """Return the health of a part; `trouble` says why it does not work, None that it does."""
     return wire.Health(ok=trouble is None, reason=trouble)

@@ -1,4 +1,4 @@
-"""Answers `files`, `chunks`, `turns` and `duplicates`: what an index holds, a page at a time, for its owner alone."""
+"""Answers `files`, `chunks`, `turns` and `duplicates`: lists an index page by page, for the owner only."""
 
 import asyncio
 import contextlib
@@ -22,19 +22,19 @@ from memd_client import messages as wire
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_FILES = 500  # of a page
-MAX_ENTRIES = 200  # chunks or turns of a page
-MAX_PAGE_CHARS = 200_000  # of their texts
-MAX_PAIRS = 200  # of notes that say the same
-_STEP = 50  # texts that are looked at at once: some milliseconds, for which a search may wait
+MAX_FILES = 500  # per page
+MAX_ENTRIES = 200  # chunks or turns per page
+MAX_PAGE_CHARS = 200_000  # characters of all texts of a page
+MAX_PAIRS = 200  # pairs of duplicate notes per reply
+_STEP = 50  # texts compared at a time: a search may wait some milliseconds for one step
 _VECTORS = {0: "waiting", 1: "done", 2: "refused"}
 
 
 async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
-    """A page of the files of an agent.
+    """Return a page of an agent's files.
 
     Raises:
-        DeniedSession: a session asks, even one that nobody else reads along.
+        DeniedSession: the request has a session key, even a private one.
         BadRequest: a field is out of its range.
         UnknownAgent, AgentUnavailable.
     """
@@ -83,7 +83,7 @@ async def list_files(request: wire.Files, caller: Caller) -> wire.FileList:
 
 
 async def list_chunks(request: wire.Chunks, caller: Caller) -> wire.ChunkList:
-    """A page of the chunks of a file; the errors are those of list_files."""
+    """Return a page of a file's chunks; the errors are those of list_files."""
     _check_page(request.max_chunks, MAX_ENTRIES, "max_chunks")
     skip = _checked_skip(request.skip)
     allowed = await _owned(caller, request.agent)
@@ -119,7 +119,7 @@ async def list_chunks(request: wire.Chunks, caller: Caller) -> wire.ChunkList:
 
 
 async def list_turns(request: wire.Turns, caller: Caller) -> wire.TurnList:
-    """A page of the turns of a transcript; the errors are those of list_files."""
+    """Return a page of a transcript's turns; the errors are those of list_files."""
     _check_page(request.max_turns, MAX_ENTRIES, "max_turns")
     skip = _checked_skip(request.skip)
     allowed = await _owned(caller, request.agent, "sessions")
@@ -153,13 +153,13 @@ async def list_turns(request: wire.Turns, caller: Caller) -> wire.TurnList:
 
 
 class DuplicateFinder:
-    """Answers `duplicates`: one at a time, and in steps, so that searches wait for none."""
+    """Answers `duplicates`, one request at a time and in short steps, so that searches are not delayed."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def list(self, request: wire.Duplicates, caller: Caller) -> wire.DuplicateList:
-        """The notes of an agent that say the same, or that are superseded; the errors are those of list_files."""
+        """Return notes that are copies of each other or superseded; the errors are those of list_files."""
         allowed = await _owned(caller, request.agent, "memory")
         await allowed.agent.sync.catch_up()
         index, kinds = allowed.agent.index, allowed.granted.kinds
@@ -187,7 +187,7 @@ async def _copies(index: Index, kinds: Collection[Kind], most: int) -> list[wire
         after = texts[-1][0]
         await _gently(candidates.add, texts)
     told: list[wire.NotePair] = []
-    gone: set[ChunkId] = set()  # a copy is told once, however many others there are
+    gone: set[ChunkId] = set()  # each copy is listed once, even if it has several others
     for begin in range(0, len(candidates.pairs), _STEP):
         if len(told) >= most:
             break
@@ -201,7 +201,7 @@ async def _copies(index: Index, kinds: Collection[Kind], most: int) -> list[wire
 
 
 async def _gently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do work beside the event loop, and rest for as long as it took: a search finds the interpreter free half of the time."""
+    """Run work on a thread, then sleep for as long as it took: searches have the interpreter for half of the time."""
     began = time.monotonic()
     done = await beside(work, *args, **kwargs)
     await asyncio.sleep(time.monotonic() - began)
@@ -213,10 +213,10 @@ def _lines(chunk: StoredChunk) -> wire.NoteLines:
 
 
 async def _owned(caller: Caller, name: str | None, source: wire.Source | None = None) -> AllowedAgent:
-    """The agent that the owner means.
+    """Return the agent that the owner means.
 
     Raises:
-        DeniedSession: a session asks.
+        DeniedSession: the request has a session key.
         UnknownAgent, AgentUnavailable.
     """
     if caller.key is None and (allowed := await caller.agent(name, source)) is not None:
@@ -237,7 +237,7 @@ def _checked_skip(skip: int) -> int:
 
 @contextlib.contextmanager
 def _damage_reported(allowed: AllowedAgent) -> Iterator[None]:
-    """Have the index mended in which damage is found."""
+    """Report damage found within the block, so that the index is repaired."""
     try:
         yield
     except StoreDamaged as damage:

@@ -1,4 +1,4 @@
-"""Answers what only the owner may ask for: `reload`, `stop`, `reindex`, `embed` and `redact`."""
+"""Answers the requests of the owner: `reload`, `stop`, `reindex`, `embed` and `redact`."""
 
 import asyncio
 import os
@@ -17,26 +17,26 @@ from memd_client import messages as wire
 
 
 class DaemonControl(msgspec.Struct, frozen=True):
-    """What the daemon does when its owner asks for it."""
+    """How the daemon is stopped and reloaded."""
 
-    stop: Callable[[], None]  # as SIGTERM does
-    # As SIGHUP does; the settings that were not in force before.
+    stop: Callable[[], None]  # the same as SIGTERM
+    # The same as SIGHUP; returns the settings that have changed.
     reload: Callable[[], Awaitable[tuple[str, ...]]]
 
 
 async def control_daemon(
     request: wire.Reload | wire.Stop, caller: Caller, control: DaemonControl, config: str | None
 ) -> wire.Reloaded | wire.Stopping:
-    """Stop the daemon, or load its configuration again.
+    """Stop the daemon or reload its configuration.
 
     Args:
-        request: Which of them.
-        caller: Only the owner may.
-        control: Of the daemon.
+        request: Which of the two.
+        caller: Must be the owner.
+        control: Stops and reloads the daemon.
         config: The configuration file in use; None: built-in defaults.
 
     Raises:
-        DeniedSession: a session asks, even one that nobody else reads along: it concerns all agents.
+        DeniedSession: the request has a session key, even a private one: it concerns all agents.
     """
     if caller.key is not None:
         raise DeniedSession("only the owner may do this")
@@ -53,10 +53,10 @@ async def control_daemon(
 async def answer_private(
     request: wire.Reindex | wire.Embed | wire.RedactText, caller: Caller
 ) -> wire.ReindexReport | wire.EmbedReport | wire.RedactedText:
-    """Answer what the owner may ask for, and a conversation that nobody else reads along.
+    """Answer a request that the owner and private conversations may make.
 
     Raises:
-        BadRequest: there is nothing to do that to.
+        BadRequest: there is nothing that it could apply to.
         DeniedSession, UnknownAgent, AgentUnavailable.
     """
     match request:
@@ -68,15 +68,15 @@ async def answer_private(
             return await redact_text(request, caller)
 
 
-MAX_REDACTED_CHARS = 65_536  # that take tenths of a second
+MAX_REDACTED_CHARS = 65_536  # takes tenths of a second
 
 
 async def redact_text(request: wire.RedactText, caller: Caller) -> wire.RedactedText:
-    """Take what is secret out of a text, whatever the settings take it out of by themselves.
+    """Redact a text by the agent's rules, whichever sources its settings redact.
 
     Raises:
         BadRequest: the text is too long.
-        DeniedSession: others read along, or the session may not use this memory.
+        DeniedSession: the conversation is shared, or the session may not use this memory.
         UnknownAgent, AgentUnavailable.
     """
     if len(request.text) > MAX_REDACTED_CHARS:
@@ -98,7 +98,7 @@ async def redact_text(request: wire.RedactText, caller: Caller) -> wire.Redacted
 
 
 def _redacted(settings: Redact, text: str) -> tuple[str, dict[str, int]]:
-    # A start seldom needs it, and a thread may wait for it.
+    # Imported late: rarely needed at the start, and this function runs on a thread, which may wait for it.
     from memd.redact.redactor import Redactor  # noqa: PLC0415
 
     found = Redactor(settings).redact(text)
@@ -106,7 +106,7 @@ def _redacted(settings: Redact, text: str) -> tuple[str, dict[str, int]]:
 
 
 async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:
-    """Begin the rebuilds, without waiting for them; a dry run only counts."""
+    """Start rebuilds and return at once; a dry run only counts."""
     agents = await caller.agents_to_change(request.agent, "only its owner may have memory indexed anew")
     names = [agent.id for agent in agents]
     if not request.dry_run:
@@ -131,21 +131,22 @@ async def reindex(request: wire.Reindex, caller: Caller) -> wire.ReindexReport:
 
 
 async def embed(request: wire.Embed, caller: Caller) -> wire.EmbedReport:
-    """Do to the embedding of some agents what their owner asks for.
+    """Pause, resume or confirm the embedding of some agents, or turn batch jobs on again.
 
     Raises:
-        BadRequest: there is nothing to do that to.
+        BadRequest: there is nothing that it could apply to.
         DeniedSession, UnknownAgent, AgentUnavailable.
     """
     agents = await caller.agents_to_change(request.agent, "only its owner may say how memory is embedded")
     queues = _queues(agents, request.action)
     match request.action:
         case "pause":
-            # Not only that of the model that is wanted: what is written meanwhile would go out to the one before.
+            # All queues of an agent, not only that of the wanted model: new text would otherwise go to the
+            # previous model's provider.
             await _all(queue.pause(agent.id) for agent in agents for queue in agent.queues)
         case "resume":
             for agent in agents:
-                agent.providers.ask_again()  # also one that has no queue, since it never answered
+                agent.providers.ask_again()  # also providers that have no queue, since they never answered
             await _all(queue.resume(agent.id) for agent in agents for queue in agent.queues)
         case "confirm":
             await _all(queue.confirm(agent_id) for agent_id, queue in queues.items())
@@ -164,10 +165,10 @@ async def embed(request: wire.Embed, caller: Caller) -> wire.EmbedReport:
 
 
 def _queues(agents: Sequence[RunningAgent], action: wire.EmbedAction) -> dict[str, EmbeddingQueue]:
-    """The queue of each agent that has one.
+    """Return the queue of each agent that has one.
 
     Raises:
-        BadRequest: none has, so that there is nothing to act on.
+        BadRequest: none has one, so the action has no effect.
     """
     if not any(agent.providers.embeds for agent in agents):
         raise BadRequest("nothing is embedded: there is no embedding provider")
@@ -178,7 +179,7 @@ def _queues(agents: Sequence[RunningAgent], action: wire.EmbedAction) -> dict[st
 
 
 async def _all(changes: Iterable[Awaitable[None]]) -> None:
-    """Make all changes; one that will not survive a restart keeps no other from being made.
+    """Make all changes, even if one of them cannot be stored.
 
     Raises:
         MemdError: the first failure.

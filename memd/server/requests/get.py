@@ -1,4 +1,4 @@
-"""Answers `get` and `tags`: lines of an indexed file, and what notes say of themselves."""
+"""Answers `get` and `tags`: lines of an indexed file, and the labels of notes."""
 
 from collections.abc import Iterable
 
@@ -11,11 +11,11 @@ from memd_client import messages as wire
 
 MAX_LINES = 120
 MAX_NAMES = 1000  # tags of an agent, and as many links
-LEAST_CHARS = 100  # of an excerpt: fewer would take forever to read on
+LEAST_CHARS = 100  # smallest max_chars: with less, reading a file takes too many requests
 
 
 async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.Note:
-    """Read lines; a file that is not there and one that the caller may not see get the same reply.
+    """Read lines; a missing file and one that the caller may not see give the same reply.
 
     Raises:
         BadRequest: a field is out of its range.
@@ -43,7 +43,7 @@ async def get(request: wire.Get, caller: Caller, times: RequestTimes) -> wire.No
         )
         if excerpt is None:
             return missing
-        # Only here: what is not indexed is no name of a file, but whatever a model has written in its place.
+        # Logged only for indexed files: any other path may be arbitrary text written by a model.
         timed.facts |= {"path": request.path, "chars": len(excerpt.text)}
     return wire.Note(
         path=request.path,

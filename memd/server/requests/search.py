@@ -1,4 +1,4 @@
-"""Answers `search` and `explain`: which hits are shown, how much of each, and with what citation."""
+"""Answers `search` and `explain`: which hits are shown, how much of each, and with which citation."""
 
 import asyncio
 import contextlib
@@ -20,25 +20,26 @@ from memd.text.tokens import folded, safe_end
 from memd_client import messages as wire
 
 MAX_RESULTS = 50
-MAX_FILTERS = 20  # of a kind
+MAX_FILTERS = 20  # per kind
 MAX_FILTER_CHARS = 500
 _EPOCH_YEAR = 1970
 _BEYOND = 1 << 62
-AT_WORK = 8  # searches of one client that one agent works on; further ones of a flood wait behind them, and those of other clients do not
+# concurrent searches of one client per agent; more of them wait, while those of other clients do not
+AT_WORK = 8
 
-_HIDDEN_REASON = "its owner can see why"  # a reason may name directories, which are no business of a group
+_HIDDEN_REASON = "its owner can see why"  # a reason may name directories, which a group must not see
 
 
 class ConnectedClient:
-    """Bounds how many searches of one client an agent works on at a time."""
+    """Limits how many searches of one client run at a time per agent."""
 
     def __init__(self) -> None:
-        # By agent: a slow one holds up no search of another.
+        # One semaphore per agent, so that a slow agent delays no search of another.
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     @contextlib.asynccontextmanager
     async def search_slot(self, agent: str) -> AsyncIterator[None]:
-        """Wait for a free slot of an agent, and hold it within the block."""
+        """Hold one of the client's search slots of an agent within the block, waiting until one is free."""
         slots = self._slots.setdefault(agent, asyncio.Semaphore(AT_WORK))
         with spent("waiting for its turn"):
             await slots.acquire()
@@ -70,7 +71,7 @@ async def search(
 
 
 def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain) -> BackendQuestion:
-    """A request with the agent's configured values filled in.
+    """Return a request's question, with the agent's configured values filled in.
 
     Raises:
         BadRequest: a field is out of its range.
@@ -88,7 +89,8 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
     now = _wall_time(request.now, zone)
     wanted = search_filter(request, now, zone)
     if request.min_score is None and not wanted.is_empty:
-        # The configured least score is one for all of a memory. Who says where to look finds the best of what is there.
+        # The configured min_score suits searches of the whole memory; with a filter, the best that passes it
+        # is wanted.
         min_score = 0.0
     return BackendQuestion(
         text=request.query,
@@ -106,10 +108,10 @@ def backend_question(allowed: AllowedAgent, request: wire.Search | wire.Explain)
 def search_filter(
     request: wire.Search | wire.Explain | wire.Files, now: datetime, zone: tzinfo
 ) -> SearchFilter:
-    """What a request wants to be searched.
+    """Return the filter of a request.
 
     Raises:
-        BadRequest: it makes no sense.
+        BadRequest: a field is invalid.
     """
     given: dict[str, list[str]] = {"tag": [], "property": [], "path": []}
     for one in request.only[:MAX_FILTERS]:
@@ -146,7 +148,7 @@ def _bound(name: str, given: str | None, now: datetime, zone: tzinfo) -> TimeSpa
 
 
 def _unix_ns(at: datetime, zone: tzinfo) -> int:
-    """A moment on the clocks of a zone in Unix time; the nearest one that there is."""
+    """Return a zone's local time in Unix nanoseconds, clamped if it is out of range."""
     try:
         return int(at.replace(tzinfo=zone).timestamp()) * 1_000_000_000
     except (OverflowError, ValueError, OSError):
@@ -154,10 +156,10 @@ def _unix_ns(at: datetime, zone: tzinfo) -> int:
 
 
 def _wall_time(now: str | None, zone: tzinfo) -> datetime:
-    """What clocks on the wall show when a question is asked; of a day that is named, the end.
+    """Return the local time, without a zone, at which a question is asked; for a day without a time, its end.
 
     Raises:
-        BadRequest: it is no day or moment.
+        BadRequest: it is neither a day nor a time.
     """
     if now is None:
         return datetime.now(zone).replace(tzinfo=None)
@@ -173,12 +175,12 @@ def _wall_time(now: str | None, zone: tzinfo) -> datetime:
 
 
 def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | None = 0) -> wire.Found:
-    """The reply with what a backend found.
+    """Return the reply with what a backend found.
 
     Args:
         allowed: The agent, and what the caller may see of it.
-        answer: Of its backend.
-        max_chars: Of all snippets together; None: the configured number; 0: as many as there are.
+        answer: The backend's answer.
+        max_chars: The most characters of all snippets together; None: as configured; 0: no limit.
     """
     settings, granted = allowed.agent.settings, allowed.granted
     citations = is_cited(settings.citations, direct=granted.direct)
@@ -210,13 +212,13 @@ def found_reply(allowed: AllowedAgent, answer: BackendAnswer, max_chars: int | N
 
 
 def _fields(hit: FoundHit, zone: tzinfo) -> dict[str, Any]:
-    """A hit as the wire has it: with its day, or its first and its last, instead of seconds."""
+    """Return the wire fields of a hit; its times become one day, or the first and the last day."""
     fields = msgspec.structs.asdict(hit) | {"copies": list(hit.copies)}
     return fields | dated(fields.pop("when"), fields.pop("written_ns"), zone)
 
 
 def dated(when: tuple[int, int] | None, written_ns: int, zone: tzinfo) -> dict[str, Any]:
-    """The fields that tell of when a hit or a file is: a day, or the first and the last; none where nothing is known."""
+    """Return the fields with the date of a hit or file: a day, or the first and the last; empty if nothing is known."""
     if when is None and not written_ns:
         return {}
     days = dict.fromkeys(_day(seconds) for seconds in when or (wall_s(written_ns, zone),))
@@ -239,22 +241,22 @@ async def explain(request: wire.Explain, caller: Caller, client: ConnectedClient
     return msgspec.convert(fields, wire.Explanation, from_attributes=True)
 
 
-STUMP_CHARS = 40  # less than this of a snippet tells nothing
+STUMP_CHARS = 40  # a shorter part of a snippet is useless
 
 
 def clamp(hits: Iterable[FoundHit], most: int, footer: Callable[[FoundHit], str]) -> list[FoundHit]:
-    """The first hits that have room, the last of them cut where it must be.
+    """Return the hits that fit, in order; the last may be cut.
 
-    A hit that would be a stump is dropped, with all that come after it: a larger number of hits only appends. One that has no
-    room because its footer is long keeps no other out.
+    The first hit of which only a stump would fit is dropped with all after it, so that a larger limit only
+    appends hits. A hit that does not fit because its footer is long is skipped.
 
     Args:
-        hits: The best first.
+        hits: Best first.
         most: Characters (code points) of all snippets with their footers.
-        footer: What stands below the snippet of a hit.
+        footer: Returns the text below the snippet of a hit.
 
     Returns:
-        Hits whose last line is that of what is left of their snippet.
+        The hits; end_line is that of the cut snippet.
     """
     kept: list[FoundHit] = []
     for hit in hits:
@@ -270,7 +272,7 @@ def clamp(hits: Iterable[FoundHit], most: int, footer: Callable[[FoundHit], str]
 
 
 def _cut(hit: FoundHit, room: int) -> FoundHit | None:
-    """The hit with as much of its snippet as has room, at the end of a line where that keeps half; None for a stump."""
+    """Return the hit cut to `room` characters, at a line end if that keeps half; None if only a stump would remain."""
     if room < STUMP_CHARS:
         return None
     text = hit.snippet[: safe_end(hit.snippet, room)]
@@ -285,7 +287,7 @@ def _cut(hit: FoundHit, room: int) -> FoundHit | None:
 
 
 def _end_line(hit: FoundHit, text: str) -> int:
-    """The line that a shorter snippet ends on; of a transcript, whose turns may have many lines, the hit's own."""
+    """Return the line on which a cut snippet ends; for a transcript, whose turns may span lines, the hit's own end."""
     if hit.source == "sessions":
         return hit.end_line
     return min(hit.end_line, hit.start_line + text.count("\n"))
@@ -295,16 +297,16 @@ Mode = Literal["auto", "on", "off"]
 
 
 def is_cited(mode: Mode, *, direct: bool) -> bool:
-    """Whether hits say where they stand: auto means in direct chats, and for the owner."""
+    """Return whether hits get a citation; auto means in direct chats and for the owner."""
     return mode == "on" or (mode == "auto" and direct)
 
 
 def citation(hit: FoundHit) -> str:
-    """`path#L3-L9`, or `path#L3` for one line."""
+    """Return `path#L3-L9`, or `path#L3` for one line."""
     lines = f"L{hit.start_line}" if hit.start_line == hit.end_line else f"L{hit.start_line}-L{hit.end_line}"
     return f"{hit.path}#{lines}"
 
 
 def footer(hit: FoundHit) -> str:
-    """What the tools put below a snippet."""
+    """Return the text that the tools put below a snippet."""
     return f"\n\nSource: {citation(hit)}"

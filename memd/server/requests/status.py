@@ -1,4 +1,4 @@
-"""Answers `status`, and keeps the service manager informed of the same."""
+"""Answers `status`, and reports the same to the service manager."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class ProcessFacts:
-    """What is true of the process, whatever the agents do."""
+    """Facts about the process, as opposed to its agents."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ProcessFacts:
         return None if file is None else str(file)
 
     def report(self, agents: dict[str, wire.AgentStatus]) -> wire.StatusReport:
-        """The reply to a Status request."""
+        """Return the reply to a status request."""
         return wire.StatusReport(
             version=self.version,
             protocol=wire.PROTOCOL,
@@ -73,7 +73,7 @@ class ProcessFacts:
         )
 
     async def sent(self) -> list[wire.SentToProvider]:
-        """What each provider was sent so far; nothing where that cannot be read just now: `cache` of the report says why."""
+        """Return what each provider was sent so far; empty if that cannot be read now, and `cache` in the report says why."""
         if self.cache is None:
             return []
         try:
@@ -101,10 +101,10 @@ def _memory(standing: MemoryStatus | None) -> wire.Memory | None:
 async def status(
     request: wire.Status, caller: Caller, agents: Agents, facts: ProcessFacts, times: RequestTimes
 ) -> wire.StatusReport:
-    """Report on the daemon and on the agents that are meant, as far as the caller may know.
+    """Report on the daemon and on the agents that the request means, as far as the caller may know.
 
     Raises:
-        UnknownAgent.
+        UnknownAgent: the request names an agent that does not exist.
         StoreClosed: an agent was replaced meanwhile; ask again.
     """
     left_out = agents.left_out() if caller.means_all(request.agent) else {}
@@ -125,10 +125,10 @@ async def status(
 
 
 async def _agent_status(agent: RunningAgent, agents: Agents, times: RequestTimes) -> wire.AgentStatus:
-    """The status of an agent; where that fails, the reason in its place, so that the others are still reported.
+    """Return the status of an agent; if that fails, a status with the reason, so that the others are still reported.
 
     Raises:
-        StoreClosed: another one is in its place by now.
+        StoreClosed: the agent was replaced meanwhile.
     """
     try:
         return await agent_status(agent, times.searches(agent.id))
@@ -146,9 +146,13 @@ async def _agent_status(agent: RunningAgent, agents: Agents, times: RequestTimes
 
 
 def _for_session(report: wire.StatusReport, *, is_private: bool) -> wire.StatusReport:
-    """What of a report a session is told: that it works, and what it works with; the rest where only the owner reads along."""
+    """Remove what a session may not see.
+
+    A private session gets all but the state of the configuration; others see whether each part works, and
+    with which provider.
+    """
     if is_private:
-        # They may name other agents.
+        # These may name other agents.
         return msgspec.structs.replace(report, config_error=None, config_waiting=[], config_digest="")
     return msgspec.structs.replace(
         report,
@@ -193,7 +197,7 @@ def _hide_details(status: wire.AgentStatus) -> wire.AgentStatus:
 
 
 async def notify_manager(notifier: Notifier, agents: Agents, watchdog_s: float | None) -> None:
-    """Tell the service manager, where there is one, what goes on, and that the loop runs."""
+    """Report progress to the service manager, and reset its watchdog from the event loop; return if there is no manager."""
     if not notifier.is_heard:
         return
     said = ""

@@ -1,4 +1,4 @@
-"""Answers `sync` and `warm`: has the index brought up to date with the disk."""
+"""Answers `sync` and `warm`: brings an index up to date with the disk."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -11,23 +11,23 @@ from memd.indexing.passes import PassFailed, PassReport
 from memd.server.scope import Caller
 from memd_client import messages as wire
 
-REVIVE_MS = 6000  # for an agent that could not be started: a store may be locked for some seconds
+REVIVE_MS = 6000  # for agents that failed to start: their store may be locked for some seconds
 
 T = TypeVar("T")
 
 
 class RequestDeadline:
-    """How long a caller waits in all, over several waits."""
+    """The time that a caller waits in total, over several waits."""
 
     def __init__(self, timeout_ms: int | None) -> None:
         loop = asyncio.get_running_loop()
         self._deadline = None if timeout_ms is None else loop.time() + timeout_ms / 1000
 
     async def gather(self, *waits: Awaitable[T]) -> list[T] | None:
-        """The results of all, or None where there was not enough time.
+        """Return all results, or None if time ran out.
 
         Raises:
-            the first failure of any, once all have ended: nobody is left waiting for what another failed at.
+            BaseException: the first failure, once all waits have ended, so that none is left running.
         """
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -41,7 +41,7 @@ class RequestDeadline:
 
 
 async def sync(request: wire.Sync, caller: Caller, agents: Agents) -> wire.SyncReport | wire.Failure:
-    """Have files indexed, and wait for it if that is asked for."""
+    """Index changed files; wait for it if the request asks for that."""
     if caller.key is None:
         await _try_left_out(request, agents)
     meant = await caller.agents_to_change(request.agent, "only its owner may have memory brought up to date")
@@ -52,7 +52,7 @@ async def sync(request: wire.Sync, caller: Caller, agents: Agents) -> wire.SyncR
 
 
 async def _try_left_out(request: wire.Sync, agents: Agents) -> None:
-    """Try again to start agents: who asks for all to be up to date may have mended what was in the way."""
+    """Start failed agents again: the caller may have removed the cause."""
     wanted = [each for name, each in agents.left_out().items() if request.agent in {None, name}]
     if wanted:
         await RequestDeadline(REVIVE_MS).gather(*(each.try_again() for each in wanted))
@@ -92,11 +92,11 @@ def _with_left_out(report: wire.SyncReport, left_out: Mapping[str, LeftOut]) -> 
 
 
 async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassReport] = ()) -> wire.SyncReport:
-    """How far the indexes of some agents are.
+    """Return the state of some agents' indexes.
 
     Args:
-        agents: Whose indexes.
-        passes: What was done for this request.
+        agents: The agents.
+        passes: The passes that ran for this request.
     """
     counts = [await agent.sync.counts() for agent in agents]
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
@@ -121,18 +121,18 @@ def _joined(reasons: Sequence[str | None]) -> str:
     return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
-WARM_MS = 5000  # a session does not wait for longer before it begins
+WARM_MS = 5000  # a session waits no longer than this before it begins
 WARM_KEYS = 10_000  # session keys that are remembered as warmed
 
 
 class WarmedSessions:
-    """The sessions whose agents were brought up to date, by (agent, session key); the oldest are forgotten."""
+    """Remembers the sessions whose agents were brought up to date, by (agent, session key); the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._warmed: dict[tuple[str, str], None] = {}  # in the order they came
+        self._warmed: dict[tuple[str, str], None] = {}  # oldest first
 
     async def warm(self, request: wire.Warm, caller: Caller) -> wire.SyncReport:
-        """Look at the disk for a session that asks for the first time; others are told no numbers."""
+        """Index changed files on a session's first request; only direct sessions get numbers in the reply."""
         allowed = await caller.agent(request.agent)
         if allowed is None:
             return wire.SyncReport()
