@@ -12,7 +12,7 @@ from memd.runtime.startup import end_quietly, import_structlog, open_streams, pr
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `memd` understands."""
+    """Return the parser of memd's command line."""
     top = argparse.ArgumentParser(
         prog="memd",
         description="Long-term memory search for AI agents. To look at it and ask it, use memd-ctl.",
@@ -31,16 +31,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run memd, and end the process; the exit status is 0 after a clean stop, 70 after a failure of memd, 75 and 78 as sysexits has them."""
-    # Until the daemon takes its signals in order: what it consists of takes most of a second to load.
+    """Run memd and end the process.
+
+    Exit status: 0 after a clean stop, 70 after a failure of memd, 75 and 78 as in sysexits.
+    """
+    # Until the daemon handles signals itself: loading its modules takes most of a second.
     end_quietly()
-    # What a program has blocked for itself is blocked for those that it starts: memd would be deaf to SIGTERM.
+    # Blocked signals are inherited: if the parent blocks SIGTERM, memd would ignore it.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     open_streams()
     arguments = parser().parse_args(argv)
-    # The configuration is not read yet, so there is nothing to reload; by default the signal would end the process.
+    # There is no configuration to reload yet; by default SIGHUP would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Before numpy and the model's engine load: they read their thread settings once.
+    # Before numpy and the model runtime are loaded: they read their thread settings once.
     prepare_environment(os.environ)
     import_structlog()
     from memd import daemon  # noqa: PLC0415 - it imports numpy

@@ -44,19 +44,20 @@ from memd.store.embedding_cache import EmbeddingStore
 log = structlog.get_logger()
 
 PATIENCE = FallbackThresholds()
-RELOAD_AGAIN_S = 1.0  # until a reload is made that the process had no means for
+RELOAD_AGAIN_S = 1.0  # delay before a reload is retried for which the process lacked resources
 
 
 def main(
     *, config: Path | None, state_dir: Path | None, socket: Path | None, choose: Choose | None = None
 ) -> int:
-    """Run until SIGTERM or SIGINT; the exit status.
+    """Run the daemon until SIGTERM or SIGINT; return the exit status.
 
     Args:
-        config: From the command line; None: the environment decides, then the platform.
-        state_dir: Likewise.
-        socket: Likewise.
-        choose: Makes the embedding providers; None: what the settings and the environment say.
+        config: The configuration file given on the command line; None: as the environment or else the
+            platform says.
+        state_dir: The state directory; None: likewise.
+        socket: The path of the socket; None: likewise.
+        choose: Chooses the embedding providers; None: as the settings and the environment say.
     """
     process.prepare()
     terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -70,7 +71,7 @@ def main(
             serve(places, os.environ, choose or choose_here, on_stop=process.end_in_time),
             loop_factory=process.DaemonEventLoop,
         )
-    except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - the top: it is logged, or told in one line
+    except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - top level: the failure is logged, or printed in one line
         return process.last_word(failure)
     if ended is SignalAction.RESTART:
         run_anew()
@@ -85,30 +86,31 @@ async def serve(
     on_stop: Callable[[SignalAction], None] | None = None,
     patience: FallbackThresholds = PATIENCE,
 ) -> SignalAction:
-    """Start everything in order, answer until a signal, stop everything in the reverse order; whether to start again.
+    """Start everything in order, serve until a signal, and stop in the reverse order; return the action to take.
 
     Args:
-        places: Where everything is.
-        environ: Of the process; what speaks of its service manager is taken out.
-        choose: Makes the embedding providers.
-        on_stop: Called as soon as a signal asks for the end.
-        patience: With providers that do not answer.
+        places: The daemon's paths.
+        environ: The process's environment; variables of the service manager are removed.
+        choose: Chooses the embedding providers.
+        on_stop: Called as soon as a signal asks for a stop or restart.
+        patience: When providers count as failed.
 
     Raises:
-        FatalError: it cannot run here, and says why; or another version is to run, which the service manager starts.
+        FatalError: the daemon cannot run, and the message says why; or another version shall run, which the
+            service manager starts.
     """
     learn_types()
     asyncio.get_running_loop().set_exception_handler(process.callback_failed)
     notifier = sd_notify.Notifier(environ)
     given = listening_socket.given(environ, places.socket)
-    # Listening first: a reload that is requested while the file is read is one of what it says afterwards.
+    # Before the file is read: a reload that is requested meanwhile must come after it.
     signals = Signals(asyncio.get_running_loop(), on_stop)
     config = load(places.config, environ, Path.home())
     logs.set_level(config.daemon.log_level)
     agents = Agents()
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(sole_daemon(places.state, places.socket))
-        # From here on: a process that could not have the lock must not give another's log a new name.
+        # Only now: a process that did not get the lock must not rotate the log of the one that has it.
         logs.before_each(LogFile(places.state / "memd.log").tend)
         discard_all(places.state / "agents")
         embeddings = EmbeddingStore(places.state / "embeddings.sqlite")
@@ -129,7 +131,7 @@ async def serve(
                 agents,
                 registry,
                 tasks,
-                # Below a limit, whether there is room for vectors is known only when all else is there.
+                # With a limit, vectors are loaded later, when it is known how much memory is left.
                 lambda *parts: build_agent(places.state, environment, *parts, resident=not limit.is_set),
                 keep,
                 most_agents(process.open_files()),
@@ -186,7 +188,7 @@ async def _noticing_upgrades(
 
 
 async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]]) -> SignalAction:
-    """Reload whenever a signal wants it; the action that ends the daemon."""
+    """Reload on each signal that asks for it; return the action that ends the daemon."""
     is_put_off = False
     while (action := await signals.next()) is SignalAction.RELOAD:
         try:
@@ -198,7 +200,7 @@ async def until_stopped(signals: Signals, reload: Callable[[], Awaitable[object]
             asyncio.get_running_loop().call_later(RELOAD_AGAIN_S, signals.want, SignalAction.RELOAD)
             continue
         except ConfigError:
-            pass  # status and the log tell
+            pass  # the status and the log show it
         except FatalError:
             raise
         except Exception:
@@ -214,7 +216,7 @@ def _configuration(
     supervisor: AgentSupervisor,
     limit: MemoryLimit,
 ) -> Configuration:
-    """What is in force, and how another configuration comes into force."""
+    """Return the configuration in force, which applies new versions to the log, the memory limit and the agents."""
 
     async def apply(_: Config, new: Config) -> None:
         logs.set_level(new.daemon.log_level)
@@ -229,10 +231,10 @@ def _configuration(
 async def _reload(
     configuration: Configuration, registry: ProviderRegistry, notifier: sd_notify.Notifier
 ) -> tuple[str, ...]:
-    """Bring the whole file into force, and have providers that refused asked again; the settings that were not in force.
+    """Apply the configuration file, and retry providers that refused; return the settings that have changed.
 
     Raises:
-        ConfigError: the file cannot be used.
+        ConfigError: the file is invalid.
     """
     notifier.reloading()
     try:

@@ -1,16 +1,16 @@
-"""Errors by what can be done about them.
+"""Errors, classified by what can be done about them.
 
     MemdError
-    ├── TransientError   goes away by itself: the work is put back and tried again after a backoff
+    ├── TransientError   may go away by itself: the work is put back and tried again after a backoff
     ├── FatalError       ends the process with its exit code
-    └── (others)         trouble of one item: it is counted, everything else goes on
+    └── (others)         concern one item: it is counted, and everything else goes on
 
-Each error lives beside the code that raises it; only the branches live here.
+Each error class is defined beside the code that raises it; only the branches are here.
 """
 
 
 class MemdError(Exception):
-    """Anything memd raises on purpose."""
+    """Any error that memd raises on purpose."""
 
 
 class TransientError(MemdError):
@@ -18,10 +18,10 @@ class TransientError(MemdError):
 
 
 class FatalError(MemdError):
-    """The process cannot go on.
+    """The process cannot continue.
 
     Args:
-        message: One clear sentence or two for a person: what, where, how to mend.
+        message: One or two clear sentences for a person: what failed, where, and how to repair it.
         exit_code: The exit status of the process (sysexits: 70 software, 75 busy, 78 configuration).
     """
 

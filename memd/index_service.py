@@ -1,4 +1,4 @@
-"""Keeps one agent's index like its files: puts together what does, and answers for it."""
+"""Keeps one agent's index up to date with its files: builds the parts that do so, and is their interface."""
 
 import asyncio
 import time
@@ -39,26 +39,27 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.watch.event_barrier import EventBarrier
 
-READERS = 3  # threads that read files: one for passes, one for edits while a pass is at a long file, one for a rebuild
-LOOK_S = 0.2  # between two looks whether an index that is built for other vectors is there
-BLOCKED_S = 5.0  # a look that takes longer is waiting for a disk that does not answer
-WATCHING = "watching the files"  # the background task whose failures are the watcher's
+# Threads that read files: one for passes, one for edits while a pass reads a long file, one for a rebuild.
+READERS = 3
+LOOK_S = 0.2  # between two checks whether an index for other vectors is ready
+BLOCKED_S = 5.0  # a check that takes longer is waiting for a disk that does not answer
+WATCHING = "watching the files"  # the background task whose failures are reported as the watcher's
 
 
 class IndexHealth(msgspec.Struct, frozen=True):
-    """What is wrong, part by part; None where nothing is."""
+    """What does not work, by part; None: the part works."""
 
-    skipped: Mapping[str, int]  # reason -> files
+    skipped: Mapping[str, int]  # reason -> number of files
     keyword: str | None
     watcher: str | None
-    watcher_note: str | None  # nothing wrong, but good to know
+    watcher_note: str | None  # a remark about a watcher that works
     rebuild: str | None
     store: str | None  # why nothing can be written
-    maintenance: str | None  # background tasks that failed unforeseen, until they are tried again
+    maintenance: str | None  # background tasks that failed unexpectedly, until their next attempt
 
 
 class IndexParts(msgspec.Struct, frozen=True):
-    """What keeps the index of one agent up to date, each made of those before it."""
+    """The parts of an index service; each is built from those before it."""
 
     queues: AgentQueues
     recent: RecentFileCheck
@@ -86,20 +87,20 @@ def index_parts(
     rng: Random,
     clock: Clock = time.monotonic,
 ) -> IndexParts:
-    """Make the parts of one agent's index service; nothing runs yet.
+    """Build the parts of one agent's index service; none runs yet.
 
     Args:
-        agent: Its id.
-        settings: Of the agent.
+        agent: The agent's id.
+        settings: The agent's settings.
         rules: How its files are read and cut.
-        index: Is open.
-        fingerprint: What the index is for, as far as that is known.
-        pending: What has changed.
-        providers: What embeds for the agent.
-        rng: Source of the jitter of a backoff.
-        clock: Seconds, monotonic, by which passes are measured.
+        index: The agent's index, open.
+        fingerprint: The settings and model that the index is for, as far as they are known.
+        pending: The marks of changed files.
+        providers: The agent's embedding providers.
+        rng: Source of the jitter of backoffs.
+        clock: Returns seconds, monotonic, by which passes are measured.
     """
-    # Threads of this agent's own: what its disk does not answer holds up nobody else.
+    # Threads of this agent alone, so that a disk that does not answer blocks no other agent.
     files = Threads(READERS, f"memd-files-{agent}")
     looking = Threads(1, f"memd-look-{agent}")
     queues = AgentQueues(agent, providers)
@@ -126,7 +127,7 @@ def index_parts(
 
 
 class IndexService:
-    """What keeps the index of one agent up to date, as others see it."""
+    """The interface of the parts that keep the index of one agent up to date."""
 
     def __init__(
         self,
@@ -136,18 +137,18 @@ class IndexService:
         parts: IndexParts,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Nothing runs yet.
+        """Create the service; `run` starts it.
 
         Args:
-            agent: Its id.
-            index: Is open.
-            pending: What has changed.
+            agent: The agent's id.
+            index: The agent's index, open.
+            pending: The marks of changed files.
             parts: See index_parts.
-            clock: Seconds, monotonic.
+            clock: Returns seconds; must be monotonic.
         """
         self.watcher_trouble: str | None = None
         self.watcher_note: str | None = None
-        self.backlog = parts.backlog  # for whoever follows the files
+        self.backlog = parts.backlog  # for the task that watches the files
         self.background = parts.background
         self._agent = agent
         self._index = index
@@ -155,56 +156,56 @@ class IndexService:
         self._parts = parts
         self._clock = clock
 
-    # --- how it stands
+    # --- status
 
     @property
     def queue(self) -> EmbeddingQueue | None:
-        """What embeds for the index that serves; None: nobody does just now."""
+        """The queue that embeds for the current index; None if there is none now."""
         return self._parts.queues.queue(self._index.space)
 
     @property
     def queues(self) -> frozenset[EmbeddingQueue]:
-        """Whoever embeds for the agent, be it for an index that is built beside."""
+        """All queues that embed for the agent, also for an index that is being rebuilt."""
         return frozenset(self._parts.queues.queues)
 
     @property
     def vectors_rest(self) -> bool:
-        """Whether nobody searches by vectors just now, so that none are made."""
+        """Whether embedding is suspended, because no search uses vectors now."""
         return self._parts.queues.rest
 
     @property
     def is_whole(self) -> bool:
-        """Whether a pass has looked at everything since it began: what the index lacks then is not on the disk."""
+        """Whether a pass has scanned everything since the start: a file that the index lacks is then not on the disk."""
         return self._parts.triggers.whole.is_set() and not self._parts.runner.kept
 
     @property
     def last_pass(self) -> PassReport | None:
-        """How the last pass ended; None: none has."""
+        """The report of the last pass; None if there was none."""
         return self._parts.passes.last
 
     @property
     def notable_passes(self) -> list[PassReport]:
-        """The last passes that changed something or failed, the newest first."""
+        """The last passes that changed something or failed, newest first."""
         return list(self._parts.passes.notable)
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
+        """(files read, files to read) of the longest pass in progress, including that of a rebuild."""
         return self._parts.runner.progress
 
     @property
     def pending(self) -> int:
-        """How many marks wait for a pass."""
+        """The number of marks that wait for a pass."""
         return self._pending.count
 
     @property
     def growing(self) -> int:
-        """How many transcripts have grown, and are read when more has come or they are quiet."""
+        """The number of transcripts that have grown, and are read once more has been added or they stop growing."""
         return self._parts.runner.growing
 
     @property
     def health(self) -> IndexHealth:
-        """What is wrong just now."""
+        """What does not work now."""
         return IndexHealth(
             self._parts.runner.skipped,
             self._index.damage.keyword,
@@ -221,7 +222,7 @@ class IndexService:
 
     @property
     def _is_filled_anew(self) -> bool:
-        """Whether most is missing until there was a pass over everything."""
+        """Whether most of the index is missing until a pass has scanned everything."""
         return self._index.begun_anew is not None and not self._parts.triggers.whole.is_set()
 
     def _rebuild_in_words(self) -> str | None:
@@ -245,10 +246,10 @@ class IndexService:
         ]
         return "; ".join(reasons) or None
 
-    # --- what others ask of it
+    # --- requests
 
     def request(self, *, force: bool = False) -> int:
-        """Ask for a pass over everything that begins after this call, transcripts that still grow included; its number."""
+        """Request a pass over everything, growing transcripts included, that begins after this call; return its number."""
         self._parts.rebuilder.hurry()
         return self._pending.mark_all(force=force, eager=True)
 
@@ -257,11 +258,11 @@ class IndexService:
         return await self._parts.passes.wait_for_pass(number)
 
     async def catch_up(self) -> bool:
-        """See Freshness.catch_up. An index that holds what was not on the disk when somebody looked is not up to date."""
+        """See Freshness.catch_up; also False while the index keeps files that the last scan could not find."""
         return await self._parts.freshness.catch_up() and not self._parts.runner.kept
 
     async def counts(self) -> Counts:
-        """How much the index holds. Vectors of another model than the one that is wanted now are not done: all wait.
+        """Return how much the index holds; vectors of another model than the wanted one count as waiting.
 
         Raises:
             StoreUnavailable, StoreDamaged.
@@ -276,12 +277,12 @@ class IndexService:
     @property
     def _has_wanted_space(self) -> bool:
         if not self._parts.queues.embeds or self._index.space is None:
-            return True  # what there is, is all there is to be; or nothing is done
+            return True  # nothing else is wanted, or nothing is embedded
         wanted = self._parts.queues.providers.wanted
         return wanted is not None and space_of(wanted) == self._index.space
 
     async def wait_for_vectors(self) -> None:
-        """Wait until all chunks have the vectors that are wanted by then, or nothing moves.
+        """Wait until all chunks have the vectors that are wanted by then, or there is no progress.
 
         Raises:
             StoreUnavailable, StoreDamaged.
@@ -314,32 +315,32 @@ class IndexService:
             await asyncio.sleep(LOOK_S)
 
     def rebuild(self, reason: str, *, force: bool = False) -> None:
-        """Build the index anew beside the one that serves, and swap.
+        """Build a new index beside the current one, and swap them.
 
         Args:
-            reason: Why, for status.
-            force: Embed every chunk again, too.
+            reason: Why, for the status.
+            force: Whether to embed all chunks again, too.
         """
         self._parts.rebuilder.want(reason, force=force)
 
     async def cost(self, *, force: bool) -> RebuildCost:
-        """What a rebuild would have to embed; see CostEstimate.of_rebuild."""
+        """Return what a rebuild would have to embed; see CostEstimate.of_rebuild."""
         return await self._parts.estimate.of_rebuild(force=force)
 
     def rest_vectors(self) -> None:
-        """Embed nothing until vectors are wanted: another backend answers searches. Those that are there stay."""
+        """Suspend embedding, because another backend answers searches; existing vectors stay."""
         self._parts.queues.rest = True
         self._parts.follower.look_again()
 
     def want_vectors(self) -> None:
-        """Embed what waits, and go on doing so."""
+        """Resume embedding."""
         self._parts.queues.rest = False
         self._parts.follower.look_again()
 
-    # --- all of it
+    # --- background tasks
 
     async def run(self) -> None:
-        """Keep the index up to date, for ever."""
+        """Keep the index up to date until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for task in self._tasks():
                 tasks.create_task(self.background.keep(task))
@@ -362,7 +363,7 @@ class IndexService:
         return tasks
 
     async def stop(self) -> None:
-        """Send those away who wait for a pass: with run cancelled, none comes any more."""
+        """Stop the parts, and fail those that wait for a pass, as none will come once `run` is cancelled."""
         self._parts.passes.stop()
         self._parts.runner.stop()
         await self._pending.close()

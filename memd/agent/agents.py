@@ -1,4 +1,4 @@
-"""The agents of a daemon: who they are, and which of them a request means."""
+"""The agents of a daemon, and which of them a request means."""
 
 import asyncio
 import contextlib
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class UnknownAgent(MemdError):
-    """No agent of that name, or none can be told."""
+    """There is no agent of that name, or the request names none and no default applies."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """An agent that is configured and cannot run just now; it is tried again by itself."""
+    """A configured agent that cannot run now; starting it is retried automatically."""
 
     settings: AgentSettings
     reason: str
-    try_again: Callable[[], Awaitable[None]]  # now, and wait for how that ends
+    try_again: Callable[[], Awaitable[None]]  # retry now; returns when the attempt has ended
 
 
 class AgentUnavailable(TransientError):
-    """The agent that is meant cannot run just now."""
+    """The agent that the request means cannot run now."""
 
     def __init__(self, agent_id: str, left_out: LeftOut) -> None:
         super().__init__(f"agent {agent_id} cannot run: {left_out.reason}")
@@ -46,11 +46,11 @@ class AgentUnavailable(TransientError):
 
 
 class ForeignSession(MemdError):
-    """The request names one agent, and its session key another."""
+    """The request names one agent, and its session key belongs to another."""
 
 
 class RunningAgent:
-    """One agent: its settings, what answers for it, and what keeps its index up to date."""
+    """One agent: its settings, its index, the service that updates the index, and the backend that answers."""
 
     def __init__(
         self,
@@ -71,16 +71,16 @@ class RunningAgent:
         self.sync = sync
         self.pending = pending
         self.roots = roots
-        self.providers = providers  # what embeds
-        self.publisher: Publisher | None = None  # None: nothing of it is published
+        self.providers = providers
+        self.publisher: Publisher | None = None  # None: the agent publishes nothing
 
     @property
     def embeds(self) -> bool:
-        """Whether chunks that have no vector are to get one."""
+        """Whether chunks without a vector are to be embedded."""
         return self.providers.embeds and not self.sync.vectors_rest
 
     async def close(self) -> None:
-        """End what serves, what keeps the index up to date, and the index: each, though another may fail."""
+        """Close the backend, the index service and the index; each is closed even if another fails."""
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.index.close)
             stack.push_async_callback(self.sync.stop)
@@ -88,19 +88,19 @@ class RunningAgent:
 
     @property
     def queue(self) -> EmbeddingQueue | None:
-        """What gives chunks the vectors that are wanted of them; None: nobody does just now."""
+        """The queue that embeds with the wanted model; None if there is none now."""
         wanted = self.providers.wanted
         return self.sync.queue if wanted is None else self.providers.queue(space_of(wanted))
 
     @property
     def queues(self) -> frozenset[EmbeddingQueue]:
-        """All that embed for the agent just now: that of the vectors that are wanted, and those that its indexes have."""
+        """All queues that embed for the agent now: the wanted model's, and those of the models that its indexes use."""
         wanted = self.queue
         return self.sync.queues if wanted is None else self.sync.queues | {wanted}
 
 
 class Agents:
-    """All agents by id; the map is swapped whole when the configuration is loaded again."""
+    """All agents by id; a configuration reload replaces the whole map."""
 
     def __init__(self) -> None:
         self._by_id: Mapping[str, RunningAgent] = {}
@@ -111,7 +111,7 @@ class Agents:
 
     @contextlib.contextmanager
     def held(self, changing: Collection[str]) -> Iterator[None]:
-        """While these agents come, go or change, requests that mean one of them wait; the others are not disturbed."""
+        """Hold requests that mean one of these agents within the block, while they start, stop or change."""
         self._changing = frozenset(changing)
         self._unchanging.clear()
         try:
@@ -121,32 +121,32 @@ class Agents:
             self._unchanging.set()
 
     async def wait_until_unchanging(self) -> None:
-        """Wait until no agent changes."""
+        """Wait until no agent is being started, stopped or changed."""
         await self._unchanging.wait()
 
     def swap(self, by_id: Mapping[str, RunningAgent], left_out: Mapping[str, LeftOut] | None = None) -> None:
-        """From now on, these are the agents, and those that are left out."""
+        """Replace the running and the failed agents."""
         self._by_id, self._left_out = dict(by_id), dict(left_out or {})
 
     def all(self) -> Mapping[str, RunningAgent]:
-        """The agents of this moment."""
+        """Return the running agents."""
         return self._by_id
 
     def vectors(self) -> Mapping[str, IndexMemory]:
-        """What searches of each agent hold in memory at this moment, by which the limit of memory is kept."""
+        """Return what each agent's index holds in memory, for the memory limit."""
         return {agent.id: agent.index.memory for agent in self._by_id.values()}
 
     def left_out(self) -> Mapping[str, LeftOut]:
-        """The agents that cannot run at this moment."""
+        """Return the agents that cannot run now."""
         return self._left_out
 
     async def meant_by(self, name: str | None, key: SessionKey | None) -> RunningAgent:
-        """The agent named, else the session key's, else the only one, else main; once it does not change.
+        """Return the agent named, else the session key's, else the only one, else main; wait while it changes.
 
         Raises:
-            ForeignSession: the name and the key are those of two agents, whether or not these are there.
-            UnknownAgent: none of these is there. A session is not told which others there are.
-            AgentUnavailable: it is configured and cannot run.
+            ForeignSession: the name and the key belong to different agents, whether or not these exist.
+            UnknownAgent: the agent does not exist. A session is not told which agents there are.
+            AgentUnavailable: the agent is configured and cannot run.
         """
         while True:
             try:

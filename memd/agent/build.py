@@ -1,4 +1,4 @@
-"""One agent, built bottom-up: its index, what keeps that up to date, what answers from it; and all that then runs for ever."""
+"""Builds one agent bottom-up: its index, the index service, the backend; and runs its background tasks."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ from memd.watch.watcher import WatcherHealth, note_places, watch
 
 log = structlog.get_logger()
 
-ROOTS_S = 1.0  # for which the start of an agent waits for its disk
+ROOTS_S = 1.0  # how long the start of an agent waits for its disk
 
 
 async def build_agent(
@@ -50,18 +50,18 @@ async def build_agent(
     *,
     resident: bool = True,
 ) -> RunningAgent:
-    """Open one agent's index, decide whether it can serve as it is, and wire up what works on it.
+    """Open one agent's index, decide whether it must be rebuilt, and connect everything that works on it.
 
     Args:
-        state: Directory of what memd keeps.
-        environment: In which a backend that is a program of its own is started.
-        agent_id: Its name.
-        settings: Of the agent.
-        providers: What embeds for it.
-        resident: Whether its vectors are to be in memory.
+        state: The state directory.
+        environment: What a backend that runs an external program needs.
+        agent_id: The agent's id.
+        settings: The agent's settings.
+        providers: The agent's embedding providers.
+        resident: Whether the vectors are kept in memory.
 
     Raises:
-        StoreUnavailable, StoreDamaged, StoreNewer: it cannot be opened now.
+        StoreUnavailable, StoreDamaged, StoreNewer: the index cannot be opened now.
     """
     index = Index(state / "agents" / f"{agent_id}.sqlite", resident=resident)
     try:
@@ -84,7 +84,7 @@ async def _built_on(
     if index.space is not None:
         providers.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
-            wanted = with_vectors(wanted, stored)  # what it is to have is not known yet
+            wanted = with_vectors(wanted, stored)  # the wanted model is not known yet
     roots = await _roots(agent_id, settings, state)
     pending = PendingChanges(
         Debouncer(
@@ -105,7 +105,7 @@ async def _built_on(
 
         reranker = cross_encoder.reranker(settings.rerank, time.monotonic)
     elif settings.rerank.provider != "none":
-        # It speaks HTTP, which nobody else may need.
+        # Imported only here, because it imports the HTTP client.
         from memd.providers.remote import rerank  # noqa: PLC0415
 
         reranker = rerank.reranker(settings.rerank, time.monotonic, environment.environ)
@@ -130,7 +130,7 @@ async def _built_on(
         providers=providers,
     )
     if settings.publish.to:
-        # It knows PostgreSQL, which few need.
+        # Imported only here, because it imports psycopg.
         from memd.agent.publishing import Publisher, installation_of  # noqa: PLC0415
 
         agent.publisher = Publisher(agent_id, index, sync, rules, settings.publish, installation_of(state))
@@ -138,7 +138,7 @@ async def _built_on(
 
 
 async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:
-    """The roots of an agent; as they are written, where the disk that they are on does not answer."""
+    """Return an agent's roots; unresolved, as the settings give them, if the disk does not answer within ROOTS_S."""
     try:
         async with asyncio.timeout(ROOTS_S):
             return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings, state=state)
@@ -148,7 +148,7 @@ async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[R
 
 
 async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
-    """Open an index, with an empty one in its place if it is damaged; why its text must be cut anew, or None."""
+    """Open an index, or an empty one in place of a damaged one; return why it must be rebuilt, or None."""
     await index.open()
     try:
         return await _adopt(index, wanted, embeds=embeds)
@@ -158,9 +158,9 @@ async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | N
 
 
 async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
-    """Use an index for what it is good for; why its text must be cut anew, or None.
+    """Use an index as far as it fits the settings; return why it must be rebuilt, or None.
 
-    Vectors of another model than the one that is wanted serve as well, until others are there.
+    Vectors of another model than the wanted one are used until the wanted ones are there.
     """
     stored = await index.fingerprint()
     if not (await index.counts()).files:
@@ -175,7 +175,7 @@ async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | No
 
 
 async def keep(agent: RunningAgent) -> None:
-    """Everything that keeps one agent's index up to date, for ever."""
+    """Run all tasks that keep an agent's index up to date, until cancelled."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(agent.sync.run())
         for task in (
@@ -190,7 +190,7 @@ async def keep(agent: RunningAgent) -> None:
 
 
 async def _follow_files(agent: RunningAgent) -> None:
-    """What changes on the disk is marked, and then the business of the passes."""
+    """Mark changed files in `pending`; the passes read them."""
 
     def on_health(health: WatcherHealth) -> None:
         agent.sync.watcher_trouble = None if health.ok else health.reason
@@ -199,7 +199,7 @@ async def _follow_files(agent: RunningAgent) -> None:
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
     try:
         await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.pending, look, on_health)
-    finally:  # until they are followed again, each search looks for itself
+    finally:  # until watching resumes, each search checks the files itself
         agent.sync.backlog.ends(note_places(agent.roots))
 
 
@@ -208,15 +208,16 @@ async def _scan_periodically(agent: RunningAgent) -> None:
 
 
 def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
-    """Embed what is local while another backend is left alone, and only then."""
+    """Return a callback that lets the local index be embedded only while the other backend has failed."""
     return lambda is_left_alone: agent.sync.want_vectors() if is_left_alone else agent.sync.rest_vectors()
 
 
 def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:
-    """The backend qmd, with the built-in one behind it.
+    """Return the qmd backend, with the built-in one as its fallback.
 
-    The text of the built-in index is kept up to date in any case: `get`, scope and the fence ask it, and a fallback finds it
-    ready. Its vectors are not: nobody shall pay twice, so they rest for as long as the other backend answers.
+    The text of the built-in index is kept up to date in any case: `get`, scope and the fence use it, and a
+    fallback finds it ready. Its vectors are not, so that embedding is not paid for twice: they rest as long
+    as qmd answers.
     """
     agent.sync.rest_vectors()
 
@@ -234,8 +235,8 @@ def _postgres(
     providers: AgentProviders,
     reranker: Reranker | None,
 ) -> Fallback[Any]:
-    """The backend postgres, with the built-in one behind it, for what is local."""
-    # It knows PostgreSQL, which few need.
+    """Return the postgres backend, with the built-in one, which searches the local memory, as its fallback."""
+    # Imported only here, because it imports psycopg.
     from memd.backends import postgres  # noqa: PLC0415
 
     async def create() -> postgres.PostgresBackend:
@@ -250,7 +251,7 @@ def _postgres(
 
 
 def _including(agent: IndexedAgent, builtin: Builtin, providers: AgentProviders) -> Including:
-    """The built-in backend together with the memories that the agent includes."""
+    """Return the built-in backend combined with the memories that the agent includes."""
     from memd.backends import postgres  # noqa: PLC0415  as above
 
     def breaker(one: IncludedMemory) -> CircuitBreaker[ProposingBackend]:

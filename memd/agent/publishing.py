@@ -1,4 +1,4 @@
-"""Publishes the memory of one agent on a server: what its index holds is mirrored there, and stays so."""
+"""Publishes the memory of one agent on a PostgreSQL server: keeps a copy there of what its index holds."""
 
 import asyncio
 import contextlib
@@ -33,14 +33,14 @@ log = structlog.get_logger()
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOOK_S = 1.0  # between two looks at the index while vectors are on their way
-IDLE_S = 30.0  # between two looks at it otherwise, beside those after a change
-COMPARE_S = 600.0  # between two comparisons with all that the server has
-LONGEST_WAIT_S = 60.0  # between two attempts at a server that is away
-# A transaction that takes longer is on a connection that nobody answers on: statements end before.
+LOOK_S = 1.0  # between two checks of the index while vectors are being made
+IDLE_S = 30.0  # between two checks otherwise, in addition to those after a change
+COMPARE_S = 600.0  # between two comparisons with everything that the server has
+LONGEST_WAIT_S = 60.0  # between two attempts while the server does not answer
+# A transaction that takes longer is on a dead connection: each statement has a shorter timeout.
 HANG_S = 120.0
-VECTORS_S = 20.0  # between two transactions for vectors of one file, while more of them are on their way
-_TEXT = 32  # bytes of a digest that are of the text
+VECTORS_S = 20.0  # between two transactions for one file's vectors, while more of them are being made
+_TEXT = 32  # leading bytes of a digest, which depend on the text alone
 _KINDS = {
     "memory": (Kind.NOTE,),
     "curated": (Kind.CURATED,),
@@ -49,15 +49,15 @@ _KINDS = {
 
 
 class PublishProgress(msgspec.Struct, frozen=True):
-    """How far publishing is."""
+    """The state of publishing."""
 
-    files: int  # that the server has as they are here
-    waiting: int  # files that it is to have
-    trouble: str | None  # why nothing is published just now
+    files: int  # files of which the server has the current version
+    waiting: int  # files that the server still lacks or must drop
+    trouble: str | None  # why nothing is published now
 
 
 class Publisher:
-    """Mirrors the memory of one agent to a server, one file after the other."""
+    """Mirrors the memory of one agent to a server, file by file."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Publisher:
         settings: Publish,
         installation: str,
     ) -> None:
-        """Nothing runs yet.
+        """Create the publisher; `run` connects.
 
         Args:
-            agent: Its id, for the log.
-            index: What is published.
-            sync: Keeps the index up to date.
+            agent: The agent's id, for the log.
+            index: The index that is published.
+            sync: Says whether the index is complete.
             rules: How notes are read.
-            settings: Where to, and what.
+            settings: The server, and what is published.
             installation: See installation_of.
         """
         self.progress = PublishProgress(0, 0, "it has not begun yet")
@@ -86,15 +86,15 @@ class Publisher:
         self._kinds = frozenset(kind for one in settings.sources for kind in _KINDS[one])
         self._mirror = Mirror(Path(settings.dsn_file), settings.memory, installation)
         self._thread = Threads(1, f"memd-publish-{agent}")
-        self._there: dict[str, bytes] = {}  # path -> digest of what the server has
-        # path -> the state in which the index had it when its digest was made, and that digest
+        self._there: dict[str, bytes] = {}  # path -> digest of the version on the server
+        # path -> the state of the file in the index when its digest was computed, and that digest
         self._here: dict[str, tuple[FileState, bytes]] = {}
-        self._put_at: dict[str, float] = {}  # path -> of the monotonic clock: its last transaction
-        self._space: VectorSpace | None = None  # of the digests in _here
-        self._is_adopted = False  # whether the server knows that space, too
+        self._put_at: dict[str, float] = {}  # path -> monotonic time of its last transaction
+        self._space: VectorSpace | None = None  # the space that the digests in _here include
+        self._is_adopted = False  # whether the server knows that space
 
     async def run(self) -> None:
-        """Publish, for ever."""
+        """Publish until cancelled; failures of the server are retried."""
         backoff = Backoff(Random(), first_s=1.0, cap_s=LONGEST_WAIT_S)
         try:
             while True:
@@ -114,10 +114,10 @@ class Publisher:
                 await asyncio.shield(self._thread.run(self._mirror.close))
 
     async def _on_server(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What a call of the mirror returns.
+        """Call the mirror on its thread, and return the result.
 
         Raises:
-            SharedUnavailable: it did not do it, or not in time.
+            SharedUnavailable: the call failed, or took longer than HANG_S.
         """
         try:
             async with asyncio.timeout(HANG_S):
@@ -127,10 +127,10 @@ class Publisher:
             raise SharedUnavailable(f"the server has not answered for {HANG_S:g} s") from late
 
     async def _until_it_fails(self, backoff: Backoff) -> None:
-        """Compare all with what the server has, and then follow the index.
+        """Compare everything with the server, then publish the changes of the index.
 
         Raises:
-            SharedUnavailable: the server is away, or something else publishes there.
+            SharedUnavailable: the server does not answer, or another installation publishes there.
         """
         while True:
             self._there = await self._on_server(self._mirror.open)
@@ -143,13 +143,13 @@ class Publisher:
                 await self._next_change(version)
 
     async def _next_change(self, version: int) -> None:
-        # Vectors come without a change: what had none yet when it was read is looked at again soon.
+        # New vectors do not notify: files that lacked some when they were read are checked again soon.
         is_partial = any(state.waiting for state, _ in self._here.values())
         look_s = LOOK_S if is_partial or self.progress.waiting else IDLE_S
         await first_of(self._index.changed.since(version), asyncio.sleep(look_s))
 
     async def _publish_all(self) -> None:
-        """Make the server hold what the index holds now."""
+        """Bring the server up to date with the index."""
         await self._adopt()
         with_parts = self._space is not None and self._space.has_parts
         states = await self._index.database.read(publication.states, self._kinds, with_parts=with_parts)
@@ -158,7 +158,7 @@ class Publisher:
         self.progress = PublishProgress(len(states) - len(late), len(late) + len(gone), None)
         published = [path for path in sorted(late) if await self._publish(path, states[path])]
         dropped: list[str] = []
-        # An index that is filled anew lacks files that are there still.
+        # While an index is being refilled, a file that it lacks may still exist.
         if gone and self._sync.is_whole and not self._is_incomplete:
             dropped = sorted(gone)
             for path in dropped:
@@ -180,11 +180,11 @@ class Publisher:
 
     @property
     def _is_incomplete(self) -> bool:
-        """Whether the index is about to be another one: what it lacks now says nothing."""
+        """Whether the index is being filled or has pending changes, so that missing files mean nothing."""
         return self._index.begun_anew is not None or self._sync.pending > 0
 
     def _is_behind(self, path: str, state: FileState) -> bool:
-        """Whether the server does not have a file as it is here."""
+        """Whether the server has another version of a file, or none."""
         known = self._here.get(path)
         return known is None or known[0] != state or self._there.get(path) != known[1]
 
@@ -194,11 +194,11 @@ class Publisher:
             return False
         if known is None or self._there.get(path) != known[1] or known[0].text != state.text:
             return True
-        # Vectors come a few at a time: not each time is the file worth a transaction.
+        # Vectors arrive a few at a time: not each of them is worth a transaction.
         return not state.waiting or time.monotonic() - self._put_at.get(path, 0.0) >= VECTORS_S
 
     async def _adopt(self) -> None:
-        """Tell the server of what model the vectors are."""
+        """Tell the server which model the vectors are from."""
         fingerprint = await self._index.fingerprint()
         wanted = None
         if fingerprint is not None and fingerprint.space is not None and fingerprint.dimensions is not None:
@@ -212,9 +212,9 @@ class Publisher:
             self._is_adopted = True
 
     async def _publish(self, path: str, state: FileState) -> bool:
-        """Publish one file, if the server has another one; whether it has not had it.
+        """Publish one file unless the server has this version; return whether it was sent.
 
-        One that changes just now, or cannot be read, waits for the next look.
+        A file that has just changed, or cannot be read, waits for the next check.
         """
         file = await self._index.database.read(publication.read, path)
         if file is None:
@@ -232,7 +232,7 @@ class Publisher:
         return is_new
 
     async def _lines(self, file: PublishedFile) -> Sequence[str] | None:
-        """The lines of a note; None: it is another one by now, or cannot be read."""
+        """Return the lines of a note; None if the file has changed since or cannot be read."""
         try:
             note = await self._thread.run(
                 read_note,
@@ -248,17 +248,17 @@ class Publisher:
 
 
 def installation_of(state: Path) -> str:
-    """The name by which servers know this installation, which is made when it is first asked for.
+    """Return the name of this installation on servers; it is created on the first call.
 
     Raises:
-        OSError: it cannot be kept.
+        OSError: the name cannot be stored.
     """
     file = state / "installation"
     with contextlib.suppress(FileNotFoundError):
         if name := file.read_text("utf-8").strip():
             return name
     name = secrets.token_hex(16)
-    # As a whole: a part of a name would be another installation's after a crash.
+    # Renamed into place: half a name after a crash would count as another installation's.
     begun = file.with_suffix(".new")
     begun.touch(mode=0o600)
     begun.write_text(name + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Starts and stops agents as the configuration has them."""
+"""Starts and stops agents as the configuration says."""
 
 import asyncio
 import contextlib
@@ -36,17 +36,17 @@ class _Absent:
         self.settings = settings
         self.reason = reason
         self.hurried = asyncio.Event()
-        self.tried = ChangeNotifier()  # at the end of each attempt
+        self.tried = ChangeNotifier()  # notified at the end of each attempt
         self.task: asyncio.Task[None] | None = None
 
     async def try_again(self) -> None:
-        """Try now, and wait for the end of that attempt."""
+        """Retry now, and wait for the end of that attempt."""
         self.hurried.set()
         await self.tried.next()
 
 
 class AgentSupervisor:
-    """The agents that run, and those that wait until they can: one store that cannot be opened is no other agent's trouble."""
+    """Runs the agents, and retries those that failed to start; the failure of one does not affect the others."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class AgentSupervisor:
         keep: Keep,
         most: int = sys.maxsize,
     ) -> None:
-        """Nothing runs yet.
+        """Create the supervisor; `follow` starts agents.
 
         Args:
             agents: Where requests find the agents.
-            registry: Where agents get their embeddings.
-            tasks: What the agents' tasks belong to: one that fails for good ends them all.
-            build: Opens an agent's index and wires it up.
-            keep: Keeps an agent's index up to date, for ever.
-            most: So many agents may run; the others are left out.
+            registry: Gives each agent its embedding providers.
+            tasks: The group of the agents' tasks: one that fails for good ends them all.
+            build: Opens an agent's index and builds the agent.
+            keep: Keeps an agent's index up to date until cancelled.
+            most: The most agents that may run; the others are left out.
         """
         self._agents = agents
         self._registry = registry
@@ -73,23 +73,24 @@ class AgentSupervisor:
         self._build = build
         self._keep = keep
         self._most = most
-        self._placed: set[str] = set()  # those that run, or are being started
+        self._placed: set[str] = set()  # agents that run or are being started
         self._running: dict[str, _Running] = {}
         self._absent: dict[str, _Absent] = {}
-        self._providers: dict[str, AgentProviders] = {}  # of both
+        self._providers: dict[str, AgentProviders] = {}  # of running and absent agents
         self._starting = asyncio.Lock()
         self._rng = Random()
 
     async def follow(self, new: Config) -> None:
-        """Stop what is gone or changed, start what is new or changed; the others are not disturbed.
+        """Stop agents that were removed or changed, and start those that are new or changed; the others keep running.
 
-        Requests wait meanwhile: nobody is told of an agent that it is missing while it changes its settings. What is gone or
-        changed is told from what there is, so that whatever was given up half-way is made up for by the next call.
+        Requests for a changing agent wait meanwhile, so that none gets "unknown agent" during a change of
+        settings. The changes are computed against what actually runs, so that the next call completes what an
+        earlier one did not.
         """
         there = {agent_id: running.agent.settings for agent_id, running in self._running.items()}
         there |= {agent_id: absent.settings for agent_id, absent in self._absent.items()}
         changed = differences(there, new.agents)
-        # What an index was embedded with may still be needed by the agent as it is now.
+        # Keep providers alive between stop and start: the changed agent may need the same ones.
         with self._agents.held(changed), self._registry.kept():
             async with self._starting:
                 try:
@@ -97,7 +98,7 @@ class AgentSupervisor:
                         await self._stop(agent_id)
                     for agent_id in changed & self._absent.keys():
                         self._forget(agent_id)
-                    # At once: one that waits for its disk makes no other wait.
+                    # Concurrently, so that an agent that waits for its disk delays no other.
                     wanted = sorted(
                         changed & new.agents.keys(), key=lambda agent_id: (agent_id != "main", agent_id)
                     )
@@ -108,10 +109,10 @@ class AgentSupervisor:
                             absent = self._absent[agent_id] = _Absent(settings, reason)
                             absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
                 finally:
-                    self._swap()  # no request is to meet an agent that was stopped
+                    self._swap()  # no request may reach an agent that was stopped
 
     async def _start(self, agent_id: str, settings: AgentSettings) -> str | None:
-        """Start an agent; why that cannot be done now, or None."""
+        """Start an agent; return why that is not possible now, or None."""
         if len(self._placed) >= self._most:
             return self._left_out(
                 agent_id,
@@ -126,19 +127,19 @@ class AgentSupervisor:
         except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
             self._placed.discard(agent_id)
             return self._left_out(agent_id, str(failure))
-        except Exception as bug:  # noqa: BLE001 - it is told, and the other agents are to start
+        except Exception as bug:  # noqa: BLE001 - logged; the other agents must start
             self._placed.discard(agent_id)
             return self._left_out(agent_id, "memd failed at starting it; its log has the details", bug)
         except asyncio.CancelledError:
             self._placed.discard(agent_id)
-            self._give_back(agent_id)  # the next start may be with other settings
+            self._give_back(agent_id)  # the next start may have other settings
             raise
         self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
         log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
         return None
 
     def _left_out(self, agent_id: str, reason: str, bug: Exception | None = None) -> str:
-        """The reason, which is told once."""
+        """Log the reason why an agent is left out, unless it was logged already; return it."""
         before = self._absent.get(agent_id)
         if before is None or before.reason != reason:
             trace = {} if bug is None else {"exc_info": bug}
@@ -180,7 +181,7 @@ class AgentSupervisor:
         absent.tried.notify()
 
     def _give_back(self, agent_id: str) -> None:
-        """Have nothing embed for an agent any more, where something did."""
+        """Release an agent's embedding providers."""
         if (providers := self._providers.pop(agent_id, None)) is not None:
             providers.release()
 
@@ -191,7 +192,7 @@ class AgentSupervisor:
             await asyncio.wait([running.task])
             await running.agent.close()
         except Exception:
-            # It serves no more; the others are still to be stopped, and all of them to be started again.
+            # The agent no longer serves; the others must still be stopped and started.
             log.exception("agent.close_failed", agent=agent_id)
         finally:
             self._placed.discard(agent_id)
@@ -199,7 +200,7 @@ class AgentSupervisor:
         log.info("agent.stopped", agent=agent_id)
 
     async def close(self) -> None:
-        """Stop all agents at once; what is there of their indexes stays."""
+        """Stop all agents concurrently; their indexes stay on disk."""
         for agent_id in list(self._absent):
             self._forget(agent_id)
         await asyncio.gather(*(self._stop(agent_id) for agent_id in list(self._running)))
