@@ -169,7 +169,7 @@ class PassRunner:
         """
         await self._run(_EVERYTHING, _Pass(beside))
 
-    async def run(self, taken: TakenChanges, between: Between, *, is_short: bool = False) -> PassResult:
+    async def run(self, taken: TakenChanges, between: Between, *, is_short: bool) -> PassResult:
         """Bring the index that serves up to date with what is marked.
 
         Args:

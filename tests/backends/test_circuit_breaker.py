@@ -63,6 +63,31 @@ async def test_an_answer_that_comes_too_late_is_a_failure() -> None:
         await breaker.close()
 
 
+async def test_closing_waits_until_what_is_being_made_has_ended() -> None:
+    """What it had begun, such as a program, is gone by then: another breaker may begin it anew."""
+    begun, ended = asyncio.Event(), False
+
+    async def create() -> Slow:
+        nonlocal ended
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(20):  # it takes a while, as the end of a program does
+                await asyncio.sleep(0)
+            ended = True
+        return Slow()
+
+    breaker: CircuitBreaker[Slow] = CircuitBreaker("main", "slow", create, BreakerTimeouts(5.0, 60.0))
+    making = asyncio.create_task(breaker.ready())
+    await begun.wait()
+    await breaker.close()
+    assert ended
+    await making
+    await breaker.ready()  # which makes none any more
+    assert breaker.backend is None
+
+
 @pytest.mark.parametrize(
     ("before", "now", "after"),
     [

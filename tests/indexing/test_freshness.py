@@ -31,6 +31,21 @@ async def test_catch_up_takes_in_what_was_just_written(bench: Bench) -> None:
     assert await bench.paths("apples") == {"memory/a.md"}
 
 
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_a_search_waits_for_a_pass_over_everything_that_somebody_wants(
+    bench: Bench, is_wanted: bool
+) -> None:
+    """Of what no event tells, only that pass can know; nobody else has a search wait for one."""
+    await bench.settle()
+    bench.loop.backlog.begins(Counts())
+    bench.loop.backlog.rests(frozenset())
+    bench.write("memory/a.md", "apples")
+    if is_wanted:
+        bench.pending.mark_all()
+    assert await bench.loop.catch_up()
+    assert await bench.paths("apples") == ({"memory/a.md"} if is_wanted else set())
+
+
 async def test_a_note_that_was_just_made_is_to_be_watched_by_itself(bench: Bench) -> None:
     """That it came may have been told to nobody, and who made it may write on under a name that is gone."""
     note = bench.write("memory/a.md", "apples")

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
-from memd.errors import MemdError, TransientError
+from memd.errors import FatalError, MemdError, TransientError
 from memd.indexing import passes, plan, run_pass
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
@@ -613,6 +613,21 @@ async def test_what_has_ended_is_not_tried_again() -> None:
     assert passes.awaits_retry
     passes.stop()
     assert not passes.awaits_retry
+
+
+async def test_what_ends_the_daemon_ends_the_passes() -> None:
+    """It is no failure that a pause mends: nothing is tried again, and nothing is told as a defect."""
+
+    async def make(*_: object, **__: object) -> PassResult:
+        raise FatalError("no index can be kept", exit_code=1)
+
+    clock = Clock()
+    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock)
+    with capture_logs() as logs, pytest.raises(FatalError):
+        await passes.run()
+    assert not passes.awaits_retry
+    assert logs == []
 
 
 @pytest.mark.parametrize("ends", ["stopped", "succeeded"])

@@ -14,7 +14,7 @@ from memd.indexing.recent_files import LOOK_S, NEWEST, RecentFileCheck, RecentFi
 from memd.indexing.watch_changes import Looks
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import ProcessExhausted
-from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, Workspace
+from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 from memd.watch.watch_plan import identities_of
 from tests.bounds import shipped
 from tests.wait import until_async
@@ -232,6 +232,24 @@ def test_other_files_of_a_workspace_are_none_of_its_business(tmp_path: Path) -> 
     after_a_pass(glance)
     (tmp_path / "main.py").write_text("print()")
     assert glance.changed() == []
+
+
+@pytest.mark.parametrize("there_at_first", [True, False])
+def test_a_file_that_is_an_extra_path_is_looked_at_alone(tmp_path: Path, there_at_first: bool) -> None:
+    """Whether or not it was there; what else is in its directory is none of the agent's memory."""
+    file = tmp_path / "notes.md"
+    if there_at_first:
+        file.write_text("one")
+    glance = RecentFiles([SingleFile(tmp_path, "notes.md")])
+    after_a_pass(glance, *[file] * there_at_first)
+    (tmp_path / "other.md").write_text("another program's")
+    assert glance.changed() == []
+    file.write_text("one two")
+    assert glance.changed() == [file]
+    after_a_pass(glance, file)
+    assert glance.changed() == []
+    file.unlink()
+    assert glance.changed() == [file]
 
 
 def test_looks_at_the_newest_of_many(tmp_path: Path) -> None:

@@ -78,14 +78,17 @@ def test_what_nobody_foresaw_is_told_until_the_next_attempt() -> None:
     work, busy = Work(ValueError("quoted words")), Work(TransientError("the disk is busy"))
     tasks = BackgroundTasks("main", Random(1))
     seen: list[dict[str, str]] = []
+    reasons: list[str | None] = []
 
     async def main() -> None:
+        reasons.append(tasks.reason)
         both = [
             asyncio.create_task(tasks.keep(BackgroundTask("one", work.run, work.due))),
             asyncio.create_task(tasks.keep(BackgroundTask("other", busy.run, busy.due))),
         ]
         await asyncio.sleep(FIRST_WAIT_S / 4)
         seen.append(tasks.failed)
+        reasons.append(tasks.reason)
         await asyncio.sleep(FIRST_WAIT_S)
         seen.append(tasks.failed)
         for one in both:
@@ -97,8 +100,27 @@ def test_what_nobody_foresaw_is_told_until_the_next_attempt() -> None:
     assert "ValueError" in seen[0]["one"]
     assert "quoted" not in seen[0]["one"]
     assert seen[1] == {}
+    assert reasons == [None, f"one failed: {seen[0]['one']}"]
     [failed] = [one for one in logs if one["event"] == "maintenance.failed"]
     assert (failed["task"], type(failed["exc_info"])) == ("one", ValueError)
+
+
+def test_each_task_that_failed_is_named() -> None:
+    """One after the other, for one line of status."""
+    tasks = BackgroundTasks("main", Random(1))
+    both = [BackgroundTask(name, Work(*[ValueError()] * 9).run) for name in ("scanning", "checking")]
+
+    async def main() -> tuple[str | None, dict[str, str]]:
+        running = [asyncio.create_task(tasks.keep(one)) for one in both]
+        await asyncio.sleep(FIRST_WAIT_S / 4)
+        for one in running:
+            one.cancel()
+        return tasks.reason, tasks.failed
+
+    with capture_logs():
+        reason, failed = hastily(main())
+    assert list(failed) == ["scanning", "checking"]
+    assert reason == f"scanning failed: {failed['scanning']}; checking failed: {failed['checking']}"
 
 
 def test_damage_is_reported_and_the_task_waits_until_it_is_due_again() -> None:

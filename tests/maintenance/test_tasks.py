@@ -233,11 +233,11 @@ async def test_a_file_that_is_gone_is_found_while_nobody_searches(index: Index) 
 class Quiet:
     """An index that is sound, and is gone after a time."""
 
-    ended_cleanly = True
     file = Path("main.sqlite")
 
-    def __init__(self, gone_at: float = math.inf) -> None:
+    def __init__(self, gone_at: float = math.inf, *, ended_cleanly: bool = True) -> None:
         self.checked: list[float] = []
+        self.ended_cleanly = ended_cleanly
         self._gone_at = gone_at
         self.damage = IndexDamage("main")
         self.database = self
@@ -267,6 +267,16 @@ def test_an_index_is_looked_at_as_often_as_is_said() -> None:
     assert gone.damage.reason is None
     hastily(for_s(100.5 + GONE_S, keep(check_integrity(cast("Index", gone), bool))))
     assert gone.damage.reason is not None
+
+
+def test_after_a_kill_an_index_is_checked_at_once() -> None:
+    """Whatever else goes on; from then on as often as any other."""
+    index, busy_until = Quiet(ended_cleanly=False), 10.0
+    hastily(
+        for_s(2.5 * CHECK_EVERY_S, keep(check_integrity(cast("Index", index), lambda: now_s() < busy_until)))
+    )
+    assert index.checked == pytest.approx([0, CHECK_EVERY_S, 2 * CHECK_EVERY_S], abs=2 * GONE_S)
+    assert index.checked[0] == 0
 
 
 @asynccontextmanager
@@ -317,8 +327,11 @@ async def test_keywords_are_put_in_order_step_by_step() -> None:
         steps.append(begin)
         return len(steps) < 3
 
+    shrunk: list[int] = []
+
     async def shrink() -> bool:
-        return False
+        shrunk.append(len(steps))
+        return len(shrunk) < 4
 
     index = SimpleNamespace(
         tidy_keywords=tidy_keywords, database=SimpleNamespace(shrink=shrink), damage=IndexDamage("main")
@@ -326,6 +339,7 @@ async def test_keywords_are_put_in_order_step_by_step() -> None:
     tidy = MaintenanceTriggers()
     await optimize_keywords(cast("Index", index), tidy).run()
     assert steps == [True, False, False]
+    assert shrunk == [3] * 4  # afterwards, and until nothing is left to give back
     assert tidy.left_over.is_set()
 
 

@@ -1,7 +1,7 @@
 """What an index has and the cache of vectors has not."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,12 +9,15 @@ from typing import cast
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from memd.domain_types import TextHash
-from memd.maintenance.tasks import refill, refill_cache
+from memd.maintenance.tasks import BATCH, refill, refill_cache
 from memd.runtime.synchronization import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
+from memd.store.meta import Fingerprint
 from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 from tests.wait import until_async
@@ -98,6 +101,42 @@ async def test_how_many_were_put_into_the_cache_is_told(tmp_path: Path, index: I
     async with opened(tmp_path / "other.sqlite") as cache:
         assert await refill(bare, cache) == 0
     await bare.close()
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("the disk is full"), StoreDamaged("page 7")])
+async def test_a_refill_that_is_cut_short_tells_what_it_has_done(trouble: Exception) -> None:
+    """The rest is embedded again when it is wanted: that is no reason to fail."""
+    done: list[int] = []
+
+    class Torn:
+        file = Path("main.sqlite")
+
+        async def fingerprint(self) -> Fingerprint:
+            return FINGERPRINT
+
+        async def embedded(self) -> list[TextHash]:
+            return [TextHash(b"%d" % number) for number in range(2 * BATCH + 1)]
+
+        async def vectors_of(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
+            done.append(len(hashes))
+            if len(done) == 2:
+                raise trouble
+            return dict.fromkeys(hashes, b"v")
+
+    class Taking:
+        async def look_up(self, *_: object) -> SimpleNamespace:
+            return SimpleNamespace(vectors={TextHash(b"0"): b"v"})
+
+        async def put(self, *_: object) -> None:
+            pass
+
+    with capture_logs() as logs:
+        assert await refill(cast("Index", Torn()), cast("EmbeddingStore", Taking())) == BATCH - 1
+    assert done == [BATCH - 1, BATCH]
+    assert [(one["event"], one.get("reason"), one.get("vectors")) for one in logs] == [
+        ("cache.refill_cut_short", str(trouble), None),
+        ("cache.refilled", None, BATCH - 1),
+    ]
 
 
 @pytest.mark.parametrize("end", [never_made, made_in_vain, only_the_name_of_its_log_is_left])

@@ -4,17 +4,21 @@ import os
 import signal
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
+from memd.backends.qmd import backend
 from memd.backends.qmd.export import PageReader
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
 from memd.config.settings import Collection, Redact, SessionSettings, UserRule
 from memd.domain_types import Kind, SearchFilter
 from memd.runtime.profiling import TimeTrace
-from tests.backends.qmd.bench import SECRET, indexing, lives, serving, transcript
+from memd.store.errors import StoreDamaged, StoreUnavailable
+from tests.backends.qmd.bench import PATIENCE_MS, SECRET, indexing, lives, serving, transcript
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
 from tests.wait import until_async
@@ -441,6 +445,65 @@ async def test_a_collection_that_has_gone_is_added_again(tmp_path: Path, standin
         standin.play("search", says("", stderr="Collection not found: memory-dir-main", status=1))
         with pytest.raises(QmdFailed, match="not found"):
             await bench.ask("heron")
+
+
+@pytest.mark.parametrize("what", ["the option is unknown", "it fails", "it fails and nothing was found"])
+async def test_what_was_found_for_all_words_is_an_answer_though_some_of_them_fail(
+    tmp_path: Path, standin: Standin, what: str
+) -> None:
+    """What a second call would have added is missed; where there is nothing else, the failure is told."""
+    stderr = "unknown option '-c'" if what == "the option is unknown" else "Error: no such column"
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        standin.play("query", says("", stderr=stderr, status=1))
+        if what == "it fails and nothing was found":
+            with pytest.raises(QmdFailed, match="no such column"):
+                await bench.ask("heron zebra")
+        else:
+            assert await bench.found("heron waits") == ["memory/birds.md"]
+        assert len(standin.calls("query")) == 1
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+async def test_a_second_call_is_made_only_where_there_is_time_for_it(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch, is_left: bool
+) -> None:
+    """What the first has found is the answer of a question whose time is over."""
+    now = 1000.0
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        monkeypatch.setattr(backend, "time", SimpleNamespace(monotonic=lambda: now))
+        search = bench.qmd.runner.search
+
+        async def takes_long(*of: Any, **how: Any) -> str:
+            nonlocal now
+            now += 1.0 if is_left else PATIENCE_MS / 1000 - 0.1
+            return await search(*of, **how)
+
+        monkeypatch.setattr(bench.qmd.runner, "search", takes_long)
+        assert await bench.found("heron waits") == ["memory/birds.md"]
+        assert len(standin.calls("query")) == is_left
+
+
+async def test_damage_of_the_index_is_answered_as_what_mends_itself(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reported; it is neither a failure of qmd nor nothing found."""
+
+    async def find(*_: object) -> NoReturn:
+        raise StoreDamaged("page 7 is not what was written")
+
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        monkeypatch.setattr(bench.index, "find", find)
+        with pytest.raises(StoreUnavailable, match="damaged and is being rebuilt: page 7"):
+            await bench.ask("heron")
+        assert bench.index.damage.reason == "page 7 is not what was written"
+
+
+async def test_an_old_qmd_that_tells_no_version_is_used(tmp_path: Path, standin: Standin) -> None:
+    """As the oldest that is known."""
+    standin.play("--version", says("", stderr="error: unknown option '--version'", status=1))
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        assert bench.qmd.program_status.version is None
+        assert await bench.found("heron") == ["memory/birds.md"]
 
 
 async def test_many_searches_at_once_are_all_answered(tmp_path: Path, standin: Standin) -> None:

@@ -76,6 +76,17 @@ def test_a_file_of_somebody_else_keeps_its_name() -> None:
     assert not work.delete
 
 
+def test_a_name_of_ours_that_somebody_else_took_is_made_longer() -> None:
+    """Until it is nobody's: nothing of others is written over."""
+    taken = {"sessions/s/a.md": 3}
+    for _ in range(3):
+        [entry] = plan_export(Manifest(), {"a": source("a")}, rules="", sizes=taken).write.values()
+        assert entry.file not in taken
+        assert entry.file.startswith("sessions/s/a-")
+        taken[entry.file] = 3
+    assert len({len(name) for name in taken}) == 4
+
+
 def test_two_sources_never_share_a_file() -> None:
     """However alike their names are."""
     wanted = {"1": source("x/y"), "2": source("x:y"), "3": source("X-Y"), "4": source("x-y"), "5": source("")}
@@ -351,6 +362,27 @@ async def test_notes_are_copied_where_all_is_redacted(tmp_path: Path) -> None:
             bench.directory / "curated" / "MEMORY.md"
         ).read_text() == "one\nthe word is [REDACTED:code]\nthree\n"
         assert {export.made_of(file) for file in found.values()} == {"MEMORY.md", "memory/a b/c.md"}
+
+
+async def test_a_note_that_cannot_be_read_any_more_has_no_copy(tmp_path: Path) -> None:
+    """Neither an empty one nor that of before; the others are copied, and it is once it can be read."""
+    async with indexing(tmp_path, "qmd", redact=Redact(mode="all")) as bench:
+        for name in ("a", "b", "c"):
+            bench.write(f"memory/{name}.md", "one\n")
+        await bench.settle()
+        export = exporting(bench, notes=True)
+        await export.bring(await bench.index.known())
+        for name in ("a", "b", "c"):
+            bench.write(f"memory/{name}.md", f"{name} two\n")
+        await bench.settle()
+        known = await bench.index.known()
+        (bench.workspace / "memory" / "b.md").unlink()
+        await export.bring(known)
+        assert set(exported(bench)) == {"notes/memory-a.md", "notes/memory-c.md"}
+        assert set(export.files) == {"memory/a.md", "memory/c.md"}
+        bench.write("memory/b.md", "b two\n")
+        await export.bring(known)
+        assert exported(bench)["notes/memory-b.md"].read_text() == "b two\n"
 
 
 async def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:

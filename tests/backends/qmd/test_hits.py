@@ -79,6 +79,12 @@ def known(path: str, kind: Kind = Kind.NOTE, digest: bytes = b"\xab\xc1\x23") ->
         (entry("notes", "twin.md"), None),  # two files may be meant
         (entry("notes", "twin.md", "ffff"), "memory/Twin!.md"),
         (entry("extra", "my-note-v2.md"), None),
+        # Of a collection that is not known, the last part of the name alone counts.
+        (entry(None, "my-note-v2.md"), "memory/My Note (v2).md"),
+        (entry("theirs", "below/my-note-v2.md"), "memory/My Note (v2).md"),
+        (entry(None, "twin.md", "ffff"), "memory/Twin!.md"),
+        (entry(None, "away.md"), None),  # it is below no root any more
+        (entry(None, None, "aaaa"), "/away/Away.md"),
         (entry(None, None, "eeee"), "memory/会议 记录.md"),
         (entry(None, None, "abc1"), None),
         (entry("sessions", "s/a-session.md"), "sessions/s/a session.jsonl"),
@@ -90,6 +96,7 @@ def test_names_that_qmd_has_changed_are_known_again(given: QmdEntry, name: str |
     files = [
         known("memory/My Note (v2).md"),
         known("memory/会议 记录.md", digest=b"\xee\xee\x00"),
+        known("/away/Away.md", digest=b"\xaa\xaa\x00"),
         known("memory/twin.md"),
         known("memory/Twin!.md", digest=b"\xff\xff\x00"),
         known("sessions/s/a session.jsonl", Kind.SESSION),

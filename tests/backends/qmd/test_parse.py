@@ -217,6 +217,7 @@ notes (qmd://notes/)
         ),
         ('{"a": {"path": "/x", "pattern": "**/*.md"}}', [QmdListing("a", "/x", "**/*.md")]),
         ("warming up [1/2]\n" + '["a"]', [QmdListing("a")]),
+        ('{"collections": 2}\n["a", "b"]', [QmdListing("a"), QmdListing("b")]),
         ("notes\n  Path:     /x y\n  Pattern:  **/*.md\n", [QmdListing("notes", "/x y", "**/*.md")]),
         ("- a\n- b\n", [QmdListing("a"), QmdListing("b")]),
         ("a\n  Path: /x\n  Files: 3\nb\n", [QmdListing("a", "/x", None, 3), QmdListing("b")]),

@@ -2,7 +2,8 @@ import asyncio
 import errno
 import json
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from types import SimpleNamespace
+from typing import Any, Literal, NoReturn, cast
 
 import msgspec
 import pytest
@@ -11,10 +12,13 @@ from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.schedule import TaskHistory
-from memd.config.settings import Redact, SessionSettings, UserRule
+from memd.backends.qmd.updater import QmdUpdater
+from memd.config.settings import AgentSettings, QmdSettings, Redact, SessionSettings, UserRule
+from memd.runtime.synchronization import ChangeNotifier
 from memd.store.errors import StoreDamaged
 from tests.backends.qmd.bench import Bench, indexing, serving, transcript
-from tests.fakes.qmd_standin import USUAL, Standin, delayed, says
+from tests.clock import hastily, now_s
+from tests.fakes.qmd_standin import USUAL, Standin, delayed, hangs, says
 from tests.wait import until_async
 
 NOTES = {"MEMORY.md": "kestrel\n", "memory/birds.md": "A heron waits.\n"}
@@ -205,6 +209,23 @@ async def test_an_index_that_is_broken_and_cannot_be_deleted_is_told(
             await qmd.updater.drop_index("it is broken")
 
 
+async def test_a_collection_that_was_being_added_at_a_kill_is_memds_own(
+    tmp_path: Path, standin: Standin
+) -> None:
+    """Else the next life would take it for somebody else's, and leave it there when it is to be another one."""
+    async with indexing(tmp_path, standin.program) as bench:
+        standin.play("collection add", hangs())
+        qmd = await bench.create()
+        living = asyncio.create_task(qmd.run())
+        await until_async(lambda: standin.calls("collection add"), 30)
+        living.cancel()
+        await asyncio.wait([living])
+        await qmd.close()
+        [added] = standin.calls("collection add")
+        record = json.loads((bench.directory / "collections.json").read_text())
+        assert [name for name in record if name in added["arguments"]] == list(record) != []
+
+
 async def test_a_record_of_collections_that_cannot_be_read_is_none(tmp_path: Path, standin: Standin) -> None:
     """What is there under memd's names is taken for its own; nothing of others goes."""
     async with indexing(tmp_path, standin.program) as bench:
@@ -301,6 +322,112 @@ async def test_a_search_waits_for_an_update_but_not_for_long(tmp_path: Path, sta
         began = loop.time()
         assert await bench.found("zebra") == ["memory/new.md"]
         assert loop.time() - began < 30
+
+
+class Slow(QmdUpdater):
+    """An updater of nothing, whose updates take their time."""
+
+    takes_s = 3600.0
+    failure: Exception | None = None
+
+    def __init__(self, runner: object = None, **qmd: Any) -> None:
+        index = SimpleNamespace(file=Path("/nowhere/main.sqlite"), changed=ChangeNotifier())
+        rules = SimpleNamespace(roots=(), notes_redactor=None)
+        settings = AgentSettings(workspace=Path("/nowhere"), qmd=QmdSettings(update_minutes=0, **qmd))
+        agent = SimpleNamespace(id="main", settings=settings, index=index, rules=rules)
+        nothing = cast("Any", None)
+        super().__init__(
+            cast("Any", agent), cast("Any", runner), nothing, nothing, asyncio.Lock(), clock=now_s
+        )
+
+    async def _bring_up_to_date(self) -> None:
+        version = self._index.changed.version
+        await asyncio.sleep(self.takes_s)
+        if self.failure is not None:
+            raise self.failure
+        self._seen_version = version
+
+
+def test_who_asks_waits_for_the_first_collections_but_once() -> None:
+    """From the beginning of all: a qmd that hangs holds up no later search, and one that has failed none at all."""
+
+    async def main(*, fails: bool) -> list[float]:
+        updater = Slow()
+        if fails:
+            updater.takes_s, updater.failure = 0.5, QmdFailed("no disk")
+        updating = asyncio.create_task(updater.update())
+        waited = []
+        for _ in range(3):
+            began = now_s()
+            await updater.wait_for_collections(2.0)
+            waited.append(now_s() - began)
+        updating.cancel()
+        return waited
+
+    assert hastily(main(fails=False)) == pytest.approx([2.0, 0.0, 0.0])
+    assert hastily(main(fails=True)) == pytest.approx([0.5, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "failure", "expected"),
+    [
+        (0.2, None, [0.2, 0.0]),
+        (3600.0, None, [0.5, 0.5]),
+        # The next one begins in its time: it is not waited for.
+        (0.2, QmdFailed("no disk"), [0.2, 0.0]),
+    ],
+    ids=["a fast one", "one that hangs", "one that fails"],
+)
+def test_who_asks_waits_for_an_update_and_no_longer_than_is_said(
+    takes_s: float, failure: Exception | None, expected: list[float]
+) -> None:
+    """What has just changed is taken in at once; where nothing has, nothing is waited for."""
+
+    async def main() -> list[float]:
+        updater = Slow()
+        updater.takes_s, updater.failure = takes_s, failure
+        running = asyncio.create_task(updater._keep_updated())  # noqa: SLF001 - without what else runs for ever
+        waited = []
+        for _ in expected:
+            began = now_s()
+            await updater.caught_up(0.5)
+            waited.append(now_s() - began)
+        running.cancel()
+        return waited
+
+    assert hastily(main()) == pytest.approx(expected)
+
+
+class Embedding:
+    """What runs qmd, which embeds at once."""
+
+    def __init__(self) -> None:
+        self.embedded: list[float] = []
+
+    async def ask(self, arguments: tuple[str, ...], **_: object) -> str:
+        if arguments[0] == "embed":
+            self.embedded.append(now_s())
+        return ""
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(0, [100]), (30, [100, 1900, 3700])])
+def test_qmd_embeds_after_the_first_update_and_then_as_often_as_is_said(
+    minutes: int, expected: list[float]
+) -> None:
+    """With no minutes once; a qmd that does not tell how many vectors it has is taken at its word that it has some."""
+    embedding = Embedding()
+
+    async def main() -> bool:
+        updater = Slow(embedding, search_mode="query", embed_minutes=minutes)
+        updater.takes_s = 100.0
+        running = asyncio.create_task(updater._keep_embedded())  # noqa: SLF001 - without what else runs for ever
+        await updater.update()
+        await asyncio.sleep(3650)
+        running.cancel()
+        return updater.vectors.available
+
+    assert hastily(main())
+    assert embedding.embedded == pytest.approx(expected)
 
 
 async def test_a_search_has_one_update_made_and_no_more(
