@@ -379,6 +379,36 @@ async def test_a_disk_that_does_not_say_how_much_is_free_is_tried_after_a_while(
         await until_async(lambda: bench.rebuilder.reason is None, 20)
 
 
+async def test_what_is_built_for_another_model_is_given_up_when_a_third_one_is_wanted(tmp_path: Path) -> None:
+    """To want the same once more gives nothing up."""
+    second, third = Fingerprint("c1", "t1", ("memory",)), Fingerprint("c2", "t1", ("memory",))
+    async with running(tmp_path) as bench:
+        begun: list[Fingerprint] = []
+        go_on = asyncio.Event()
+        fill = bench.fill
+
+        async def held(index: Index) -> None:
+            begun.append(bench.rebuilder.target)
+            await go_on.wait()
+            await fill(index)
+
+        bench.fill = held  # type: ignore[method-assign]
+        bench.rebuilder.want_space("the second", second)
+        await until_async(lambda: begun)
+        for _ in range(2):
+            bench.rebuilder.want_space("again", second)
+            for _ in range(20):
+                await asyncio.to_thread(int)
+        assert (begun, bench.rebuilder.reason) == ([second], "the second")
+        bench.rebuilder.want_space("the third", third)
+        await until_async(lambda: len(begun) == 2)
+        assert (begun[1], bench.rebuilder.reason) == (third, "the third")
+        go_on.set()
+        await until_async(lambda: bench.rebuilder.reason is None, 20)
+        assert await bench.index.fingerprint() == third
+        assert bench.rebuilder.replaced.version == 1
+
+
 async def test_what_is_given_up_takes_no_place(tmp_path: Path) -> None:
     """The index that serves stays, and nobody is told of another."""
     async with running(tmp_path) as bench:

@@ -10,10 +10,11 @@ import pytest
 from memd.config.settings import AgentSettings, SessionSettings
 from memd.domain_types import Kind
 from memd.sources.notes import read_note
-from memd.sources.roots import roots_as_written, roots_of, transcripts_of
+from memd.sources.roots import notes_of, roots_as_written, roots_of, transcripts_of
 from memd.sources.scan import scan
 from memd.text.memory_paths import (
     ExtraDirectory,
+    Root,
     SessionPaths,
     SingleFile,
     Workspace,
@@ -180,6 +181,25 @@ def test_memory_presets_find_the_notes_of_all_agents(home: Path) -> None:
     seen = scan(roots_of(_settings(home, memory_presets=presets), {}), max_bytes=1000)
     assert tuple(name.removeprefix(f"{home}/") for name in seen.found) == NOTES
     assert {file.kind for file in seen.found.values() if file.file.name == "MEMORY.md"} == {Kind.CURATED}
+
+
+def test_what_one_agent_keeps_is_told_by_itself(home: Path) -> None:
+    """Before anything of it is in the settings; of an agent that is not there nothing is found."""
+
+    def names(roots: tuple[Root, ...]) -> list[str]:
+        return [name.removeprefix(f"{home}/") for name in scan(roots, max_bytes=1000).found]
+
+    told = [
+        *names(notes_of("claude-code", {})),
+        *names(notes_of("openclaw", {})),
+        *names(notes_of("codex", {})),
+    ]
+    assert set(names(notes_of("claude-code", {}))) == {name for name in NOTES if name.startswith(".claude/")}
+    assert set(told) == {name for name in NOTES if not name.startswith(".gemini/")}
+    codex = names(transcripts_of("codex", {}))
+    assert codex == [name for name in SESSIONS if name.startswith("sessions/codex/")] != []
+    shutil.rmtree(home / ".codex")
+    assert names(transcripts_of("codex", {})) == names(notes_of("codex", {})) == []
 
 
 def test_exclude_holds_for_presets_too(home: Path) -> None:

@@ -73,6 +73,8 @@ def typed_ahead(uuid: str, prompt: Any, **more: Any) -> dict[str, Any]:
         (typed_ahead("u", "port 7171") | {"isSidechain": True}, None),
         ({"type": "attachment", "uuid": "u", "attachment": {"type": "file", "prompt": "x"}}, None),
         ({"type": "attachment", "uuid": "u"}, None),
+        (typed_ahead("u", 7171), None),
+        (typed_ahead("u", {"text": 7171}), None),
     ],
 )
 def test_what_is_typed_while_the_agent_works_is_said(attachment: dict[str, Any], text: str | None) -> None:

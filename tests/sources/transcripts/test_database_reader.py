@@ -334,6 +334,18 @@ def test_growth_is_counted_in_what_came(base: Path, store: OpenClawStore) -> Non
     assert _growth(follower)[1] == 4
 
 
+def test_an_archive_is_all_that_came(base: Path, store: OpenClawStore) -> None:
+    """It is over, and nobody counts its lines; of a session that is gone nothing can be told."""
+    _talk(store)
+    follower = EntryFollower(base, "one")
+    store.archive("one")
+    (listed,) = list_sessions(SessionPaths(base, "openclaw", "openclaw"), PARTS).sessions
+    assert _growth(follower) == (listed.stamp.size, 0)
+    store.connection.execute("DELETE FROM session_transcript_archives")
+    with pytest.raises(FileMissing, match="not in the database any more"):
+        _growth(follower)
+
+
 def test_no_more_events_are_counted_than_matter(base: Path, store: OpenClawStore) -> None:
     """A session of any length is counted at once."""
     _talk(store)

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,30 @@ def test_a_new_export_is_read_only_where_something_changed(root: SessionPaths) -
     gone = FoundFile("sessions/exported/three.jsonl", one.file, Kind.SESSION, one.stamp, "three")
     with pytest.raises(FileMissing):
         read_entry(gone, [root], None, redactor=None, subagents=False)
+
+
+def test_an_export_that_is_written_in_the_middle_of_a_reading_is_waited_for(
+    root: SessionPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of another conversation, or of a half of one, is taken for what was found."""
+    file = root.directory / NAME
+    write(file, TALKS)
+    found = _found(root, "two")
+    look = exports._places  # noqa: SLF001 - the moment between the two looks
+
+    def then_written(*of: Any) -> Any:
+        places = look(*of)
+        content = file.read_bytes()
+        file.write_bytes(content.replace(b"an answer", b"a reply.."))
+        return places
+
+    monkeypatch.setattr(exports, "_places", then_written)
+    with pytest.raises(FileHeld, match="being written"):
+        read_entry(found, [root], None, redactor=None, subagents=False)
+    monkeypatch.undo()
+    read = read_entry(_found(root, "two"), [root], None, redactor=None, subagents=False)
+    assert isinstance(read, WholeTranscript)
+    assert read.turns[-1].text == "a reply.."
 
 
 def test_exports_are_found_in_a_directory_and_by_name(base: Path) -> None:

@@ -12,6 +12,7 @@ from memd.sources.transcripts.database_file import OpenDatabase, ShortRead
 from memd.sources.transcripts.database_reader import entry_growth, list_sessions
 from memd.sources.transcripts.open_transcript import Growth
 from memd.text.memory_paths import SessionPaths
+from tests.bounds import shipped
 from tests.sources.transcripts.opencode_store import OpenCodeStore
 from tests.sources.transcripts.transcripts import EntryFollower, Hider
 
@@ -243,6 +244,36 @@ def test_odd_messages_are_passed_over(base: Path, store: OpenCodeStore, data: st
     assert follower.texts == ["first", "last"]
     assert follower.progress is not None
     assert follower.progress.tally == {"lines.unknown": 1}
+
+
+def test_a_part_that_is_longer_than_a_line_may_be_is_not_fetched(base: Path, store: OpenCodeStore) -> None:
+    """It is counted, and costs no other turn, nor another part of the same one."""
+    message = store.message("ses_1", "assistant")
+    store.part(message, text="before")
+    long = store.part(message, text="x")
+    store.part(message, text="behind")
+    store.say("ses_1", "last")
+    store.connection.execute(
+        """UPDATE part SET data = '{"type":"text","text":"' || hex(zeroblob(?)) || '"}' WHERE id = ?""",
+        (shipped("memd.sources.transcripts.read_position.MAX_LINE_BYTES") // 2, long),
+    )
+    follower = _follower(base)
+    follower.read()
+    assert follower.texts == ["before\n\nbehind", "last"]
+    assert follower.progress is not None
+    assert follower.progress.tally == {"lines.too_long": 1}
+
+
+@pytest.mark.parametrize(("column", "value"), [("revert", "no JSON"), ("revert", "[]"), ("directory", b"\0")])
+def test_rows_of_other_types_are_no_session(
+    base: Path, store: OpenCodeStore, column: str, value: object
+) -> None:
+    """Each by itself: the others are listed."""
+    store.start("ses_2")
+    for session in ("ses_1", "ses_2"):
+        store.say(session, "first")
+    store.connection.execute(f"UPDATE session SET {column} = ? WHERE id = 'ses_1'", (value,))
+    assert [one.id for one in list_sessions(_root(base), (FILE,)).sessions] == ["ses_2"]
 
 
 def test_a_session_that_is_gone_is_missing(base: Path, store: OpenCodeStore) -> None:
