@@ -16,6 +16,8 @@ log = structlog.get_logger()
 # Clocks are read one after the other, and a busy machine does something else in between.
 _SLACK_S = 2.0
 
+TICK_S = 6.0  # between two looks at the clocks, each of which costs every agent of an idle daemon
+
 
 class ClockReading(msgspec.Struct, frozen=True):
     """Three clocks at one moment, in seconds."""
@@ -72,7 +74,7 @@ async def scan_periodically(
     interval_s: float,
     *,
     clocks: Callable[[], ClockReading] = read_clocks,
-    tick_s: float = 2.0,
+    tick_s: float = TICK_S,
 ) -> None:
     """Find what no watcher saw, for ever.
 

@@ -15,11 +15,11 @@ from typing import NoReturn
 import structlog
 
 import memd
-from memd.runtime.timing import Backoff
+from memd.runtime.timing import Backoff, until_next_tick_s
 
 log = structlog.get_logger()
 
-LOOK_S = 5.0  # between two looks at what is installed: an installation takes a second or two
+LOOK_S = 6.0  # between two looks at what is installed: an installation takes a second or two
 TRIAL_S = 60.0  # for the new version to be loaded
 LONGEST_WAIT_S = 600.0  # until what cannot be loaded is tried again
 MANAGED_STATUS = 69  # sysexits: EX_UNAVAILABLE; the service manager starts memd again
@@ -44,7 +44,7 @@ class InstalledCode:
         backoff = Backoff(Random(), first_s=self._look_s, cap_s=LONGEST_WAIT_S)
         seen = self._began
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), self._look_s))
             now = self._stamp()
             if now not in {None, self._began} and now == seen:
                 if await self._loads():

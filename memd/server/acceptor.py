@@ -22,7 +22,7 @@ from memd.server.handlers import Handlers
 
 log = structlog.get_logger()
 
-LOOK_S = 1.0  # between two checks whether the socket's file still exists
+LOOK_S = 2.0  # between two checks whether the socket's file still exists
 # descriptors of the process itself: the cache, the worker, providers, those that the interpreter opens
 OWN = 64
 # Descriptors of a busy agent: its index, one being rebuilt, files and directories being read, watches,

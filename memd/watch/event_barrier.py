@@ -22,8 +22,8 @@ class EventBarrier:
     write was passed on, whichever program wrote, and without a wait for later events. Some writes make no event here: to a mapping
     of a file (mmap), on another machine, and through a hard link outside of the roots, until the file is known to have several
     names. If another directory takes the place of a root, the event comes late while a program has a file of the old one open, and
-    not at all if a directory above was renamed: the caller compares `roots` with the disk, on a thread, since the disk may not
-    answer.
+    not at all if a directory above cannot be watched, or was closed: the caller compares `roots` with the disk, on a thread, since
+    the disk may not answer.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -126,7 +126,10 @@ class EventBarrier:
 
         They return without an event if a directory above them was renamed to and fro.
         """
+        is_news = bool(directories - self._missing)
         self._missing = directories
+        if is_news and self._position is not None:
+            self._position.hurry()  # the watcher looks at the roots more often from now on
 
     @property
     def missing(self) -> frozenset[Path]:

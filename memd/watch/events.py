@@ -23,6 +23,7 @@ class EventBatch(msgspec.Struct, frozen=True):
     # linked to this one, goes on being written with events for the other name alone.
     begun: frozenset[str] = frozenset()
     remounted: bool = False  # something was mounted or unmounted, somewhere
+    uprooted: bool = False  # a directory above a root was renamed or deleted
 
 
 class FeedBroken(MemdError):
@@ -68,6 +69,11 @@ class Feed(Protocol):
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         """Set a watch on each file itself, for writes under any name; returns the files that this call watches newly."""
+        ...
+
+    @property
+    def tells_of_roots(self) -> bool:
+        """Whether a directory that takes the place of a root, or of one above it, makes an event."""
         ...
 
     def position(self) -> FeedPosition | None:

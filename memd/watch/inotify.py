@@ -12,7 +12,7 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,10 +38,13 @@ Q_OVERFLOW = 0x4000
 _ISDIR = 0x40000000
 _ONLYDIR = 0x01000000
 _DONT_FOLLOW = 0x02000000
+_MASK_ADD = 0x20000000
 
 _CAME = CREATE | MOVED_TO
 _WENT = DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF | UNMOUNT
 _WANTED = MODIFY | ATTRIB | CLOSE_WRITE | _CAME | DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF
+
+_MOVED = DELETE_SELF | MOVE_SELF  # of a directory above a root: nothing of what is in it
 
 _WRITTEN = MODIFY | ATTRIB | CLOSE_WRITE  # of a file by itself; ATTRIB: it has more or fewer names
 
@@ -71,6 +74,8 @@ class InotifyFeed:
         self._loop = asyncio.get_running_loop()
         self._descriptor: int | None = None
         self._paths: dict[int, list[Path]] = {}  # watch -> directories: one may lie at two places
+        self._above: set[int] = set()  # watches of directories above the roots
+        self._tells_of_roots = False
         self._setting: asyncio.Future[None] | None = None
         self._stopped = False
         self._readable = asyncio.Event()
@@ -83,10 +88,11 @@ class InotifyFeed:
         self._descriptor = _instance()
         self._mounts = MountEvents()
         # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
-        setting = Threads(1, "memd-watch").run(self._set, self._descriptor, sorted(plan.flat))
+        setting = Threads(1, "memd-watch").run(self._set, self._descriptor, plan)
         self._setting = asyncio.ensure_future(setting)
         await asyncio.shield(self._setting)
         self._loop.add_reader(self._descriptor, self._on_readable)
+        self._wait_for_mounts()
 
     async def next(self, until: float) -> EventBatch:
         """The next events; see events.Feed."""
@@ -107,12 +113,18 @@ class InotifyFeed:
         remounted = self._mounts.take()
         self._given += len(raw) + remounted
         self._loop.add_reader(self._descriptor, self._on_readable)
-        return msgspec.structs.replace(batch_of(raw, self._paths), remounted=remounted)
+        self._wait_for_mounts()
+        return msgspec.structs.replace(batch_of(raw, self._paths, self._above), remounted=remounted)
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         """Set a watch on each; see events.Feed."""
         assert self._descriptor is not None
         return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
+
+    @property
+    def tells_of_roots(self) -> bool:
+        """See events.Feed. False where a directory above a root may be entered, but not listed: it cannot be watched."""
+        return self._tells_of_roots and self._mounts is not None and self._mounts.wakes is not None
 
     def position(self) -> FeedPosition:
         """Itself."""
@@ -143,6 +155,8 @@ class InotifyFeed:
         """Remove the watches."""
         self._stopped = True
         if self._mounts is not None:
+            if (wakes := self._mounts.wakes) is not None:
+                self._loop.remove_reader(wakes)
             self._mounts.close()
         if self._descriptor is None:
             return
@@ -160,7 +174,20 @@ class InotifyFeed:
         self._loop.remove_reader(self._descriptor)
         self._readable.set()
 
-    def _set(self, descriptor: int, directories: list[Path]) -> None:
+    def _wait_for_mounts(self) -> None:
+        assert self._mounts is not None
+        if (wakes := self._mounts.wakes) is not None:
+            self._loop.add_reader(wakes, self._on_mount, wakes)
+
+    def _on_mount(self, wakes: int) -> None:
+        assert self._mounts is not None
+        self._loop.remove_reader(wakes)
+        self._mounts.told()
+        self._readable.set()
+
+    def _set(self, descriptor: int, plan: WatchPlan) -> None:
+        self._set_above(descriptor, plan.above)
+        directories = sorted(plan.flat)
         for directory in directories:
             if self._stopped:
                 return
@@ -172,6 +199,17 @@ class InotifyFeed:
             # Else it went away since it was found. The watch of the one above tells that, or the look after this one.
             elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
                 raise FeedBroken(_refused(why, len(directories)))
+
+    def _set_above(self, descriptor: int, directories: Iterable[Path]) -> None:
+        mask = _MOVED | _ONLYDIR | _DONT_FOLLOW | _MASK_ADD
+        for directory in directories:
+            if self._stopped:
+                return
+            number = _libc.inotify_add_watch(descriptor, os.fsencode(directory), mask)
+            if number == -1:
+                return
+            self._above.add(number)
+        self._tells_of_roots = True
 
     def _set_on_files(self, descriptor: int, files: Iterable[Path]) -> frozenset[Path]:
         watched: set[Path] = set()
@@ -186,20 +224,24 @@ class InotifyFeed:
         return frozenset(watched)
 
 
-def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> EventBatch:
+def batch_of(
+    raw: bytes, paths: Mapping[int, Sequence[Path]], above: Container[int] = frozenset()
+) -> EventBatch:
     """Parse what the kernel wrote into raw events.
 
     Args:
         raw: Any number of whole struct inotify_event.
         paths: The directories of each watch.
+        above: The watches of directories above the roots.
     """
     events: set[RawEvent] = set()
     created: set[str] = set()
     closed: set[str] = set()
-    incomplete = False
+    incomplete = uprooted = False
     for record in _records(raw):
         number, mask, _, _ = _HEAD.unpack_from(record)
         incomplete |= bool(mask & Q_OVERFLOW)
+        uprooted |= bool(mask & _MOVED) and number in above
         change = _change(mask)
         if change is None:
             continue
@@ -212,7 +254,9 @@ def batch_of(raw: bytes, paths: dict[int, list[Path]]) -> EventBatch:
                 created.add(place)
             elif mask & CLOSE_WRITE and name:
                 closed.add(place)
-    return EventBatch(frozenset(events), incomplete=incomplete, begun=frozenset(created - closed))
+    return EventBatch(
+        frozenset(events), incomplete=incomplete, begun=frozenset(created - closed), uprooted=uprooted
+    )
 
 
 def _records(raw: bytes) -> set[bytes]:

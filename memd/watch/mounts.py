@@ -61,11 +61,25 @@ class MountEvents:
     def __init__(self, file: Path = _MOUNTINFO) -> None:
         """Count from now on. On a system without mountinfo nothing is ever reported."""
         self._descriptor: int | None = None
+        self._wakes: select.epoll | None = None
         with contextlib.suppress(OSError):
             self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             self._poll = select.poll()
             self._poll.register(self._descriptor, select.POLLPRI)
+            self._wakes = _readable_on_urgent(self._descriptor)
         self._have_changed = False
+
+    @property
+    def wakes(self) -> int | None:
+        """A descriptor that becomes readable when mounts change, for a moment: call `told` then. None: there is none.
+
+        The file itself is always readable, and event loops wait for nothing else.
+        """
+        return None if self._wakes is None else self._wakes.fileno()
+
+    def told(self) -> None:
+        """Mounts have changed: whoever waited for `wakes` has taken that away from the kernel."""
+        self._have_changed = True
 
     def have_changed(self) -> bool:
         """Whether mounts have changed since the last `take`. Costs a microsecond."""
@@ -79,9 +93,27 @@ class MountEvents:
 
     def close(self) -> None:
         """Close the file."""
+        if self._wakes is not None:
+            self._wakes.close()
+            self._wakes = None
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _readable_on_urgent(descriptor: int) -> select.epoll:
+    """What is readable once urgent data of a descriptor has come.
+
+    Raises:
+        OSError: of this file the system tells no events.
+    """
+    wakes = select.epoll()
+    try:
+        wakes.register(descriptor, select.EPOLLPRI)
+    except OSError:
+        wakes.close()
+        raise
+    return wakes
 
 
 def parsed(text: str) -> tuple[Mount, ...]:

@@ -35,11 +35,20 @@ class WatchPlan(msgspec.Struct, frozen=True):
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
     root_state: RootState
+    above: frozenset[Path] = frozenset()  # directories above the roots: whoever renames one moves roots away
 
     @property
     def size(self) -> int:
         """The number of watches that this takes."""
-        return len(self.flat) + len(self.deep)
+        return len(self.flat) + len(self.deep) + len(self.above)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each directory that is missing would come with an event of the one that holds it."""
+        return all(
+            identity is not None or directory.parent in self.flat
+            for directory, identity in self.root_state.identities.items()
+        )
 
 
 def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> WatchPlan:
@@ -74,7 +83,8 @@ def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "")
             deep.add(directory)
         else:
             flat.update(_directories(root, directory, top))
-    return WatchPlan(frozenset(flat), frozenset(deep), root_state)
+    above = set() if recursive else {above for root in roots for above in root.directory.parents}
+    return WatchPlan(frozenset(flat), frozenset(deep), root_state, frozenset(above - flat))
 
 
 def listable(directories: Iterable[Path]) -> list[Path]:

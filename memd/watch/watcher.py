@@ -61,9 +61,9 @@ Event = PathsChanged | RescanNeeded | WatcherHealth
 class WatcherPace(msgspec.Struct, frozen=True):
     """How fast the watcher is."""
 
-    # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is;
-    # twice as often would be half of what an idle daemon costs.
+    # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is.
     check_s: float = 2.0
+    check_told_s: float = 60.0  # likewise, where events tell, but for who may enter a directory above a root
     check_patience_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
     rewatch_quiet_s: float = 0.2  # directories that come and go are watched anew when this long none did,
     rewatch_cap_s: float = 2.0  # and at the latest after this long
@@ -186,7 +186,8 @@ async def _watched(
     clock = asyncio.get_running_loop().time
     rewatch = Debouncer(quiet_s=pace.rewatch_quiet_s, cap_s=pace.rewatch_cap_s)
     feed, plan = await _armed(roots, methods, threads)
-    check = _Check(roots, methods.mountinfo, plan.root_state, backlog)
+    check_told_s = pace.check_told_s if _is_told(feed, plan, roots) else pace.check_s
+    check = _Check(roots, methods.mountinfo, plan.root_state, backlog, (pace.check_s, check_told_s))
     places = frozenset(_place(root) for root in roots)
     unwatched: frozenset[Path] = frozenset()
     try:
@@ -202,11 +203,13 @@ async def _watched(
         if again := await names.follow_again(feed):
             yield PathsChanged(again)
         _begin(backlog, feed, _notes(roots), plan)
-        check_at = _next_check(clock(), pace, roots)
         while (due_at := rewatch.due_at()) is None or clock() < due_at:
             backlog.rests(unwatched)
-            batch = await feed.next(until=check_at if due_at is None else min(check_at, due_at))
+            batch = await feed.next(until=check.due_at if due_at is None else min(check.due_at, due_at))
             changed: frozenset[Path] = frozenset()
+            if batch.uprooted:
+                rewatch.mark(clock())
+                unwatched = places
             if batch.incomplete or len(batch.events) > _MANY_EVENTS:
                 rewatch.mark(clock())
                 unwatched = places  # directories may be among them
@@ -219,10 +222,9 @@ async def _watched(
                 changed = filtered.paths
             changed |= await names.follow(feed, batch, changed)
             is_another = False
-            if batch.remounted or clock() >= check_at:
+            if batch.remounted or _may_be_closed(batch, plan) or clock() >= check.due_at:
                 is_another, returned = await check.look(pace.check_patience_s, remounted=batch.remounted)
                 changed |= frozenset() if is_another else returned
-                check_at = _next_check(clock(), pace, roots)
             if changed:
                 yield PathsChanged(changed)
             if is_another:
@@ -255,10 +257,20 @@ def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], plan: Watch
     )
 
 
-def _next_check(now: float, pace: WatcherPace, roots: Sequence[Root]) -> float:
+def _may_be_closed(batch: EventBatch, plan: WatchPlan) -> bool:
+    """Whether an event is of a root itself: who may list it may have changed."""
+    return any(Path(place) in plan.root_state.identities for _, place in batch.events)
+
+
+def _is_told(feed: Feed, plan: WatchPlan, roots: Sequence[Root]) -> bool:
+    """Whether an event tells of another directory that takes the place of a root."""
+    return feed.tells_of_roots and plan.is_complete and not unseen(roots, plan.root_state.mounts)
+
+
+def _next_check(now: float, check_s: float, roots: Sequence[Root]) -> float:
     """The time of the next check: near a common tick, but not at it, since threads that begin together compete for the interpreter."""
     apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
-    return now + until_next_tick_s(now - apart_s, pace.check_s)
+    return now + until_next_tick_s(now - apart_s, check_s)
 
 
 async def _armed(roots: Sequence[Root], methods: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
@@ -294,8 +306,20 @@ class _Check:
         mountinfo: Callable[[], str],
         root_state: RootState,
         backlog: EventBarrier,
+        periods_s: tuple[float, float],
     ) -> None:
+        """The roots were looked at just now.
+
+        Args:
+            roots: As for watch.
+            mountinfo: As for watch.
+            root_state: Of the watches that are set.
+            backlog: Knows which directories of roots a scan has missed.
+            periods_s: Between two looks, in seconds: while a directory is missed, and else.
+        """
         self._roots = roots
+        self._missing_s, self._usual_s = periods_s
+        self._looked_at = asyncio.get_running_loop().time()
         self._mountinfo = mountinfo
         self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
         self._root_state = root_state
@@ -303,6 +327,12 @@ class _Check:
         self._backlog = backlog
         self._remounted = False  # nobody has looked since
         self._asked: asyncio.Task[tuple[bool, frozenset[Path]]] | None = None
+
+    @property
+    def due_at(self) -> float:
+        """When to look again, in seconds of the event loop's clock."""
+        period_s = self._missing_s if self._backlog.missing else self._usual_s
+        return _next_check(self._looked_at, period_s, self._roots)
 
     async def look(self, patience_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
         """Compare, unless the last comparison still runs.
@@ -319,6 +349,7 @@ class _Check:
         if self._asked is None:
             self._asked = asyncio.create_task(self._threads.run(self._look))
         await asyncio.wait([self._asked], timeout=patience_s)
+        self._looked_at = asyncio.get_running_loop().time()
         if not self._asked.done():
             return False, frozenset()
         answer, self._asked = self._asked.result(), None

@@ -55,6 +55,11 @@ class LibraryFeed:
         """Nothing: these systems report the name that a file is written under."""
         return frozenset()
 
+    @property
+    def tells_of_roots(self) -> bool:
+        """False: directories above the roots are not watched."""
+        return False
+
     def position(self) -> None:
         """None: the number of events that are on their way is not known."""
 

@@ -16,7 +16,7 @@ from tests.daemon.process import Daemon
 
 SECONDS = 60.0
 CHUNKS = 2_000
-AGENTS = 3  # with a workspace each
+AGENTS = 20  # with a workspace each
 SETTLED_S = 15.0  # what is put off until nothing else goes on is done by then
 
 # The plain way to be told of changed files.

@@ -11,7 +11,7 @@ from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
 from memd.runtime.timing import Debouncer
 from tests.bounds import shipped
-from tests.clock import hastily, now_s
+from tests.clock import for_s, hastily, now_s
 from tests.wait import until_async
 
 START = ClockReading(awake=1000.0, elapsed=5000.0, wall=1_700_000_000.0)
@@ -115,6 +115,25 @@ async def test_scans_at_once_after_sleep() -> None:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def test_how_often_the_clocks_are_read() -> None:
+    """At common moments: the timers of many agents wake the daemon once."""
+    tick_s, read = shipped("memd.indexing.periodic_scan.TICK_S"), list[float]()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def clocks() -> ClockReading:
+            read.append(loop.time())
+            return START
+
+        pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), loop.time)
+        await for_s(3.5 * tick_s, scan_periodically(pending, 600, clocks=clocks))
+
+    hastily(main())
+    assert len(read) in {4, 5}
+    assert all(at % tick_s == pytest.approx(0.0, abs=0.01) for at in read[1:])
 
 
 @pytest.mark.parametrize("beyond_s", [0.0, 0.1])

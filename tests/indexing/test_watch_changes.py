@@ -316,6 +316,10 @@ class Deaf:
     async def watch_files(self, _: Iterable[Path]) -> frozenset[Path]:
         return frozenset()
 
+    @property
+    def tells_of_roots(self) -> bool:
+        return False
+
     def position(self) -> None:
         pass
 

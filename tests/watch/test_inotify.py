@@ -233,6 +233,12 @@ class Remounted:
 
     changed = False
     closed = 0
+    wakes: int | None = None
+
+    def told(self) -> None:
+        self.changed = True
+        assert self.wakes is not None
+        os.read(self.wakes, 1)
 
     def have_changed(self) -> bool:
         return self.changed
@@ -260,6 +266,47 @@ async def test_a_mount_is_told_without_an_event_and_counts_as_one(
         before = mounts.closed
     assert counts == [(0, 0), (0, 1), (1, 1)]
     assert (before, mounts.closed) == (0, 1)
+
+
+async def test_a_mount_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells of it by a descriptor that is readable."""
+    mounts = Remounted()
+    mounts.wakes, tells = os.pipe()
+    monkeypatch.setattr("memd.watch.inotify.MountEvents", lambda: mounts)
+    try:
+        async with fed(tmp_path) as feed:
+            os.write(tells, b"x")
+            assert await feed.next(soon()) == EventBatch(remounted=True)
+            until = asyncio.get_running_loop().time() + 0.03
+            assert await feed.next(until) == EventBatch()
+    finally:
+        os.close(mounts.wakes)
+        os.close(tells)
+
+
+async def test_of_a_directory_above_only_its_own_way_is_told(tmp_path: Path) -> None:
+    """What else is in it is nobody's matter; one that cannot be watched is to be looked at."""
+    above, root = tmp_path / "above", tmp_path / "above" / "root"
+    root.mkdir(parents=True)
+    for directories in (frozenset({above, tmp_path}), frozenset({above, tmp_path / "none"})):
+        plan = WatchPlan(frozenset({root}), frozenset(), RootState({}, {}), directories)
+        feed = InotifyFeed(gather_s=0.005)
+        try:
+            await feed.start(plan)
+            assert feed.tells_of_roots is (tmp_path in directories)
+            (above / "note").write_text("a")
+            (above / "other").mkdir(exist_ok=True)
+            (root / "note").write_text("a")
+            batch = await feed.next(soon())
+            assert {place for _, place in batch.events} == {str(root / "note")}
+            assert not batch.uprooted
+            if feed.tells_of_roots:
+                above.rename(tmp_path / "aside")
+                assert await feed.next(soon()) == EventBatch(uprooted=True)
+                (tmp_path / "aside").rename(above)
+                assert await feed.next(soon()) == EventBatch(uprooted=True)
+        finally:
+            await feed.stop()
 
 
 async def test_a_file_at_two_names_is_told_by_both_and_watched_once(tmp_path: Path) -> None:

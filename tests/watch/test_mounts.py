@@ -133,7 +133,11 @@ def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
 
     before = opened()
     events = MountEvents()
-    assert opened() == before + 1
+    assert opened() == before + 2
+    assert events.wakes is not None
+    assert not events.take()
+    events.told()
+    assert events.take()
     assert not events.take()
     events.close()
     assert opened() == before
@@ -141,9 +145,12 @@ def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
         events.close()
         other.write("still open")
     assert not events.take()
-    nowhere = MountEvents(tmp_path / "none")
-    assert not nowhere.have_changed()
-    nowhere.close()
+    for file in (tmp_path / "none", tmp_path / "other"):  # of the other one the system tells no events
+        nowhere = MountEvents(file)
+        assert not nowhere.have_changed()
+        assert nowhere.wakes is None
+        nowhere.close()
+    assert opened() == before
 
 
 def test_this_machine() -> None:

@@ -40,7 +40,8 @@ def test_one_by_one(base: Path) -> None:
         "ws", "ws/memory", "ws/memory/a", "ws/memory/a/b", "vault", "vault/x", "vault/x/y", "home",
     }  # fmt: skip
     assert not plan.deep
-    assert plan.size == 8
+    assert plan.above == frozenset(base.parents) | {base}
+    assert plan.size == 8 + len(plan.above)
 
 
 def test_from_above(base: Path) -> None:
@@ -54,6 +55,7 @@ def test_from_above(base: Path) -> None:
     plan = plan_watches(roots, recursive=True)
     assert names(plan.flat, base) == {"ws", "home"}
     assert names(plan.deep, base) == {"ws/memory", "vault"}
+    assert not plan.above
 
 
 def test_foreign_directories_cost_no_watch(base: Path) -> None:
@@ -94,7 +96,15 @@ def test_a_root_whose_name_is_not_utf8(base: Path, recursive: bool) -> None:
     odd = base / os.fsdecode(b"odd\xff")
     (odd / "memory").mkdir(parents=True)
     plan = plan_watches([Workspace(odd), ExtraDirectory(odd)], recursive=recursive)
-    assert plan.size == 0
+    assert not plan.flat | plan.deep
+
+
+def test_whether_what_is_missing_would_come_with_an_event(base: Path) -> None:
+    """Of memory/ in a workspace that is watched, and of a root in another one; not of a root that hangs in the air."""
+    make(base, "ws")
+    roots: list[Root] = [Workspace(base / "ws"), ExtraDirectory(base / "ws" / "memory")]
+    assert plan_watches(roots, recursive=False).is_complete
+    assert not plan_watches([*roots, ExtraDirectory(base / "none")], recursive=False).is_complete
 
 
 def test_identities(base: Path) -> None:

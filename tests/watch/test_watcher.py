@@ -39,7 +39,9 @@ from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
-PACE = WatcherPace(check_s=0.05, rewatch_quiet_s=0.03, rewatch_cap_s=0.3, trusted_s=0.0, retry_s=0.1)
+PACE = WatcherPace(
+    check_s=0.05, check_told_s=1e9, rewatch_quiet_s=0.03, rewatch_cap_s=0.3, trusted_s=0.0, retry_s=0.1
+)
 FLAT = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
 DEEP = WatchMethods(recursive=True, feed=LibraryFeed)
 METHODS = pytest.mark.parametrize("methods", [FLAT, DEEP], ids=["flat", "deep"])
@@ -53,6 +55,12 @@ def base(tmp_path: Path) -> Path:
         (base / note).parent.mkdir(parents=True)
         (base / note).write_text("first")
     return base
+
+
+class Untold(InotifyFeed):
+    """Tells nothing of the roots: they are looked at in intervals."""
+
+    tells_of_roots = False
 
 
 class Seen:
@@ -340,7 +348,7 @@ async def test_a_network_mount(base: Path) -> None:
 async def test_mounting_and_unmounting(base: Path) -> None:
     """A mount that comes or goes, wherever notes can lie, asks for a rescan and is watched."""
     info = [mountinfo()]
-    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=lambda: info[0])
+    methods = WatchMethods(recursive=False, feed=Untold, mountinfo=lambda: info[0])
     async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
         info[0] = mountinfo((str(base / "vault" / "sub"), "cifs", "//nas/notes"))
         await seen.rescanned(2)
@@ -372,7 +380,7 @@ async def test_mounts_that_cannot_be_looked_at(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02)
-    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=exhausted)
+    methods = WatchMethods(recursive=False, feed=Untold, mountinfo=exhausted)
     async with watching(ExtraDirectory(base / "vault"), pace=pace, methods=methods) as seen:
         await until_async(lambda: asked[0] > 8)
         (base / "vault" / "b.md").write_text("b")
@@ -391,7 +399,7 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
         return ""
 
     pace = WatcherPace(check_s=0.02, check_patience_s=0.02)
-    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=hanging)
+    methods = WatchMethods(recursive=False, feed=Untold, mountinfo=hanging)
     try:
         async with watching(ExtraDirectory(base / "vault"), pace=pace, methods=methods) as seen:
             await until_async(lambda: asked[0] == 3)
@@ -544,6 +552,10 @@ class ScriptedFeed:
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
         return await self._feed.watch_files(files)
 
+    @property
+    def tells_of_roots(self) -> bool:
+        return False
+
     def position(self) -> FeedPosition:
         return self._feed.position()
 
@@ -650,16 +662,58 @@ class Recording(InotifyFeed):
 async def test_looks_at_roots_are_near_one_another_but_not_at_once(base: Path) -> None:
     """So one timer of the system serves all, while no two threads begin together."""
     methods = WatchMethods(recursive=False, feed=Recording)
+    pace = WatcherPace(check_told_s=2.0)
     apart_s = set()
     for number in range(12):
         (base / str(number)).mkdir()
         Recording.until.clear()
-        async with watching(ExtraDirectory(base / str(number)), methods=methods, pace=WatcherPace()):
+        async with watching(ExtraDirectory(base / str(number)), methods=methods, pace=pace):
             await until_async(lambda: Recording.until)
             apart_s.add(round(Recording.until[0] % 2.0, 3))
             assert Recording.until[0] - asyncio.get_running_loop().time() <= 2.0
     assert len(apart_s) > 4
     assert all(one <= 0.2 or one > 1.999 for one in apart_s)
+
+
+@pytest.mark.parametrize(
+    ("roots", "told"),
+    [
+        ([ExtraDirectory(Path("vault"))], True),
+        ([ExtraDirectory(Path("vault")), ExtraDirectory(Path("none"))], False),
+    ],
+    ids=["all there", "one missing"],
+)
+async def test_roots_whose_changes_events_tell_are_seldom_looked_at(
+    base: Path, roots: list[ExtraDirectory], *, told: bool
+) -> None:
+    """A missing root may come anywhere, and so may one that a scan did not find."""
+    Recording.until.clear()
+    backlog, methods = EventBarrier(), WatchMethods(recursive=False, feed=Recording)
+    pace = WatcherPace(check_s=1000.0, check_told_s=1e9)
+    there = [ExtraDirectory(base / root.directory) for root in roots]
+    async with watching(*there, methods=methods, pace=pace, backlog=backlog):
+        await until_async(lambda: Recording.until)
+        assert (Recording.until[-1] > 1e6) is told
+        backlog.misses(frozenset({base / "vault" / "gone"}))
+        await until_async(lambda: Recording.until[-1] < 1e6)
+
+
+async def test_a_root_that_may_be_closed_is_looked_at(base: Path) -> None:
+    """An event of a root itself may tell of other permissions: nobody looks at it by itself for long."""
+    asked = [0]
+
+    def mounts() -> str:
+        asked[0] += 1
+        return ""
+
+    methods = WatchMethods(recursive=False, feed=FLAT.feed, mountinfo=mounts)
+    async with watching(ExtraDirectory(base / "vault"), methods=methods) as seen:
+        (base / "vault" / "b.md").write_text("b")
+        await seen.changed(base / "vault" / "b.md")
+        before = asked[0]
+        (base / "vault").chmod(0o500)
+        await until_async(lambda: asked[0] > before)
+        assert seen.rescans() == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -761,6 +815,7 @@ def test_the_shipped_pace() -> None:
     """In seconds: the other tests bring a faster one."""
     assert WatcherPace() == WatcherPace(
         check_s=2.0,
+        check_told_s=60.0,
         check_patience_s=0.5,
         rewatch_quiet_s=0.2,
         rewatch_cap_s=2.0,
