@@ -25,6 +25,7 @@ class IndexingTime(msgspec.Struct, frozen=True):
     vectors_s: float | None  # until all vectors were there; None: they never were
     provider: str
     model: str
+    waiting: int  # chunks whose vectors were still being computed when the demo went on
     reason: str | None  # why there are no vectors
 
 
@@ -87,6 +88,7 @@ def indexing_time(status: AgentStatus, text_s: float, vectors_s: float) -> Index
         vectors_s=round(vectors_s, 3) if status.vectors.done and not status.vectors.waiting else None,
         provider=status.provider,
         model=status.model,
+        waiting=status.vectors.waiting,
         reason=status.provider_health.reason or status.vector.reason,
     )
 
@@ -97,6 +99,11 @@ def index_text(found: IndexingTime, paint: Paint) -> str:
     words = f"words searchable {duration(found.text_s)} after the start of the daemon"
     if found.vectors_s is not None:
         return f"{start}: {words}, vectors complete after {duration(found.vectors_s)} ({found.model})."
+    if found.waiting and not found.reason:
+        waiting = (
+            f"Vectors of {counted(found.waiting, 'chunk')} are still being computed: this machine is busy"
+        )
+        return f"{start}: {words}.\n{paint(f'{waiting}. What needs them is not found yet.', 'yellow')}"
     reason = f": {one_line(found.reason)}" if found.reason else ""
     return f"{start}: {words}.\n{paint(f'No vectors here{reason}. What needs them will not be found.', 'yellow')}"
 

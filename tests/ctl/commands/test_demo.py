@@ -139,7 +139,7 @@ def test_an_answer_is_in_what_comes_back(answer: str | None, found: list[Hit], *
         (
             Vectors(done=3, waiting=1),
             None,
-            ".\nNo vectors here. What needs them will not be found.",
+            ".\nVectors of 1 chunk are still being computed: this machine is busy. What needs them is not found yet.",
         ),
     ],
 )
