@@ -60,12 +60,7 @@ def page_of(document: Document, front: int, room: ChunkSize, overlap: int) -> Li
     numbers: Sequence[int] = range(1, len(texts) + 1)
     marks: bytes = bytes(_marks(document, front))
     costs = _running(texts, room)
-    brief = room.capacity // room.dearest
-    long = [
-        line
-        for line, text in enumerate(texts)
-        if len(text) > brief and costs[line + 1] - costs[line] > room.most
-    ]
+    long = [line for line in range(len(texts)) if costs[line + 1] - costs[line] > room.most]
     pieces = None
     if long:
         texts, numbers, marks, pieces = _divided(texts, costs, marks, long, room, overlap)
@@ -147,7 +142,7 @@ def _divided(
         if marks[line] != TEXT:
             unit_marks[-len(parts)] = marks[line]
         pieces += b"\1" * len(parts)
-        before += sum(room.cost(part) + room.line_end for part in parts)
+        before = room.capacity  # a long line fills more than that
         done = line + 1
     return texts, numbers, bytes(unit_marks), bytes(pieces)
 

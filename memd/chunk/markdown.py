@@ -106,11 +106,6 @@ def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int)
         bisect_right(costs, total - overlap, held.begin, end + 1) - 1,
     )
     if begin < end:
-        kept = total - costs[begin]
-        if begin == held.begin and held.repeated and kept < overlap:
-            cost = room.cost(held.repeated) + room.line_end
-            if kept + cost <= most:
-                return held
         return _Held(begin if page.ink.find(1, begin, end) >= 0 else end)
     if page.pieces is not None and page.pieces[end - 1]:
         text = end_of(page.texts[end - 1], min(overlap, most) - room.line_end, room)
@@ -119,20 +114,17 @@ def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int)
 
 
 def _chunk(page: LineIndex, held: _Held, end: int, context: str, when: NoteDates) -> Chunk | None:
-    """The chunk of some units, without blank ones at its ends; None where all are blank."""
+    """The chunk of some units, without blank ones at its ends; None where all are blank, whatever it would repeat."""
     first, last = page.ink.find(1, held.begin, end), page.ink.rfind(1, held.begin, end)
-    text = "" if first < 0 else _joined(page, first, last)
-    if held.repeated:
-        at = held.begin - 1
-        if first >= 0:
-            text = _joined(page, held.begin, last)
-            # Two pieces of one line stay one line: the n-th line of a chunk is line start_line + n of the file.
-            text = held.repeated + ("" if page.numbers[at] == page.numbers[held.begin] else "\n") + text
-        else:
-            text, last = held.repeated, at
-        first = at
     if first < 0:
         return None
+    if held.repeated:
+        first = held.begin - 1
+        # Two pieces of one line stay one line: the n-th line of a chunk is line start_line + n of the file.
+        between = "" if page.numbers[first] == page.numbers[held.begin] else "\n"
+        text = held.repeated + between + _joined(page, held.begin, last)
+    else:
+        text = _joined(page, first, last)
     digest = hashlib.sha256(embedded_text(context, text).encode("utf-8", "replace")).digest()
     return Chunk(
         page.numbers[first],

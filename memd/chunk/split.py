@@ -5,7 +5,7 @@ from bisect import bisect_left
 
 import msgspec
 
-from memd.text.tokens import DEAREST_QUARTERS, quarter_tokens, safe_end, width, word_end
+from memd.text.tokens import quarter_tokens, safe_end, width, word_end
 
 _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]]?(?=\s)")
 
@@ -34,11 +34,6 @@ class ChunkSize(msgspec.Struct, frozen=True):
     def most(self) -> int:
         """What lines with their ends may take: there is no line end after the last line."""
         return self.capacity + self.line_end
-
-    @property
-    def dearest(self) -> int:
-        """What a character takes at most."""
-        return max(DEAREST_QUARTERS * self.chars, self.quarters)
 
     def cost(self, text: str) -> int:
         """The share of the capacity that a text takes."""

@@ -181,7 +181,7 @@ def _piece(talk: _Talk, turn: int, offset: int, most: int) -> tuple[_Part, int |
         if rest <= most:
             return _Part(turn, head, text[offset:]), None
         # Two parts of about the same size: a few words by themselves would be found by anything and tell nothing.
-        most = min(most, max(rest * 5 // 8, rest - most)) if rest <= 2 * most else most
+        most = min(most, max(rest * 5 // 8, rest - most))
     end = fit_end(text, offset, most, room)
     half = offset + (end - offset) // 2
     line = max(text.rfind("\n\n", half, end), 0) or text.rfind("\n", half, end)

@@ -31,7 +31,6 @@ _RARE = (
     (7, "\u02c7\u02ca\u02cb\u02d9\ufe10-\ufe1f\ufe30-\ufe4f\uff61-\uffef"),
     (15, "\U00020000-\U0003ffff"),
 )
-DEAREST_QUARTERS = 1 + max(cost for cost, _ in _RARE)  # what no character costs more than
 _ANY_RARE = f"[{''.join(block for _, block in _RARE)}]"
 
 # Of what fts_text gives: as FTS5's tokenizer "ascii" has it.

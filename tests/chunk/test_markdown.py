@@ -184,6 +184,16 @@ def test_a_line_without_a_place_to_cut_is_cut_between_characters() -> None:
     assert all(one.text.startswith("👨") and one.text.endswith("👧") for one in chunks)
 
 
+@pytest.mark.parametrize("after", ["", "\n", "\n" * 300, "\n\nmore"])
+def test_no_chunk_says_only_what_the_one_before_it_ends_with(after: str) -> None:
+    """Blanks behind a long line, be they as many as fill chunks, have the end of the line repeated for nothing."""
+    line = " ".join(f"word {n}" for n in range(18))
+    for blanks in range(0, 400, 7):
+        chunks = chunk(document(line + " " * blanks + after), 40, 10)
+        assert all(later.text.strip() not in before.text for before, later in pairwise(chunks))
+        assert chunks[-1].text.strip().endswith(("word 17", "more"))
+
+
 def test_a_chunk_is_no_longer_than_what_a_hit_shows() -> None:
     """Latin text reaches the limit of characters before that of tokens, CJK text that of tokens."""
     latin = chunk(document("\n".join(["word " * 20] * 100)), 400, 80)

@@ -70,11 +70,10 @@ def test_an_end_begins_with_a_sentence_or_a_word(text: str, end: str) -> None:
 
 
 def test_costs_keep_both_limits() -> None:
-    """Latin text is limited by characters, CJK by tokens, and the dearest character is known."""
+    """Latin text is limited by characters, CJK by tokens."""
     room = ChunkSize(quarters=1600, chars=700)
     assert room.cost("a" * 700) == room.capacity
     assert room.cost("字" * 400) == room.capacity
-    assert room.cost("\U00020000") == room.dearest
 
 
 LINES = st.lists(
