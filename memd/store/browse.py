@@ -310,11 +310,7 @@ def superseded_notes(
         for (path,) in connection.execute(
             f"SELECT path FROM files WHERE kind IN ({listed}) ORDER BY path DESC"
         ):
-            # As a link, it names a note by the end of its path.
-            parts = folded(str(path)).removesuffix(".md").split("/")
-            for at in range(len(parts)):
-                if (name := "/".join(parts[at:])) in names:
-                    places[name] = str(path)
+            places |= dict.fromkeys(names.intersection(labels.link_names(str(path))), str(path))
     return [(path, by, places.get(wanted[by]) if by else None) for path, by in rows]
 
 

@@ -127,10 +127,8 @@ def counts(connection: apsw.Connection, kinds: Collection[Kind], most: int) -> L
     links = [(name, value, notes) for kind, name, value, notes in rows if kind == LabelKind.LINK]
     there: set[str] = set()
     if links:
-        # A link names a note by the end of its path: [[plan]], [[projects/plan]].
         for (path,) in connection.execute(f"SELECT path FROM files WHERE kind IN ({_listed(kinds)})"):
-            parts = folded(path).removesuffix(".md").split("/")
-            there.update("/".join(parts[at:]) for at in range(len(parts)))
+            there.update(link_names(path))
     return LabelCounts(
         tags[:most],
         tuple(
@@ -139,6 +137,12 @@ def counts(connection: apsw.Connection, kinds: Collection[Kind], most: int) -> L
         ),
         max(0, len(tags) - most) + max(0, len(links) - most),
     )
+
+
+def link_names(path: str) -> list[str]:
+    """By what a link may name a note, folded: the ends of its path, as in [[plan]] and [[projects/plan]]."""
+    parts = folded(path).removesuffix(".md").split("/")
+    return ["/".join(parts[at:]) for at in range(len(parts))]
 
 
 def matching(

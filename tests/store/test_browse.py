@@ -186,6 +186,83 @@ async def test_a_page_of_turns_ends_where_its_room_does(index: Index) -> None:
     assert await index.turn_page("a.md", NOTES, skip=0, most=9, most_chars=20) is None
 
 
+async def test_the_texts_of_notes_are_read_on_by_their_ids(index: Index) -> None:
+    """As many at once as are wanted, of the kinds that may be seen, each once."""
+    await put(index, "memory/a.md", "one", "two")
+    await put(index, "sessions/s.jsonl", "talk", kind=Kind.SESSION)
+    await put(index, "MEMORY.md", "three", kind=Kind.CURATED)
+    assert [text for _, text in await index.note_texts(NOTES, 0, 9)] == ["one", "two", "three"]
+    first = await index.note_texts(NOTES, 0, 2)
+    assert [text for _, text in first] == ["one", "two"]
+    assert [text for _, text in await index.note_texts(NOTES, first[-1][0], 2)] == ["three"]
+    assert [text for _, text in await index.note_texts(frozenset({Kind.CURATED}), 0, 9)] == ["three"]
+    assert await index.note_texts(NOTES, 99, 9) == []
+
+
+@pytest.mark.parametrize(
+    ("by", "found"),
+    [
+        ("memory/plan.md", "memory/plan.md"),
+        ("[[plan]]", "memory/plan.md"),
+        ("[[ Plan.md ]]", "memory/plan.md"),
+        ("[[memory/PLAN|the plan of this year]]", "memory/plan.md"),
+        ("/memory/plan.md/", "memory/plan.md"),
+        ("[[ideas/plan]]", "notes/ideas/plan.md"),
+        ("[[lan]]", None),
+        ("the meeting of May", None),
+    ],
+)
+async def test_a_note_that_holds_no_more_is_listed_with_what_replaced_it(
+    index: Index, by: str, found: str | None
+) -> None:
+    """The note that its front matter names by the end of a path; of several the first by path."""
+    for path, properties in (
+        ("memory/old.md", {"superseded-by": by}),
+        ("memory/plan.md", {"status": "done"}),
+        ("notes/ideas/plan.md", {}),
+    ):
+        named = tuple(Label(LabelKind.PROPERTY, key, value) for key, value in properties.items())
+        change = FileChange(found_file(path), b"h" * 32, [chunk_of(path)], labels=named)
+        await index.replace_all([change], {}, frozenset())
+    assert await index.superseded_notes(NOTES, 9) == [("memory/old.md", by, found)]
+    assert await index.superseded_notes(frozenset({Kind.CURATED}), 9) == []
+
+
+async def test_notes_that_hold_no_more_are_listed_by_path_though_nothing_replaced_them(index: Index) -> None:
+    """As many as are wanted; what may not be seen is no note that replaced them either."""
+    for path, kind, key, value in (
+        ("b.md", Kind.NOTE, "status", "archived"),
+        ("a.md", Kind.NOTE, "superseded-by", "[[memory]]"),
+        ("MEMORY.md", Kind.CURATED, "status", "obsolete"),
+    ):
+        named = (Label(LabelKind.PROPERTY, key, value),)
+        change = FileChange(found_file(path, kind=kind), b"h" * 32, [chunk_of(path)], labels=named)
+        await index.replace_all([change], {}, frozenset())
+    every = [("MEMORY.md", "", None), ("a.md", "[[memory]]", "MEMORY.md"), ("b.md", "", None)]
+    assert await index.superseded_notes(NOTES, 9) == every
+    assert await index.superseded_notes(NOTES, 2) == every[:2]
+    assert await index.superseded_notes(frozenset({Kind.NOTE}), 9) == [
+        ("a.md", "[[memory]]", None), ("b.md", "", None),
+    ]  # fmt: skip
+
+
+async def test_a_folder_tells_how_many_files_lie_below_it(index: Index) -> None:
+    """At any depth, those of the page and in all; what begins with the same letters does not lie in it."""
+    for path in ("a/1.md", "a/b/2.md", "a/b/3.md", "a/b/c/4.md", "a/z/5.md", "a b/6.md", "a.md", "a0.md"):
+        await put(index, path, "text")
+
+    async def shown(folder: str | None, most: int = 9) -> tuple[dict[str, int], list[str], int]:
+        page = await index.file_page(NO_FILTER, NOTES, FileOrder(most=most, zone=UTC, folder=folder))
+        return page.folders, [file.path for file in page.files], page.total
+
+    assert await shown("") == ({"a b/": 1, "a/": 5}, ["a.md", "a0.md"], 8)
+    assert await shown("a/") == ({"a/b/": 3, "a/z/": 1}, ["a/1.md"], 5)
+    assert await shown("a/b/") == ({"a/b/c/": 1}, ["a/b/2.md", "a/b/3.md"], 3)
+    assert await shown("a/", most=1) == ({"a/b/": 3}, [], 5)
+    assert await shown("none/") == ({}, [], 0)
+    assert (await shown(None))[2] == 8
+
+
 def test_a_cursor_names_a_place() -> None:
     """With whatever the path has in it."""
     assert cursor_place(None) is None
