@@ -35,6 +35,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 BUSY_TIMEOUT_MS = 5000
+LOG_KEPT_BYTES = 64 << 20  # bytes that a log keeps of the disk when it is begun anew
 EMPTYING_MS = 20  # for which readers may keep the log from being emptied
 READERS = 3
 SPARED = 8 << 20  # bytes of its disk that a database leaves free: FTS5 may merge so much at once
@@ -168,15 +169,15 @@ class Database:
                 migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 if not connection.pragma("user_version"):
-                    # Both before there is a page: auto_vacuum makes the first. By request is 2.
+                    # Both before there is a page: auto_vacuum makes the first.
                     connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
-                    connection.pragma("auto_vacuum", 2)
+                    connection.pragma("auto_vacuum", BY_REQUEST)
                 connection.pragma("journal_mode", "wal")
                 self._page_bytes = connection.pragma("page_size")
                 # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
-                connection.pragma("journal_size_limit", 64 << 20)
+                connection.pragma("journal_size_limit", LOG_KEPT_BYTES)
                 connection.set_wal_hook(self._has_logged)  # in the place of SQLite's own checkpoints
                 # What is taken out is to be gone: without it, the text of a note that was deleted stays in free pages.
                 # It costs a quarter more where whole files are taken out, and nothing elsewhere.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind, SearchFilter
 from memd.store.errors import StoreDamaged
-from memd.store.vector_matrix import distinct, lookup, places_among
+from memd.store.vector_matrix import DEAD, distinct, lookup, places_among
 from memd.text.tokens import WORD_CHARACTER, fts_text, is_cjk
 from memd.text.writing_systems import ScriptShares
 
@@ -31,7 +31,6 @@ Doubles = NDArray[np.float64]
 Rows = NDArray[np.bool_]  # of each whether it is meant
 
 BATCH = 500  # chunks that are read at once: a few ten milliseconds
-DEAD = -1  # in the place of a kind
 
 # As FTS5 has them: sqlite.org/fts5.html, "The bm25() function".
 _K1, _B = 1.2, 0.75

@@ -208,7 +208,7 @@ def blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Blo
     Source: ARCHITECTURE.md of sqlite-vec, "Shadow Tables".
     """
     # One array for all: each as a value of its own would be asked of the system anew, which takes longer.
-    floats = np.empty((max(1, PIECE_BYTES // (4 * dimensions)), dimensions), "<f4")
+    floats = np.empty((PIECE_BYTES // (4 * dimensions), dimensions), "<f4")
     with contextlib.ExitStack() as stack:
         blob: apsw.Blob | None = None
         for number, size, rowids, validity in connection.execute(
