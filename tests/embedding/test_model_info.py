@@ -10,31 +10,18 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from memd.config.settings import AgentSettings, Remote
+from memd.config.settings import AgentSettings
+from memd.embedding import model_info
 from memd.embedding.health_transitions import FallbackThresholds
 from memd.embedding.model_info import ONCE, ModelInfoStore, ModelProbe
 from memd.embedding.running_provider import ProviderParts, RunningProvider
-from memd.providers.api_keys import ChoiceInputs, read_small
-from memd.providers.choose import choose
-from memd.providers.provider import Calibration
 from memd.providers.remote.identify_model import ModelIdentity
-from memd.providers.remote.spec import ProviderSpec
+from memd.providers.remote.retrying_client import SentCounter
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
-
-KNOWN = ModelIdentity(3, Calibration(0.1, 0.9), b"probe")
-
-
-def spec_of(base_url: str = "http://127.0.0.1:9/v1", model: str = "m") -> ProviderSpec:
-    settings = AgentSettings(
-        workspace=Path("/nowhere"),
-        provider="openai-compatible",
-        model=model,
-        remote=Remote(base_url=base_url),
-    )
-    made = choose(settings, ChoiceInputs({}, Path("/nowhere"), read_small)).primary
-    assert isinstance(made, ProviderSpec)
-    return made
+from memd.store.provider_records import SentTexts, sent_so_far
+from tests.embedding.specs import KNOWN, spec_of
+from tests.wait import until_told
 
 
 @pytest.fixture
@@ -98,17 +85,46 @@ async def test_a_store_that_fails_has_the_model_asked(
 
     monkeypatch.setattr("memd.embedding.model_info.ProviderStore.document", fails)
     monkeypatch.setattr("memd.embedding.model_info.ProviderStore.put_document", fails)
+    monkeypatch.setattr("memd.embedding.model_info.ProviderStore.add_sent", fails)
     store = ModelInfoStore(cache, spec_of())
     if isinstance(failure, KeyError):
-        for work in (store.recall, lambda: store.keep(KNOWN)):
+        for work in (store.recall, lambda: store.keep(KNOWN), lambda: store.add_sent(1, 2)):
             with pytest.raises(KeyError):
                 await work()
         return
     with capture_logs() as logs:
         assert await store.recall() is None
         await store.keep(KNOWN)
-    not_kept = [] if isinstance(failure, bytes) else ["embed.model_info_not_kept"]
-    assert [one["event"] for one in logs] == ["embed.model_info_not_read", *not_kept]
+        await store.add_sent(1, 2)
+    not_written = [] if isinstance(failure, bytes) else ["embed.model_info_not_kept", "embed.sent_not_noted"]
+    assert [one["event"] for one in logs] == ["embed.model_info_not_read", *not_written]
+
+
+async def test_what_a_model_is_sent_is_noted_while_it_is_used_and_at_the_end(
+    cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text once. What was sent within some seconds is one write; what was sent last is written when the use ends."""
+    assert model_info.SENT_S == 5.0
+    monkeypatch.setattr(model_info, "SENT_S", 0.01)
+    counter = SentCounter()
+    monkeypatch.setattr(model_info, "open_client", lambda _: SimpleNamespace(sent=counter))
+    spec = spec_of()
+    noting = asyncio.create_task(ModelProbe(spec, ModelInfoStore(cache, spec)).note_sent())
+
+    async def noted(texts: int, tokens: int) -> bool:
+        return dict(await sent_so_far(cache)) == {(spec.provider, spec.model): SentTexts(texts, tokens)}
+
+    counter.add(2, 30)
+    counter.add(1, 5)
+    await until_told(lambda: noted(3, 35))
+    counter.add(1, 1)
+    await until_told(lambda: noted(4, 36))
+    monkeypatch.setattr(model_info, "SENT_S", 3600.0)
+    counter.add(4, 7)
+    await asyncio.sleep(0.01)
+    noting.cancel()
+    await asyncio.wait([noting])
+    assert await noted(8, 43)
 
 
 async def test_a_model_is_another_provider_only_where_it_is_another_one(

@@ -365,3 +365,24 @@ async def test_a_question_that_is_given_up_goes_alone_and_takes_none_of_others_a
     again = queue.ask("a1", 60, asker="a")
     assert len(await again) > 0
     queue.close()
+
+
+@pytest.mark.parametrize(("took_s", "together"), [(0.49, 2 * TOGETHER_FIRST), (0.5, TOGETHER_FIRST)])
+async def test_more_questions_go_together_only_while_all_that_may_are_answered_fast(
+    took_s: float, together: int
+) -> None:
+    """Within half a second: a twentieth of how long a question waits for others."""
+    clock = Clock()
+
+    class Taking(Together):
+        async def embed_queries(self, texts: Sequence[str]) -> list[Vector | EmbedUnavailable]:
+            clock.run(took_s)
+            return await super().embed_queries(texts)
+
+    provider = Taking()
+    queue = QuestionQueue(provider, healthy(), clock=clock)
+    for count in (AT_ONCE + TOGETHER_FIRST, AT_ONCE + 3 * TOGETHER_FIRST):
+        provider.together.clear()
+        await asyncio.gather(*(queue.ask(f"{count} {n}", 60) for n in range(count)))
+    assert [len(some) for some in provider.together[: AT_ONCE + 1]] == [1, 1, together]
+    queue.close()

@@ -30,8 +30,9 @@ from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
-from tests.embedding.queue.queues import DIMENSIONS, healthy, opened_for
+from tests.embedding.queue.queues import DIMENSIONS, healthy, opened, opened_for, running
 from tests.embedding.queue.remote import client_at, provider_at
+from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
@@ -298,6 +299,28 @@ def test_what_texts_in_jobs_wait_for_is_told(jobs: Jobs | None, note: str | None
     assert made.note == note
     assert jobs is None or made.is_waited_for is wait
     assert made.is_enabled is (jobs is not None)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+async def test_what_waits_in_jobs_is_told_of_the_agent_whose_it_is(tmp_path: Path, *, wait: bool) -> None:
+    """Of one all of whose texts have their vectors, or that is not served, nothing."""
+    indexes = [await opened(tmp_path, name, [f"text of {name}"]) for name in ("one", "other")]
+    [in_job] = await indexes[0].waiting_hashes()
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    queue = EmbeddingQueue(HashingProvider(), cache, CacheBound(10), healthy())
+    jobs = Jobs(jobs=1, claimed=[in_job])
+    queue.batch_submitter.use(cast("BatchRunner", jobs), BatchSettings(enabled=True, wait=wait))
+    async with running(queue, *indexes):
+        for index in indexes:
+            queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
+        assert await queue.wait_for(indexes[1]) == (0, None)
+        await until_async(lambda: all(one.is_idle for one in queue.backlogs.values()))
+        told = "in a batch job of 1 texts" if wait else "handed over to a batch job of 1 texts"
+        assert [queue.note_of(agent) for agent in ("one", "other", "none")] == [told, None, None]
+        left = [queue.only_jobs_left(agent) for agent in ("one", "other", "none")]
+        assert left == [not wait, False, False]
+    await cache.close()
 
 
 def test_why_there_are_no_jobs_though_they_are_configured_is_told() -> None:

@@ -75,6 +75,63 @@ async def test_who_waits_for_vectors_hears_of_what_waits_no_more(
     await index.close()
 
 
+async def test_an_index_that_has_the_vectors_of_another_model_by_now_gets_none(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """A rebuild has put it in place of the one that was served; nothing is paid for, and the queue rests."""
+    provider = HashingProvider()
+    index = await opened(tmp_path, "main", ["some text"])
+    queue = queue_of(provider, cache)
+    async with running(queue, index):
+        await index.adopt(msgspec.structs.replace(FINGERPRINT, model="another"))
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        await until_async(lambda: queue.backlogs["main"].is_idle)
+        assert provider.requests == []
+        assert (await index.counts()).done == 0
+        assert queue.reason_of("main") is None
+        # It is embedded, as soon as it is for this model.
+        await index.adopt(FINGERPRINT)
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+    assert provider.requests == [["some text"]]
+
+
+async def test_another_index_of_an_agent_takes_the_place_of_the_first(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Nobody works for the first any more; when it is closed, the agent goes on."""
+    provider = HashingProvider()
+    first, second = [await opened(tmp_path, name, [f"text of the {name}"]) for name in ("first", "second")]
+    queue = queue_of(provider, cache)
+    async with running(queue, second):
+        queue.serve(IndexToEmbed("main", first, use_cache=True))
+        assert await queue.wait_for(first) == (0, None)
+        work = queue.backlogs["main"].task
+        assert work is not None
+        queue.serve(IndexToEmbed("main", second, use_cache=True))
+        assert await queue.wait_for(second) == (0, None)
+        await until_async(work.done)
+        await first.close()
+        await write(second, "memory/b.md", "more", 2)
+        queue.serve(IndexToEmbed("main", second, use_cache=True))
+        assert await queue.wait_for(second) == (0, None)
+
+
+async def test_an_agent_whose_index_was_closed_is_served_no_more(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """It is no trouble of the others: they go on."""
+    first, second = [await opened(tmp_path, name, [f"text of {name}"]) for name in ("first", "second")]
+    queue = queue_of(HashingProvider(), cache)
+    await first.close()
+    async with running(queue, second):
+        for index in (first, second):
+            queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
+        assert await queue.wait_for(second) == (0, None)
+        await until_async(lambda: list(queue.backlogs) == ["second"])
+        assert queue.reason_of("first") is None
+
+
 async def test_what_another_agent_embedded_costs_nothing(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Vectors are shared through the cache, whoever asked first."""
     provider = HashingProvider()
