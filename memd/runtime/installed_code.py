@@ -1,7 +1,7 @@
-"""Notices that another version of memd was installed over the one that runs, and has it run instead.
+"""Detects that another version of memd was installed over the running one, and starts that version.
 
-A daemon loads some of its modules when it first needs them, and starts its helpers from the disk: of another version, they would not
-fit to what it has in memory.
+A daemon loads some modules late, and starts its helper processes from the disk: those of another version
+would not match the code that it has in memory.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from memd.runtime.timing import Backoff, until_next_tick_s
 
 log = structlog.get_logger()
 
-LOOK_S = 6.0  # between two looks at what is installed: an installation takes a second or two
-TRIAL_S = 60.0  # for the new version to be loaded
-LONGEST_WAIT_S = 600.0  # until what cannot be loaded is tried again
+LOOK_S = 6.0  # between two checks of the installed files: an installation takes a second or two
+TRIAL_S = 60.0  # timeout of a trial import of the new version
+LONGEST_WAIT_S = 600.0  # longest wait until a version that cannot be imported is tried again
 MANAGED_STATUS = 69  # sysexits: EX_UNAVAILABLE; the service manager starts memd again
 
 
@@ -29,18 +29,19 @@ class InstalledCode:
     """The code on the disk that this process was loaded from."""
 
     def __init__(self, directory: Path = Path(memd.__path__[0]), *, look_s: float = LOOK_S) -> None:
-        """Remember what is there now.
+        """Remember the state of the installed code.
 
         Args:
-            directory: Of the package; each installation writes its __init__.py, where the version stands.
-            look_s: Between two looks.
+            directory: The package's directory; each installation rewrites its __init__.py, which contains the
+                version.
+            look_s: Seconds between two checks.
         """
         self._directory = directory
         self._look_s = look_s
         self._began = self._stamp()
 
     async def replaced(self) -> None:
-        """Return when other code is there, is not being written any more, and can be loaded."""
+        """Return when other code is installed completely and can be imported."""
         backoff = Backoff(Random(), first_s=self._look_s, cap_s=LONGEST_WAIT_S)
         seen = self._began
         while True:
@@ -61,7 +62,7 @@ class InstalledCode:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     async def _loads(self) -> bool:
-        """Whether a process can import it, with all that it needs."""
+        """Return whether a new process can import the installed code."""
         environ = os.environ | {"PYTHONPATH": str(self._directory.parent)}
         try:
             trial = await asyncio.create_subprocess_exec(
@@ -85,7 +86,7 @@ class InstalledCode:
 
 
 def run_anew() -> NoReturn:
-    """Run this program from its beginning, as it was started, in the same process."""
+    """Replace the process by a new run of the program, with the same arguments."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -25,10 +25,10 @@ log = structlog.get_logger()
 
 Level = Literal["debug", "info", "warning", "error"]
 
-_LONGEST = 500  # characters of one text
-_MOST = 50  # members of one list or table
-_DEEPEST = 4  # tables in tables
-# What a search, a note and the retries of a call (stamina logs its arguments) come under.
+_LONGEST = 500  # longest text, in characters
+_MOST = 50  # most members of a list or table
+_DEEPEST = 4  # deepest nesting of tables
+# Keys of a search's question, a note's text and the arguments of a retried call (stamina logs them).
 _MEMORY = frozenset({"text", "texts", "snippet", "query", "content", "args", "kwargs"})
 _FIRST = ("timestamp", "level", "logger", "event")
 _OURS = "memd"
@@ -246,23 +246,24 @@ def _console(*, color: bool) -> structlog.dev.ConsoleRenderer:
 
 
 class RateLimiter:
-    """Lets one of many through in a while, each kind by itself, and counts the others."""
+    """Lets one event of a kind pass per interval, and counts the suppressed ones."""
 
     def __init__(self, every_s: float = 10.0) -> None:
-        """Make a limiter that has let nothing through.
+        """Create a limiter.
 
         Args:
-            every_s: Seconds from one to the next. A person can follow a log of six lines a minute.
+            every_s: Seconds between two events of a kind. A person can follow a log of six lines a minute.
         """
         self._every_s = every_s
-        self._passed: dict[str, tuple[float, int]] = {}  # kind -> when one was, and how many were not since
+        # kind -> when the last one passed, and how many were suppressed since.
+        self._passed: dict[str, tuple[float, int]] = {}
 
     def suppressed(self, kind: str, now: float) -> int | None:
-        """How many were suppressed before this one, which is let through; None: this one is suppressed, too.
+        """Return how many were suppressed since the last that passed; None: this one is suppressed, too.
 
         Args:
-            kind: One of few: each is remembered.
-            now: Seconds, monotonic.
+            kind: One of a small number of kinds, as each is remembered.
+            now: Seconds of a monotonic clock.
         """
         before = self._passed.get(kind)
         if before is not None and now - before[0] < self._every_s:
@@ -273,20 +274,20 @@ class RateLimiter:
 
 
 class SlowLog:
-    """Logs slow work: one line of a kind in ten seconds."""
+    """Logs slow work, at most one line per kind in ten seconds."""
 
     def __init__(self) -> None:
         self._limiter = RateLimiter()
 
     def warn(self, event: str, agent: str | None, trace: TimeTrace, now: float, **facts: object) -> None:
-        """Log a piece of work that was slow, unless one of its kind was just logged.
+        """Log slow work, unless work of the same kind was just logged.
 
         Args:
-            event: The log event. Together with the agent it is the kind.
-            agent: Whose work it was; None: of no agent.
-            trace: Of its time.
-            now: Seconds, monotonic.
-            facts: What else the line says; never a text of memory, nor of a question.
+            event: The log event. Event and agent together are the kind.
+            agent: The agent's id; None if the work is for no agent.
+            trace: The measured times.
+            now: Seconds of a monotonic clock.
+            facts: Other values to log; never text of memory or of a question.
         """
         suppressed = self._limiter.suppressed(f"{event} {agent}", now)
         if suppressed is not None:

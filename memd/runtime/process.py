@@ -1,4 +1,4 @@
-"""What a daemon asks of its own process: places, limits, collector, umask, an event loop, signals, and an end in time."""
+"""Settings of the daemon's process: paths, limits, garbage collector, umask, event loop, signals and exit."""
 
 import asyncio
 import contextlib
@@ -28,28 +28,28 @@ from memd_client import paths
 
 log = structlog.get_logger()
 
-# What a daemon makes and drops has few circles in it: Python's 700 would look for them all the time.
+# The daemon's objects are rarely in cycles: Python's threshold of 700 would start collections all the time.
 COLLECT = (20_000, 20, 50)
-SWITCH_S = 0.0005  # a thread computes for so long, at most, while others wait for their turn
-OPEN_FILES = 10_240  # what macOS allows at most
-LOOKUPS = 4  # of hosts at a time: a resolver may not answer for many seconds
+SWITCH_S = 0.0005  # longest time that a thread computes while others wait for the interpreter
+OPEN_FILES = 10_240  # the most that macOS allows
+LOOKUPS = 4  # concurrent lookups of host names: a resolver may take many seconds to answer
 SOFTWARE_FAILED = 70  # sysexits: EX_SOFTWARE
-STOP_S = 1.5  # from the signal to the end, at most
+STOP_S = 1.5  # longest time from the signal to the exit
 
 
 class DaemonPlaces(msgspec.Struct, frozen=True):
-    """Where a daemon finds and keeps things."""
+    """Paths of a daemon."""
 
-    config: Path | None  # None: the usual place, where there need not be a file
+    config: Path | None  # None: the default path, where the file may be missing
     state: Path
     socket: Path
 
 
 def find_places(config: Path | None, state_dir: Path | None, socket: Path | None) -> DaemonPlaces:
-    """The places that the command line names, else the environment, else the platform.
+    """Return the paths given on the command line, else those of the environment, else the platform's.
 
     Raises:
-        FatalError: the path of the socket is longer than the system allows.
+        FatalError: the socket's path is longer than the system allows.
     """
     home = Path.home()
     state = (state_dir or paths.state_dir(os.environ, sys.platform, home)).absolute()
@@ -61,17 +61,18 @@ def find_places(config: Path | None, state_dir: Path | None, socket: Path | None
 
 
 def prepare() -> None:
-    """Have the process fit to hold memory for long: before anything is opened, and before the event loop runs."""
+    """Prepare the process to run for long with memory text in it; call it before any file is opened and the loop runs."""
     _leave_the_loop_room()
     _allow_open_files()
     _leave_no_core()
-    os.umask(0o077)  # what memd writes holds memory: it is its user's alone, wherever the state directory is
+    # memd's files contain memory: only its user may read them, wherever the state directory is.
+    os.umask(0o077)
 
 
 class DaemonEventLoop(uvloop.Loop):
-    """The event loop, which has names of hosts looked up on threads of memd's own.
+    """The event loop; host names are looked up on threads of memd.
 
-    libuv starts threads for that at the first look-up, and ends the process where it cannot
+    libuv starts its own threads at the first lookup, and aborts the process if it cannot
     (https://docs.libuv.org/en/v1.x/threadpool.html).
     """
 
@@ -89,7 +90,7 @@ class DaemonEventLoop(uvloop.Loop):
         proto: int = 0,
         flags: int = 0,
     ) -> list[Any]:
-        """Like that of any loop; an OSError where no thread can be started."""
+        """Like asyncio's; raises OSError if no thread can be started."""
         try:
             return await self._lookups.run(socketlib.getaddrinfo, host, port, family, type, proto, flags)
         except ResourceShortage as failure:
@@ -97,16 +98,16 @@ class DaemonEventLoop(uvloop.Loop):
 
 
 def callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. Its message ends in the repr of what was called, which holds what it was called with."""
+    """Log an exception that nobody awaited; the message is cut, as it ends in the repr of a call with its arguments."""
     what = re.split(r"[(<\n]", str(context.get("message", "")), maxsplit=1)[0].strip()
     log.error("daemon.callback_failed", what=what, exc_info=context.get("exception"))
 
 
 def last_word(failure: BaseException) -> int:
-    """Say why the daemon ends; the exit status.
+    """Report why the daemon ends; return the exit status.
 
-    What memd foresaw is one line for whoever started it, anything else is logged with its place: Python itself would write
-    all its words to stderr.
+    An expected error is printed as one line; any other is logged with its traceback, since Python itself
+    would print its whole message to stderr.
     """
     if isinstance(failure, BaseExceptionGroup):
         fatal = failure.subgroup(FatalError)
@@ -132,15 +133,15 @@ def _print_error(error: MemdError) -> int:
 
 
 def stray_failed(place: str, failure: BaseException) -> None:
-    """Log what failed where nobody waits for it, as in a thread or a destructor."""
+    """Log an exception that nothing awaits, such as one in a thread or a destructor."""
     log.error("daemon.stray_failed", place=place, exc_info=failure)
 
 
 def _leave_the_loop_room() -> None:
-    """Let no thread, and not the garbage collector, keep the event loop waiting for longer than it must.
+    """Limit how long threads and the garbage collector delay the event loop.
 
-    With several searches at work on threads, the loop waits for its turn behind each; and a collection goes through all
-    that was imported, for 30 ms, to find that it is still there.
+    While several searches run on threads, the loop waits for its turn after each of them; and a full
+    collection takes 30 ms, because it traverses everything that was imported.
     """
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*COLLECT)
@@ -149,7 +150,7 @@ def _leave_the_loop_room() -> None:
 
 
 def _allow_open_files() -> None:
-    """Have as many files open as the system lets this user: an agent has about ten, and the soft limit is often 1024."""
+    """Raise the limit of open files as far as allowed: an agent needs about ten, and the soft limit is often 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -158,42 +159,42 @@ def _allow_open_files() -> None:
 
 
 def _leave_no_core() -> None:
-    """Have a crash leave no core file: it would hold notes and keys, in a directory that others may read.
+    """Disable core files: a crash would write notes and keys to a directory that others may read.
 
-    Only the soft limit: whoever hunts a crash raises it with prlimit(1). The worker and qmd inherit it. The process stays
-    open to a debugger of its user, who can read the notes anyway.
+    Only the soft limit is set, so prlimit(1) can raise it to debug a crash. The worker and qmd inherit it. A
+    debugger of the same user may still attach; that user can read the notes anyway.
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def open_files() -> int:
-    """How many files the process may have open."""
+    """Return how many files the process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def end_in_time(action: "SignalAction") -> None:
-    """See to it that the process ends soon, or begins anew, whatever its threads are at.
+    """Make sure that the process ends or restarts within STOP_S, whatever its threads do.
 
-    A thread that cuts a monstrous file, or waits for a dead network mount, cannot be interrupted, and Python would wait
-    for it. Nothing is lost with it: what is not written yet is done at the next start.
+    A thread that cuts a huge file, or waits for a dead network mount, cannot be interrupted, and Python would
+    wait for it. Nothing is lost: what was not written is done at the next start.
     """
     end = run_anew if action is SignalAction.RESTART else partial(os._exit, 0)
     deadline = threading.Timer(STOP_S, end)
     deadline.daemon = True
     try:
         deadline.start()
-    except RuntimeError:  # no thread is to be had: then the kernel ends it, by SIGALRM
+    except RuntimeError:  # no thread can be started: let SIGALRM end the process
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, STOP_S)
 
 
 def leave(status: int) -> NoReturn:
-    """End the process with this exit status, once all is stopped and closed, whatever its threads are at.
+    """End the process at once with this exit status; call it when everything is stopped and closed.
 
-    Python's own end would end a thread as soon as it asks for the interpreter: where it loads the model for a question,
-    that is in C++, which aborts the whole process then (SIGABRT).
+    A normal exit of Python ends other threads when they next ask for the interpreter. In a thread that is
+    loading the model for a question, that happens within C++ code, which aborts the process (SIGABRT).
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -202,7 +203,7 @@ def leave(status: int) -> NoReturn:
 
 
 class SignalAction(Enum):
-    """What a signal, or a client, asks the daemon to do."""
+    """An action that a signal or a client requests."""
 
     STOP = auto()  # SIGTERM, SIGINT
     RELOAD = auto()  # SIGHUP
@@ -210,16 +211,17 @@ class SignalAction(Enum):
 
 
 class Signals:
-    """The requested actions, in the order of their arrival."""
+    """The queue of requested actions."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_stop: Callable[[SignalAction], None] | None = None
     ) -> None:
-        """Listen from now on; call it on the loop of the main thread.
+        """Install the signal handlers.
 
         Args:
-            loop: Of the main thread.
-            on_stop: Called as soon as a stop or a restart is requested, whether or not a task waits for the next action.
+            loop: The event loop of the main thread.
+            on_stop: Called as soon as a stop or a restart is requested, even if no task waits for the next
+                action.
         """
         self._actions: asyncio.Queue[SignalAction] = asyncio.Queue()
         self._on_stop = on_stop
@@ -231,13 +233,13 @@ class Signals:
             loop.add_signal_handler(number, self.want, action)
 
     def want(self, action: SignalAction) -> None:
-        """Request an action after those that wait."""
+        """Append an action to the queue."""
         self._actions.put_nowait(action)
         if action is not SignalAction.RELOAD and self._on_stop is not None:
             self._on_stop(action)
 
     async def next(self) -> SignalAction:
-        """Wait for the next action; several reloads in a row are one."""
+        """Wait for the next action; consecutive reloads are returned as one."""
         action = await self._actions.get()
         while action is SignalAction.RELOAD and not self._actions.empty():
             action = self._actions.get_nowait()
@@ -251,9 +253,10 @@ async def upgraded(signals: Signals) -> None:
 
 
 def ended(action: SignalAction, *, is_managed: bool) -> SignalAction:
-    """The action; where another version is to be started by the service manager, the end that has it do so.
+    """Return the action, or raise a FatalError if the service manager must do the restart.
 
-    What the manager has given to this process, its socket among it, would be lost to the next program in it.
+    What the manager has passed to this process, such as its socket, would be lost if another program replaced
+    it.
     """
     if action is SignalAction.RESTART and is_managed:
         raise FatalError("another version of memd is installed", exit_code=MANAGED_STATUS)
@@ -264,15 +267,16 @@ _OURS = ("memd", "memd_client")
 
 
 def learn_types() -> None:
-    """Have msgspec inspect all structs of memd that are imported by now; call it before there are threads.
+    """Let msgspec inspect all structs of memd that are imported; call it before threads are started.
 
-    msgspec caches what it knows of a struct in the class, and stores it there before it is complete. A thread that first
-    decodes a struct while another thread does so reads past the end of the cache, and the process crashes (msgspec 0.22,
-    SIGSEGV). Several threads begin at once when a daemon starts with transcripts to read, or with questions that wait.
+    msgspec caches a struct's type information in the class, and stores it there before it is complete. A
+    thread that first decodes a struct while another thread does so reads past the end of the cache, and the
+    process crashes (msgspec 0.22, SIGSEGV). Several threads start at once when a daemon starts with
+    transcripts to read or with waiting questions.
     """
     for kind in list(_below(msgspec.Struct)):
         if kind.__module__.partition(".")[0] in _OURS:
-            # Of what is only held in memory, some fields are of types that nothing can be decoded to.
+            # Structs that are only held in memory may have fields that nothing can be decoded to.
             with contextlib.suppress(TypeError, NameError):
                 msgspec.msgpack.Decoder(kind)
 

@@ -15,11 +15,11 @@ from memd.runtime.timing import Clock
 
 T = TypeVar("T")
 
-OTHER = "other"  # what no part has a name for
-QUEUED = "queued"  # of a part: all threads that it may run on are busy
+OTHER = "other"  # time of no named part
+QUEUED = "queued"  # time in which a part waits for a free thread
 
-_NOTICED_S = 0.0005  # what is shorter is no reason for anything
-_AT_ONCE = 512  # beginnings and ends that are kept before they are added up
+_NOTICED_S = 0.0005  # shorter parts are not reported
+_AT_ONCE = 512  # recorded events that are kept before they are added up
 
 
 class TimedPart:
@@ -27,14 +27,14 @@ class TimedPart:
 
     __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
 
-    account: "TimeTrace"  # from its beginning on; without one, it has none
+    account: "TimeTrace"  # set when it begins; a part outside of a trace never gets one
     began: float
 
     def __init__(self, name: str, of: str | None = None) -> None:
         self.name = name
         self.of = of
         self.parent: TimedPart | None = None
-        self.inner = 0  # parts within it that are under way
+        self.inner = 0  # running parts within it
         self.is_over = False
         self._before: Token[TimedPart | None] | None = None
 
@@ -98,17 +98,17 @@ class TimeTrace:
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        """Measure nothing yet; `with` begins.
+        """Start the clock; `with` begins to record.
 
         Args:
-            clock: Seconds, monotonic.
+            clock: Returns seconds; must be monotonic.
         """
         self.whole = TimedPart(OTHER)
         self.whole.account = self
-        self.took_s = 0.0  # once it is done
+        self.took_s = 0.0  # set when the block ends
         self._clock = clock
         self._adding_up = threading.Lock()
-        # To add up costs more than to note, and of most work nobody will ask.
+        # Adding up costs more than recording, and most traces are never read.
         self._noted: list[tuple[float, TimedPart, bool]] = []
         self._before: Token[TimedPart | None] | None = None
         self._is_closed = False
@@ -120,7 +120,7 @@ class TimeTrace:
     def note(self, part: TimedPart, begins: bool) -> None:
         """Note that a part begins or ends; may be called on any thread."""
         if self._is_closed:
-            return  # what was begun meanwhile, and goes on, is no part of it any more
+            return  # a part that runs on after the block does not belong to the trace
         noted = self._noted
         noted.append((self._clock(), part, begins))
         if len(noted) >= _AT_ONCE:
@@ -189,7 +189,7 @@ class TimeTrace:
 
     def _spend(self, at: float) -> None:
         """Count the time since the last change for the parts that ran."""
-        # Threads may note in another order than they looked at the clock.
+        # Threads may record events in another order than they read the clock.
         if at <= self._at:
             return
         name = " + ".join(sorted({part.name for part in self._innermost}))
@@ -198,7 +198,7 @@ class TimeTrace:
 
 
 def in_ms(seconds: float) -> float:
-    """Seconds as milliseconds, rounded for people: to a tenth below ten."""
+    """Convert seconds to milliseconds, rounded for people: below ten to a tenth, else to an integer."""
     ms = seconds * 1000
     return round(ms, 1) if ms < 10 else round(ms)
 

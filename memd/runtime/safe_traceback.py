@@ -20,16 +20,16 @@ from memd_client.errors import MemdClientError
 OnStray = Callable[[str, BaseException], None]
 """Takes a place in a few words, and what failed there."""
 
-_LONGEST_CHAIN = 8  # of exceptions that led to each other
-_MOST = 8  # members of a group
-_DEEPEST = 4  # groups in groups
+_LONGEST_CHAIN = 8  # longest chain of causes
+_MOST = 8  # members shown of an exception group
+_DEEPEST = 4  # deepest nesting of groups
 
 _LED_TO = "The above exception was the direct cause of the following exception:"
 _DURING = "During handling of the above exception, another exception occurred:"
 
 
 def cause(failure: BaseException) -> str:
-    """An exception on one line: its type, and the part of its message that cannot contain data."""
+    """Return an exception on one line: its type, and the part of its message that cannot contain data."""
     kind = type(failure)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     words = _words(failure)
@@ -37,7 +37,7 @@ def cause(failure: BaseException) -> str:
 
 
 def safe_message(failure: Exception) -> str:
-    """A failure in words for a person: memd's own message, or the type of an unforeseen exception."""
+    """Return an exception in words for a person: memd's own message, or the type of an unexpected one."""
     match failure:
         case MemdError():
             return str(failure)
@@ -48,12 +48,12 @@ def safe_message(failure: Exception) -> str:
 
 
 def account(failure: BaseException) -> str:
-    """A traceback of an exception and its causes: frames without their variables, messages as `cause` gives them."""
+    """Return a traceback of an exception and its causes: frames without variables, messages as `cause` gives them."""
     return "\n".join(_chain(failure, 0))
 
 
 def is_literal(text: str, codes: Iterator[CodeType]) -> bool:
-    """Whether a text is a constant of one of these functions: then it contains no data."""
+    """Return whether a text is a constant of one of these functions, and therefore contains no data."""
     return any(
         isinstance(constant, str) and constant == text for code in codes for constant in code.co_consts
     )
@@ -82,7 +82,8 @@ def print_account(place: str, failure: BaseException) -> None:
         print(f"memd: failed in {place}\n{account(failure)}", file=sys.stderr)  # noqa: T201 - last words
 
 
-# --- words -------------------------------------------------------------------------------------------------------
+# --- messages
+# ----------------------------------------------------------------------------------------------------
 
 
 def _words(failure: BaseException) -> str:
@@ -128,7 +129,8 @@ def _codes(failure: BaseException) -> Iterator[CodeType]:
     return (frame.f_code for frame, _ in traceback.walk_tb(failure.__traceback__))
 
 
-# --- the account -------------------------------------------------------------------------------------------------
+# --- tracebacks
+# --------------------------------------------------------------------------------------------------
 
 
 def _chain(failure: BaseException, depth: int) -> list[str]:

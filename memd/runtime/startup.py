@@ -1,4 +1,4 @@
-"""The first steps of a program: its standard streams, the environment of numeric libraries, what it need not load, and a quiet end at Ctrl-C."""
+"""The first steps of a program: standard streams, environment of numeric libraries, imports, a quiet end on Ctrl-C."""
 
 import contextlib
 import os
@@ -25,11 +25,11 @@ STATUS = 130  # as shells have it: 128 + SIGINT
 
 
 def end_quietly(status: int = STATUS) -> bool:
-    """Have SIGINT end the process at once from now on; call it while there is nothing to lose.
+    """Let SIGINT end the process at once from now on; call it while there is nothing to lose.
 
     Returns:
-        Whether the handler was set. It is not if the signal is ignored, as in the background of a shell, if another handler
-        is set, or on a thread other than the main one.
+        Whether the handler was set. It is not if the signal is ignored, as in the background of a shell, if
+        another handler is set, or on a thread other than the main one.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
@@ -56,10 +56,10 @@ def _end(status: int, *_: object) -> None:
 
 
 def import_structlog() -> None:
-    """Import structlog without rich, which it otherwise loads wherever it is installed; call it before what imports structlog.
+    """Import structlog without rich, which it would import to format tracebacks; call it before other imports of structlog.
 
-    structlog would print tracebacks with it, which memd never has it do; it takes 80 ms of the processor, a fifth of the
-    daemon's start. Whoever needs rich afterwards imports it as usual.
+    memd formats tracebacks itself. Importing rich takes 80 ms of processor time, a fifth of the daemon's
+    start. A later import of rich works as usual.
     """
     if "rich" in sys.modules or "structlog" in sys.modules:
         return
@@ -71,18 +71,19 @@ def import_structlog() -> None:
 
 
 def prepare_environment(environ: MutableMapping[str, str], threads: int = 1) -> None:
-    """Bound the threads of OpenMP and OpenBLAS, let idle ones sleep, and turn off the telemetry of onnxruntime.
+    """Limit the threads of OpenMP and OpenBLAS, let idle ones sleep, and turn off the telemetry of onnxruntime.
 
-    Call it before numpy is imported and before the embedding engine loads: OpenMP and OpenBLAS look at these
-    variables once, in the constructor of their library, and start their threads from what they find. Without it,
-    each idle thread of OpenMP spins on a core while it waits for work, and OpenBLAS keeps a thread a core for
-    products that one thread finishes sooner. onnxruntime looks once, too: its builds for Linux otherwise write an id of the
-    device below ``~/.cache`` and one of the session to the directory for temporary files, for events that they may send.
-    What a person exported for other programs is overridden.
+    Call it before numpy and the embedding model's runtime are imported: OpenMP and OpenBLAS read these
+    variables once, when their library is loaded, and start threads accordingly. Without them, each idle
+    thread of OpenMP spins on a core while it waits for work, and OpenBLAS starts a thread per core for
+    products that one thread finishes sooner. onnxruntime, too, reads its variable once: its builds for Linux
+    otherwise write an id of the device below ``~/.cache`` and one of the session to the directory for
+    temporary files, for events that they may send. Values that the user has exported for other programs are
+    overwritten.
 
     Args:
-        environ: ``os.environ``; writing there reaches ``getenv`` of C libraries, and child processes.
-        threads: How many threads one call of the engine may use. The daemon embeds short questions: 1.
+        environ: ``os.environ``; assignments to it reach ``getenv`` of C libraries, and child processes.
+        threads: How many threads one call of the model may use. The daemon embeds short questions: 1.
     """
     environ["OMP_NUM_THREADS"] = str(threads)
     environ["OMP_WAIT_POLICY"] = "PASSIVE"

@@ -1,4 +1,4 @@
-"""What asyncio lacks: the first of several awaitables, whose cancellation a CancelledError is, and changes that tasks wait for."""
+"""Additions to asyncio: wait for the first of several awaitables, detect the task's own cancellation, await changes."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -22,7 +22,7 @@ async def first_of(*waits: Awaitable[object]) -> None:
 
 
 def is_cancelled() -> bool:
-    """Whether the current task itself was cancelled, when it meets a CancelledError: else what it waited for was."""
+    """Return whether the current task itself was cancelled, and not only what it awaited, after a CancelledError."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -31,8 +31,8 @@ class ChangeNotifier:
     """Wakes all tasks that wait for a change, once per change; no change is missed between two waits."""
 
     def __init__(self) -> None:
-        self.version = 0  # grows by one with each change
-        self._next = asyncio.Event()  # of the next change; each change has an event of its own
+        self.version = 0  # number of changes so far
+        self._next = asyncio.Event()  # set by the next change; each change has an event of its own
 
     def notify(self) -> None:
         """Count one change, and wake all that wait for it."""
@@ -41,11 +41,11 @@ class ChangeNotifier:
         self._next = asyncio.Event()
 
     async def since(self, version: int) -> int:
-        """Wait until the version differs from this one; returns the current version."""
+        """Wait until the version differs from this one; return the current version."""
         while self.version == version:
             await self._next.wait()
         return self.version
 
     async def next(self) -> int:
-        """Wait for the next change after this call; returns the version after it."""
+        """Wait for the next change after this call; return the version after it."""
         return await self.since(self.version)

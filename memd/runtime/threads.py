@@ -16,8 +16,8 @@ from memd.runtime.profiling import TimedCall
 P = ParamSpec("P")
 T = TypeVar("T")
 
-IDLE_S = 5.0  # a thread without work ends after so long
-BIRTH_S = 10.0  # a thread that has not begun after so long has died of want of memory
+IDLE_S = 5.0  # how long an idle thread waits before it ends
+BIRTH_S = 10.0  # a thread that has not begun by then has failed for lack of memory
 
 
 class _Thread(threading.Thread):
@@ -43,15 +43,15 @@ class _Unawaited(threading.Event):
 
 
 class ResourceShortage(TransientError):
-    """The system has too few resources for the work just now."""
+    """The system has too few resources for the work at the moment."""
 
 
 class NoThread(ResourceShortage):
-    """No thread could be started; the work was not begun."""
+    """No thread could be started; the work has not begun."""
 
 
 class NoMemory(ResourceShortage):
-    """Memory was too short; the work was aborted."""
+    """There was too little memory; the work was aborted."""
 
 
 class Threads:
@@ -77,7 +77,7 @@ class Threads:
         self._birth_s = birth_s
         self._changed = threading.Condition()
         self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._busy_since: dict[int, float] = {}  # thread -> when it began what it is at
+        self._busy_since: dict[int, float] = {}  # thread -> when its current call began
         self._count = 0
 
     @property
@@ -116,7 +116,7 @@ class Threads:
         job = (future, errand)
         with self._changed:
             self._jobs.append(job)
-            # Those that have ended their work and are about to look for more are as good as those that wait.
+            # Threads that have ended a call and are about to take the next count as idle, too.
             if self._count - len(self._busy_since) >= len(self._jobs):
                 self._changed.notify()
             elif self._count < self._limit:
@@ -125,7 +125,7 @@ class Threads:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             errand.give_up()
-            # Behind a call that hangs, what nobody waits for any more would pile up.
+            # Otherwise calls that nobody waits for would accumulate behind one that hangs.
             if future.cancel():
                 with self._changed, contextlib.suppress(ValueError):
                     self._jobs.remove(job)
@@ -136,7 +136,8 @@ class Threads:
         thread = _Thread(target=self._work, name=self._name, daemon=True)
         try:
             thread.start()
-        except (RuntimeError, MemoryError) as failure:  # a limit of the user, the container or the system
+        # A limit of the user, the container or the system was reached.
+        except (RuntimeError, MemoryError) as failure:
             if not self._count:
                 self._jobs.remove(job)
                 raise NoThread(
@@ -167,14 +168,15 @@ class Threads:
             deliver = _done(future, call) if future.set_running_or_notify_cancel() else None
             with self._changed:
                 del self._busy_since[me]
-            # Only now: whoever gets the result may have more to do, for which this thread is there.
+            # Only now: whoever gets the result may submit more work, for which this thread should count as
+            # idle.
             if deliver is not None:
                 deliver()
-            # An idle thread holds on to nothing of what it did last.
+            # Drop all references, so that an idle thread keeps nothing of its last call alive.
             del job, future, call, deliver
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        """The next job; None if there was none for idle_s, and the thread must end."""
+        """Return the next job; None if there was none for idle_s, and the thread must end."""
         with self._changed:
             while not self._jobs:
                 if not self._changed.wait(self._idle_s) and not self._jobs:
@@ -185,7 +187,7 @@ class Threads:
 
 
 def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
-    """Make a call; a function that sets its result on the future."""
+    """Make a call; return a function that sets its result on the future."""
     try:
         result = call()
     except MemoryError as failure:
@@ -201,10 +203,10 @@ _BESIDE = Threads(8, "memd-beside")
 
 
 async def beside(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run fn on a thread, or on the event loop if no thread can be started; returns and raises what fn does.
+    """Run fn on a thread, or on the event loop if no thread can be started; return and raise what fn does.
 
-    Use it for work that takes milliseconds, touches no network mount, and must not fail for lack of a thread, such as storing an
-    answer that has been paid for.
+    Use it for work that takes milliseconds, touches no network mount, and must not fail for lack of a thread,
+    such as storing a reply that was paid for.
     """
     try:
         return await _BESIDE.run(fn, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Periodic timers, bursts of marks, waits after failures, and the local time zone. The caller passes the time."""
+"""Periodic timers, debouncing, backoff after failures, and time zones. The caller passes the time."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -14,26 +14,26 @@ ClockNs = Callable[[], int]
 LONGEST_WAIT_S = 30.0
 """Between two attempts of what shows in an answer while it fails: a pass, a rebuild, the start of an agent."""
 
-# Milliseconds are what event loops count in. Whoever was woken by a beat, and rounds, must not wait for it again: a wait
-# of less is none, and would be repeated until the beat is past.
+# Event loops count in milliseconds, so a timer that rounds may fire just before its tick. The rest of the
+# wait would round to zero, and be repeated until the tick has passed.
 _RESOLUTION_S = 0.001
 
 
 def until_next_tick_s(now: float, period_s: float) -> float:
-    """Seconds until the next multiple of a period: more than a millisecond, and about one period at most.
+    """Return the seconds until the next multiple of a period: more than a millisecond, and at most about one period.
 
     Timers with the same period wake at the same moment, so the processor can sleep in between.
 
     Args:
         now: Seconds of a clock that all timers share.
-        period_s: In seconds; more than a few milliseconds.
+        period_s: The period in seconds; more than a few milliseconds.
     """
     left_s = period_s - now % period_s
     return left_s if left_s > _RESOLUTION_S else left_s + period_s
 
 
 class Debouncer:
-    """Waits for a quiet moment, for a limited time.
+    """Computes when work is due after a burst of marks.
 
     Args:
         quiet_s: The work is due so many seconds after the last mark,
@@ -53,7 +53,7 @@ class Debouncer:
         self._last = now
 
     def due_at(self) -> float | None:
-        """When the work is due; None if there was no mark since clear()."""
+        """Return when the work is due; None if there was no mark since clear()."""
         return None if self._first is None else min(self._last + self._quiet_s, self._first + self._cap_s)
 
     def clear(self) -> None:
@@ -62,7 +62,7 @@ class Debouncer:
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of a name such as Europe/Berlin; of an empty one that of this machine.
+    """Return the time zone of a name such as Europe/Berlin; for an empty name that of this machine.
 
     Raises:
         ValueError: this machine knows no such zone.
@@ -78,7 +78,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def wall_s(unix_ns: int, zone: tzinfo) -> int:
-    """A moment in seconds from 1970 as clocks on the wall count them; the nearest one that a calendar has."""
+    """Convert Unix time in ns to seconds since 1970 of local clock time, clamped to the range of the calendar."""
     try:
         at = datetime.fromtimestamp(unix_ns / 1e9, zone).replace(tzinfo=None)
     except (OverflowError, ValueError, OSError):
@@ -96,19 +96,19 @@ class LocalZone(tzinfo):
         """Convert a moment in UTC to this zone."""
         local = when.replace(tzinfo=UTC).astimezone()
         wall = local.replace(tzinfo=None)
-        # Of the hour that comes twice in autumn, it is the second one if the first has another distance from UTC.
+        # In the hour that occurs twice in autumn, fold is 1 if the first occurrence has another UTC offset.
         return wall.replace(tzinfo=self, fold=int(wall.astimezone().utcoffset() != local.utcoffset()))
 
     def utcoffset(self, when: datetime | None) -> timedelta | None:
-        """How far the zone is from UTC."""
+        """Return the zone's offset from UTC."""
         return None if when is None else when.replace(tzinfo=None).astimezone().utcoffset()
 
     def dst(self, _: datetime | None) -> timedelta | None:
-        """None: the share of summer time is not known."""
+        """Return None: the share of summer time is unknown."""
         return None
 
     def tzname(self, when: datetime | None) -> str | None:
-        """The abbreviation of the zone, such as CET."""
+        """Return the abbreviation of the zone, such as CET."""
         return None if when is None else when.replace(tzinfo=None).astimezone().tzname()
 
     def __eq__(self, other: object) -> bool:
@@ -119,13 +119,14 @@ class LocalZone(tzinfo):
 
 
 def delay_s(failures: int, rng: Random, *, first_s: float = 1.0, cap_s: float = 60.0) -> float:
-    """Exponential backoff with full upper-half jitter, in seconds.
+    """Return the wait of an exponential backoff, in seconds.
 
-    The wait doubles with each failure up to the cap; a random half of it keeps many waiters from meeting again
-    ("equal jitter", M. Brooker, Exponential Backoff And Jitter, AWS Architecture Blog, 2015).
+    The full wait doubles with each failure up to the cap; a random part of its upper half is used, so that
+    clients do not retry at the same time ("equal jitter", M. Brooker, Exponential Backoff And Jitter, AWS
+    Architecture Blog, 2015).
 
     Args:
-        failures: In a row, 1 or more.
+        failures: Consecutive failures, 1 or more.
         rng: Source of the jitter.
         first_s: The full wait after the first failure.
         cap_s: The longest full wait.
@@ -135,20 +136,20 @@ def delay_s(failures: int, rng: Random, *, first_s: float = 1.0, cap_s: float = 
 
 
 class Backoff:
-    """Counts the failures in a row of one piece of work."""
+    """Counts consecutive failures of one piece of work."""
 
     def __init__(self, rng: Random, *, first_s: float = 1.0, cap_s: float = 60.0) -> None:
         """See delay_s for the parameters."""
         self._rng = rng
         self._first_s = first_s
         self._cap_s = cap_s
-        self.failures = 0  # in a row
+        self.failures = 0  # consecutive failures
 
     def failed(self) -> float:
-        """Count one more failure; how long to wait before the next attempt, in seconds."""
+        """Count one more failure; return the seconds to wait before the next attempt."""
         self.failures += 1
         return delay_s(self.failures, self._rng, first_s=self._first_s, cap_s=self._cap_s)
 
     def reset(self) -> None:
-        """Count no failures any more: the work has succeeded."""
+        """Reset the count, because the work has succeeded."""
         self.failures = 0
