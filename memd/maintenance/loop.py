@@ -1,4 +1,4 @@
-"""Runs what looks after one agent's index, for ever: each task when it is due, and one policy for what it fails with."""
+"""Runs the background tasks of an agent or of the daemon: each when it is due, with one policy for failures."""
 
 import asyncio
 import logging
@@ -21,52 +21,52 @@ LONGEST_WAIT_S = 600.0
 
 
 async def at_once() -> None:
-    """Due again as soon as it ends: of a task that ends only by failing."""
+    """Return at once: the task is due again as soon as it has ended."""
 
 
 class BackgroundTask(msgspec.Struct, frozen=True):
-    """One kind of work that is done again and again."""
+    """Work that is done repeatedly."""
 
-    name: str  # for the log and for status, as what is being done
+    name: str  # for the log and the status: what is being done
     run: Callable[[], Awaitable[object]]
-    due: Callable[[], Awaitable[object]] = at_once  # waits until there is something to do
-    put_off: str = "maintenance.put_off"  # log event where the machine does not let it be done now
+    due: Callable[[], Awaitable[object]] = at_once  # waits until there is work
+    put_off: str = "maintenance.put_off"  # log event when the system does not allow the work now
     level: int = logging.WARNING  # of that event
-    damage: IndexDamage | None = None  # where damage that it meets is reported; None: the store mends itself
-    is_once: bool = False  # it is over when it has succeeded
+    damage: IndexDamage | None = None  # where damage is reported; None: the store repairs itself
+    is_once: bool = False  # the task ends when it has succeeded
 
 
 class BackgroundTasks:
-    """The background tasks of one agent, or of the daemon: whatever one of them fails with, it is made again after a pause that grows."""
+    """Runs the background tasks of one agent, or of the daemon, and retries a task that fails after a growing wait."""
 
     def __init__(self, agent: str | None, rng: Random, *, first_wait_s: float = FIRST_WAIT_S) -> None:
-        """Nothing runs until `keep` is called.
+        """Create it; `keep` runs a task.
 
         Args:
-            agent: Its id, for the log; None: the tasks are of the daemon as a whole.
-            rng: Source of the jitter of a backoff.
-            first_wait_s: The full pause after a first failure; it doubles up to LONGEST_WAIT_S.
+            agent: The agent's id, for the log; None for tasks of the daemon.
+            rng: Source of the jitter of backoffs.
+            first_wait_s: The full wait after a first failure; it doubles up to LONGEST_WAIT_S.
         """
         self._of: dict[str, str] = {} if agent is None else {"agent": agent}
         self._rng = rng
         self._first_wait_s = first_wait_s
-        self._failed: dict[str, str] = {}  # name of a task -> why, until its next attempt begins
+        self._failed: dict[str, str] = {}  # task name -> why it failed, until its next attempt begins
 
     @property
     def reason(self) -> str | None:
-        """What of it failed, and why, for people; None: nothing did."""
+        """Which tasks have failed, and why, in words for people; None if none has."""
         return "; ".join(f"{task} failed: {why}" for task, why in self._failed.items()) or None
 
     @property
     def failed(self) -> dict[str, str]:
-        """Task -> why, of those that failed in a way that nobody foresaw and pause."""
+        """Task name -> reason, of tasks that failed unexpectedly and wait for their next attempt."""
         return dict(self._failed)
 
     async def keep(self, task: BackgroundTask) -> None:
-        """Run one task whenever it is due, for ever; one that is made once, until it has succeeded.
+        """Run a task whenever it is due until cancelled, or a task with `is_once` until it has succeeded.
 
         Raises:
-            FatalError: memd cannot go on at all.
+            FatalError: memd cannot continue.
         """
         clock = asyncio.get_running_loop().time
         backoff = Backoff(self._rng, first_s=self._first_wait_s, cap_s=LONGEST_WAIT_S)
@@ -80,9 +80,9 @@ class BackgroundTasks:
                 await task.run()
             except FatalError:
                 raise
-            except Exception as failure:  # noqa: BLE001 - logged there, with its place
+            except Exception as failure:  # noqa: BLE001 - logged with its traceback by _is_to_be_tried_again
                 if clock() - began > LONGEST_WAIT_S:
-                    backoff.reset()  # of a task that has run well for long, this is a first failure
+                    backoff.reset()  # the task ran well for long: count this as a first failure
                 wait_s = backoff.failed()
                 is_due = self._is_to_be_tried_again(task, failure, wait_s)
                 await asyncio.sleep(wait_s)
@@ -97,7 +97,7 @@ class BackgroundTasks:
             case StoreDamaged():
                 if task.damage is not None:
                     task.damage.report(str(failure))
-                return False  # another file takes its place
+                return False  # another file replaces the damaged one
             case TransientError():
                 log.log(task.level, task.put_off, **self._of, reason=str(failure), wait_s=round(wait_s, 1))
             case _:

@@ -1,7 +1,7 @@
 """The background tasks of one agent's index, and the triggers that they wait for.
 
-Each function describes one task, which `memd.maintenance.loop` runs: merging of the keyword index, truncation of the WAL,
-integrity check, refilling of the cache of vectors, deletion of the copies of an older schema.
+Each function returns one task, which `memd.maintenance.loop` runs: merging the keyword index, truncating the
+WAL, checking integrity, refilling the cache of vectors, and deleting backups of older schemas.
 """
 
 import asyncio
@@ -24,23 +24,25 @@ from memd.store.migrations import BackupCopy, is_old
 
 log = structlog.get_logger()
 
-# Files whose change makes it worth while: the keyword index of 20,000 chunks is searched in a third less time
-# afterwards, for the work of 0.15 s.
+# Changed files after which merging is worthwhile: it makes a search of the keywords of 20,000 chunks a third
+# faster, for work of 0.15 s.
 MANY = 100
-# The words of what was deleted stay in the keyword index until its parts are merged, so that fewer changes count, too.
+# Deleted words stay in the keyword index until its segments are merged, so after this time fewer changes
+# suffice.
 LATE_S = 3600.0
 
 
 class MaintenanceTriggers:
-    """Changes of one index since its keywords were put in order, its log was emptied, and the daemon began."""
+    """Records changes of one index since its keywords were merged, its WAL was truncated, and the daemon started."""
 
     def __init__(self, *, late_s: float = LATE_S) -> None:
-        """All of it may have changed in an earlier life of the daemon.
+        """Create triggers that assume changes before the daemon started.
 
         Args:
-            late_s: After the first change, in seconds, the keywords are put in order however few follow.
+            late_s: Seconds after the first change at which the keywords are merged, even if few changes
+                follow.
         """
-        self.left_over = asyncio.Event()  # text that is in the index no more may still be in its log
+        self.left_over = asyncio.Event()  # text deleted from the index may still be in its WAL
         self.whole = asyncio.Event()  # a pass over everything has succeeded
         self._late_s = late_s
         self._changed = 0
@@ -49,7 +51,7 @@ class MaintenanceTriggers:
         self._enough = asyncio.Event()
 
     def note(self, files: int = MANY) -> None:
-        """So many files have changed; without a number, all of them."""
+        """Record that so many files have changed; without a number, all of them."""
         self._changed += files
         self._some.set()
         if self._changed >= MANY:
@@ -57,11 +59,11 @@ class MaintenanceTriggers:
 
     @property
     def is_due(self) -> bool:
-        """Whether anything has changed since the keywords were last put in order, or that was begun."""
+        """Whether anything has changed since the keywords were last merged."""
         return self._some.is_set()
 
     async def enough(self) -> None:
-        """Wait until the keywords are to be put in order; what is noted from then on counts for the next time."""
+        """Wait until the keywords should be merged; changes from then on count for the next time."""
         await self._some.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._late_s):
@@ -72,7 +74,7 @@ class MaintenanceTriggers:
 
 
 def optimize_keywords(index: Index, triggers: MaintenanceTriggers) -> BackgroundTask:
-    """Merge the parts of the keyword index. Edits and searches go on meanwhile, between two steps."""
+    """Merge the segments of the keyword index in steps, between which edits and searches proceed."""
 
     async def run() -> None:
         more = await index.tidy_keywords(begin=True)
@@ -81,7 +83,7 @@ def optimize_keywords(index: Index, triggers: MaintenanceTriggers) -> Background
         while await index.database.shrink():
             pass
         log.debug("sync.keywords_tidied")
-        triggers.left_over.set()  # the index holds no word any more that is in none of its texts
+        triggers.left_over.set()  # the keyword index no longer contains words of deleted texts
 
     return BackgroundTask(
         "optimizing keywords", run, triggers.enough, put_off="sync.keywords_not_tidied", damage=index.damage
@@ -92,15 +94,15 @@ _AGAIN_S = 2.0
 
 
 def truncate_wal(index: Index, triggers: MaintenanceTriggers, *, again_s: float = _AGAIN_S) -> BackgroundTask:
-    """Empty the log of an index whenever something may be left in it that the index holds no more.
+    """Truncate the WAL of an index whenever it may contain text that was deleted from the index.
 
-    That may be what better rules have taken out, or what somebody has deleted: until other pages are written over it, it
-    would stand in the log.
+    Such text, removed by improved redaction or deleted by its owner, would stay in the WAL until other pages
+    overwrite it.
 
     Args:
-        index: Whose log.
-        triggers: Whether something is left over.
-        again_s: Between two attempts, where searches leave no moment for it.
+        index: The index.
+        triggers: Say whether text is left over.
+        again_s: Seconds between two attempts while searches leave no moment for it.
     """
 
     async def run() -> None:
@@ -113,21 +115,21 @@ def truncate_wal(index: Index, triggers: MaintenanceTriggers, *, again_s: float 
     )
 
 
-BACKUPS_EVERY_S = 3600.0  # a copy is kept for a day: one look in an hour is soon enough
+BACKUPS_EVERY_S = 3600.0  # a backup is kept for a day, so a check per hour is enough
 CHECK_EVERY_S = 3600.0  # a check of 20,000 chunks takes 0.2 s of one core
-GONE_S = 10.0  # between two looks whether the file is still there
+GONE_S = 10.0  # between two checks whether the file still exists
 
 
 def check_integrity(
     index: Index, is_busy: Callable[[], bool], *, every_s: float = CHECK_EVERY_S, gone_s: float = GONE_S
 ) -> BackgroundTask:
-    """Check an index where the daemon before was killed, and then now and then while nothing else goes on.
+    """Check an index after the previous daemon was killed, and then regularly while nothing else runs.
 
     Args:
-        index: Is open.
-        is_busy: Whether a check would be in the way.
-        every_s: Between two checks, in seconds.
-        gone_s: Between two looks whether the file is still there.
+        index: The index, open.
+        is_busy: Returns whether a check would be in the way.
+        every_s: Seconds between two checks.
+        gone_s: Seconds between two checks whether the file still exists.
     """
     since_s = 0.0
     is_first = not index.database.ended_cleanly
@@ -155,13 +157,13 @@ def check_integrity(
     )
 
 
-BATCH = 400  # texts that are looked up at once
+BATCH = 400  # texts looked up at a time
 
 
 async def refill(index: Index, cache: EmbeddingStore) -> int:
-    """Put into the cache what the index has and the cache has not; how many vectors.
+    """Copy vectors that the index has and the cache lacks into the cache; return how many were copied.
 
-    As far as both can be read: what cannot be had is embedded again when it is wanted.
+    Only what can be read is copied: vectors that cannot be read are embedded again when they are needed.
     """
     done = 0
     try:
@@ -184,11 +186,12 @@ async def refill(index: Index, cache: EmbeddingStore) -> int:
 
 
 def refill_cache(index: Index, cache: EmbeddingStore) -> BackgroundTask:
-    """Refill the cache where it is new or the daemon before was killed, and each time it had to begin anew.
+    """Refill the cache if it is new, after the previous daemon was killed, and whenever it was replaced by an empty one.
 
-    After a power cut it may lack what the index has: nobody waits for the disk when a vector is cached.
+    After a power cut the cache may lack vectors that the index has, because caching a vector does not wait
+    for the disk.
     """
-    seen = 0  # also what was lost before this index was opened
+    seen = 0  # so that replacements from before this index was opened count, too
     is_first = not cache.ended_cleanly
 
     async def due() -> None:
@@ -204,27 +207,27 @@ def refill_cache(index: Index, cache: EmbeddingStore) -> BackgroundTask:
 
 
 class UpgradedDatabase(Protocol):
-    """A database that may have been brought up to date."""
+    """A database whose schema may have been upgraded."""
 
     @property
     def copies(self) -> tuple[BackupCopy, ...]:
-        """Of it as it was before."""
+        """The backups from before its upgrades."""
         ...
 
     async def check(self) -> None:
-        """Look for damage.
+        """Check the database.
 
         Raises:
-            StoreDamaged: there is some.
-            StoreUnavailable, StoreClosed: it cannot be looked at.
+            StoreDamaged: it is damaged.
+            StoreUnavailable, StoreClosed: it cannot be read.
         """
         ...
 
     async def drop_copies(self, which: Collection[BackupCopy]) -> None:
-        """Delete copies.
+        """Delete backups.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: some are still there.
+            StoreUnavailable, StoreDamaged, StoreClosed: some still exist.
         """
         ...
 
@@ -237,17 +240,18 @@ def delete_backups(
     every_s: float = BACKUPS_EVERY_S,
     clock: Clock = time.time,
 ) -> BackgroundTask:
-    """Look now and then whether the copies of a database can go.
+    """Check regularly whether backups of a database can be deleted.
 
-    A copy goes when a pass over everything has succeeded with the database in this life of the daemon, SQLite finds nothing
-    wrong with it, and the copy is old. An index that was built anew needs none in any case: nothing in it comes from it.
+    A backup is deleted when it is old, a pass over everything has succeeded with the database since the
+    daemon started, and SQLite finds the database intact. An index that was rebuilt needs no backup in any
+    case, as nothing in it is from the old one.
 
     Args:
-        store: Is open.
-        whole: Set as soon as a pass over everything has succeeded with it.
+        store: The database, open.
+        whole: Set once a pass over everything has succeeded with it.
         damage: Where damage is reported; None: the store replaces its file itself.
-        every_s: Between two looks, in seconds.
-        clock: Unix time.
+        every_s: Seconds between two checks.
+        clock: Returns Unix time.
     """
     is_first = True
 

@@ -1,4 +1,4 @@
-"""Measures the memory of memd's processes, and keeps it below the memory limit, while there is one."""
+"""Measures the memory of memd's processes, and keeps it below the memory limit, if there is one."""
 
 import asyncio
 import contextlib
@@ -22,27 +22,27 @@ from memd.runtime.timing import Clock, until_next_tick_s
 log = structlog.get_logger()
 
 
-LOOK_S = 6.0  # between two looks; whoever else looks does so every two seconds, at the same moments
-REFUSED_S = 60.0  # for which vectors that could not be read stay where they are
-SQUEEZED_S = 60.0  # between two attempts to do without what SQLite keeps
-PATIENCE_S = 10.0  # with one agent, whose disk may be dead: the others are looked after, too
-LOG_AGAIN_S = 3600.0  # between two lines of the log that say the limit cannot be kept
+LOOK_S = 6.0  # between two checks; other checks run every 2 s, at the same moments
+REFUSED_S = 60.0  # how long vectors that could not be read stay on disk
+SQUEEZED_S = 60.0  # between two attempts to release SQLite's memory
+PATIENCE_S = 10.0  # timeout for one agent, whose disk may be dead, so that the others get their turn
+LOG_AGAIN_S = 3600.0  # between two log lines that say that the limit cannot be kept
 MB = 1_000_000
 
 
 def resident_bytes(pid: int, *, platform: str = sys.platform) -> int | None:
-    """Memory that a process holds, as `top` has it: what it shares with others counts whole. None: it is gone.
+    """Return a process's resident memory in bytes, as `top` shows it, shared memory included; None if it has ended.
 
     Args:
-        pid: Of a process of this user.
-        platform: As sys.platform has it.
+        pid: A process of this user.
+        platform: A value of sys.platform.
     """
     if platform == "linux":
         try:
             return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         except (OSError, IndexError):
             return None
-    # Only here: Linux needs no library for it, and this one takes 3 MB itself.
+    # Imported only here: Linux needs no library for it, and this one takes 3 MB itself.
     import psutil  # noqa: PLC0415
 
     try:
@@ -57,17 +57,17 @@ class ResidentVectors(Protocol):
 
     @property
     def asked_at(self) -> float | None:
-        """When a search last wanted them, of the monotonic clock; None: none has."""
+        """Monotonic time of the last search that wanted them; None: there was none."""
         ...
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that they take."""
+        """Bytes of memory that the vectors take now."""
         ...
 
     @property
     def whole_bytes(self) -> int:
-        """Memory that they take, or would take."""
+        """Bytes of memory that the vectors take, or would take if loaded."""
         ...
 
     @property
@@ -76,15 +76,19 @@ class ResidentVectors(Protocol):
         ...
 
     async def shelve(self) -> None:
-        """Give up their memory."""
+        """Free their memory, and search on disk from now on."""
         ...
 
     async def unshelve(self) -> None:
-        """Have them in memory again; raises a MemdError if they cannot be read."""
+        """Load them into memory again.
+
+        Raises:
+            MemdError: they cannot be read.
+        """
         ...
 
     async def release_pages(self) -> None:
-        """Do without what is kept of their file in memory."""
+        """Release cached pages of their file."""
         ...
 
 
@@ -92,29 +96,29 @@ class VectorOwners(Protocol):
     """The agents of a daemon."""
 
     def vectors(self) -> Mapping[str, ResidentVectors]:
-        """The vectors of each agent, of this moment."""
+        """Return each agent's vectors."""
         ...
 
 
 class WorkerOwner(Protocol):
-    """Who starts processes that work for this one."""
+    """Starts worker processes."""
 
     @property
     def worker_pids(self) -> Collection[int]:
-        """Those of this moment."""
+        """Process ids of the running workers."""
         ...
 
 
 class MemoryMeter(Protocol):
-    """Measures the processes of memd."""
+    """Measures the memory of memd's processes."""
 
     def held(self) -> tuple[int, int] | None:
-        """Bytes that this process holds, and that its workers hold; None: the system does not tell."""
+        """Return the bytes held by this process and by its workers; None if the system does not say."""
         ...
 
 
 class ProcessMemory:
-    """What this process and its workers hold, by the operating system."""
+    """Measures this process and its workers with figures of the operating system."""
 
     def __init__(self, workers: WorkerOwner) -> None:
         self._workers = workers
@@ -128,16 +132,16 @@ class ProcessMemory:
 
 
 class MemoryStatus(msgspec.Struct, frozen=True):
-    """What the processes of memd hold, in bytes."""
+    """Memory that memd's processes hold, in bytes."""
 
     daemon: int
     workers: int
-    limit: int  # 0: none
-    trouble: str | None  # why it is more, and what to do about it
+    limit: int  # 0: no limit
+    trouble: str | None  # why the limit is exceeded, and what to do; None: it is kept
 
 
 class MemoryLimit:
-    """Looks at what memd holds every few seconds, while there is a limit; else it does nothing at all."""
+    """Checks every few seconds what memd holds, while there is a limit; otherwise it only waits."""
 
     def __init__(
         self,
@@ -148,14 +152,14 @@ class MemoryLimit:
         look_s: float = LOOK_S,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """There is no limit yet.
+        """Create it without a limit.
 
         Args:
-            agents: Whose vectors they are.
+            agents: Give access to their vectors.
             memory: Measures what memd holds.
-            clock: The one that the vectors go by.
-            look_s: Seconds between two looks.
-            patience_s: Seconds for which one agent may keep the others waiting.
+            clock: The clock of `ResidentVectors.asked_at`.
+            look_s: Seconds between two checks.
+            patience_s: Timeout for one agent, in seconds.
         """
         self._agents = agents
         self._memory = memory
@@ -165,9 +169,9 @@ class MemoryLimit:
         self._limit_bytes = 0
         self._changed = asyncio.Event()
         self._seen: tuple[MemorySeen, ...] = ()
-        self._given_up: dict[str, float] = {}  # agent -> when its vectors were
+        self._given_up: dict[str, float] = {}  # agent -> when its vectors were given up
         self._refused: dict[str, float] = {}  # agent -> when its vectors could not be read
-        self._gave_up = False  # vectors, at the last look
+        self._gave_up = False  # whether the last check gave up vectors
         self._squeezed_at = policy.NEVER
         self._logged_at = policy.NEVER
         self._trouble: str | None = None
@@ -178,7 +182,7 @@ class MemoryLimit:
         return self._limit_bytes > 0
 
     def follow(self, limit_mb: int) -> None:
-        """Keep to another limit from now on; 0: none."""
+        """Set the limit in MB; 0: no limit."""
         if limit_mb * MB != self._limit_bytes:
             self._limit_bytes = limit_mb * MB
             self._seen, self._trouble, self._logged_at = (), None, policy.NEVER
@@ -188,16 +192,16 @@ class MemoryLimit:
             self._changed.set()
 
     def standing(self) -> MemoryStatus | None:
-        """How it is at this moment; None: the system does not tell."""
+        """Return the current state; None if the system does not say."""
         held = self._memory.held()
         return None if held is None else MemoryStatus(*held, self._limit_bytes, self._trouble)
 
     async def run(self) -> None:
-        """Keep to the limit, for ever."""
+        """Enforce the limit until cancelled."""
         while True:
             self._changed.clear()
             await self._look()
-            # Vectors that could not be read when the limit went are asked for again.
+            # Without a limit, continue while vectors remain on disk because they could not be read.
             is_done = not self.is_set and not any(one.is_shelved for one in self._agents.vectors().values())
             with contextlib.suppress(TimeoutError):
                 wait_s = until_next_tick_s(asyncio.get_running_loop().time(), self._look_s)
@@ -207,7 +211,7 @@ class MemoryLimit:
     async def _look(self) -> None:
         held = self._memory.held() if self.is_set else None
         if held is None:
-            # Of no limit, and of one that nobody can measure, it is the same that follows.
+            # Without a limit, or if memory cannot be measured, all vectors are kept in memory.
             decision = policy.decide(0, (), self._holdings())
         else:
             rest = sum(held) - self._in_vectors()
@@ -216,7 +220,7 @@ class MemoryLimit:
         for agent in decision.give_up:
             await self._give_up(agent)
         if decision.give_up or self._gave_up:
-            # Once more after a while: a search may have held on to them until now.
+            # Again at the next check: a search may have used them until now.
             self._gave_up = bool(decision.give_up)
             await malloc.give_back_beside()
         for agent in decision.take_back:
@@ -243,7 +247,7 @@ class MemoryLimit:
         vectors = self._agents.vectors().get(agent)
         if vectors is not None:
             freed = vectors.resident_bytes
-            with contextlib.suppress(TimeoutError):  # the next look tries it again
+            with contextlib.suppress(TimeoutError):  # retried at the next check
                 async with asyncio.timeout(self._patience_s):
                     await vectors.shelve()
                 self._given_up[agent] = self._clock()
@@ -257,7 +261,7 @@ class MemoryLimit:
             async with asyncio.timeout(self._patience_s):
                 await vectors.unshelve()
         except (MemdError, TimeoutError) as failure:
-            # They go on being searched on disk, as far as that can be read.
+            # They are still searched on disk, as far as it can be read.
             self._refused[agent] = self._clock()
             log.warning(
                 "memory.vectors_left_on_disk",
@@ -269,16 +273,16 @@ class MemoryLimit:
             log.info("memory.vectors_taken_back", agent=agent, mb=round(vectors.resident_bytes / MB, 1))
 
     async def _judge(self) -> None:
-        """Say whether the limit is kept, after what can be done was done."""
+        """Release SQLite's memory if the limit is still exceeded, and record whether it is kept."""
         held = self._held_bytes()
         if held > self._limit_bytes and self._clock() - self._squeezed_at >= SQUEEZED_S:
             self._squeezed_at = self._clock()
             await self._squeeze()
             held = self._held_bytes()
         if self._changed.is_set():
-            return  # there is another limit by now, which the next look is for
+            return  # the limit has changed: the next check will judge
         if held > self._limit_bytes and not self._in_vectors():
-            # What embeds comes and goes: a limit that had room for it lately is the one to set.
+            # Workers come and go: suggest a limit that had room for the most that was held lately.
             most = max([held, *(one.rest_bytes for one in self._seen)])
             self._trouble = _in_words(held, most, self._limit_bytes)
             if self._clock() - self._logged_at >= LOG_AGAIN_S:
@@ -290,14 +294,14 @@ class MemoryLimit:
 
     async def _squeeze(self) -> None:
         for vectors in self._agents.vectors().values():
-            # An agent that is stopped holds nothing.
+            # An agent that was stopped holds nothing.
             with contextlib.suppress(MemdError, TimeoutError):
                 async with asyncio.timeout(self._patience_s):
                     await vectors.release_pages()
         await malloc.give_back_beside()
 
     def _in_vectors(self) -> int:
-        """Memory that vectors take which could be given up."""
+        """Return the bytes of vectors that could be given up."""
         return sum(one.resident_bytes for one in self._agents.vectors().values() if not one.is_shelved)
 
     def _held_bytes(self) -> int:

@@ -1,8 +1,9 @@
-"""Whose vectors are given up when memory is short, and whose come back when there is room. Pure.
+"""Decides whose vectors are moved to disk when memory is short, and whose return when there is room. Pure.
 
-Three numbers keep it calm. Above the limit vectors go, until memory is below GIVE_UP_TO of it. They come back only
-where memory would stay below TAKE_BACK_TO of it, and only if that had been so at every moment of the last LATELY_S, in
-which they were on disk: a worker that embeds for a minute, now and then, does not send them to and fro.
+Three constants prevent oscillation. Above the limit, vectors are given up until memory is below GIVE_UP_TO of
+it. They are taken back only if memory would stay below TAKE_BACK_TO of it, and only if that was so at every
+check of the last LATELY_S, in which they were on disk: a worker that embeds for a minute now and then does
+not move them back and forth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,38 +20,38 @@ class AgentVectors(msgspec.Struct, frozen=True):
     """The vectors of one agent."""
 
     agent: str
-    resident_bytes: int  # that they take
-    whole_bytes: int  # that they take, or would take in memory
+    resident_bytes: int  # bytes that they take now
+    whole_bytes: int  # bytes that they take or would take in memory
     is_shelved: bool  # whether they are on disk only
-    asked_at: float | None  # of a clock: the last search that wanted them; None: there was none
-    given_up_at: float | None = None  # likewise; None: not since the limit is what it is
+    asked_at: float | None  # clock time of the last search that wanted them; None: there was none
+    given_up_at: float | None = None  # clock time; None: not since the limit was set
 
 
 class MemorySeen(msgspec.Struct, frozen=True):
-    """A moment, and what memd held then besides vectors."""
+    """What memd held besides vectors at one moment."""
 
-    at: float  # seconds of the clock
+    at: float  # clock time in seconds
     rest_bytes: int
 
 
 class MemoryDecision(msgspec.Struct, frozen=True):
-    """Agents whose vectors are to be given up, the first one first, and then taken back."""
+    """Agents whose vectors are to be given up, in this order, and those whose vectors are taken back afterwards."""
 
     give_up: tuple[str, ...] = ()
     take_back: tuple[str, ...] = ()
 
 
 def seen_lately(before: Sequence[MemorySeen], now: MemorySeen) -> tuple[MemorySeen, ...]:
-    """What was seen in the last LATELY_S, with what is seen now."""
+    """Return the measurements of the last LATELY_S, including the new one."""
     return (*(one for one in before if now.at - one.at < LATELY_S), now)
 
 
 def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[AgentVectors]) -> MemoryDecision:
-    """What to do about the memory that memd holds.
+    """Decide which vectors to give up or take back.
 
     Args:
-        limit_bytes: Of all of it; 0: none, and everything comes back.
-        seen: What there was besides vectors lately; the last is how it is now.
+        limit_bytes: The limit of all memory; 0: none, so that all vectors return.
+        seen: What was held besides vectors lately; the last is the current state.
         holdings: The vectors of each agent.
     """
     shelved = sorted(
@@ -58,7 +59,7 @@ def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Agen
     )
     if not limit_bytes:
         return MemoryDecision(take_back=tuple(one.agent for one in shelved))
-    # Those that nobody has asked for the longest time go first.
+    # Least recently searched first.
     resident = sorted(
         (one for one in holdings if not one.is_shelved and one.resident_bytes),
         key=lambda one: (_asked_at(one), one.agent),
@@ -77,7 +78,10 @@ def decide(limit_bytes: int, seen: Sequence[MemorySeen], holdings: Sequence[Agen
 def _returning(
     room: float, shelved: Sequence[AgentVectors], resident: Sequence[AgentVectors]
 ) -> MemoryDecision:
-    """Who comes back, the last asked first; and who makes way for one that is asked, having been left alone for long."""
+    """Return whose vectors return, most recently searched first, and who makes room for them.
+
+    Vectors make room only for those that were searched at least LATELY_S later.
+    """
     given_up: list[AgentVectors] = []
     back: list[AgentVectors] = []
     for one in shelved:
@@ -96,7 +100,7 @@ def _returning(
 
 
 def _until(wanted: float, resident: Sequence[AgentVectors]) -> Iterator[AgentVectors]:
-    """The first of some that make so much room together; all, if they do not."""
+    """Yield the first of some agents that together free so much memory; all, if that is not enough."""
     for one in resident:
         if wanted <= 0:
             return
