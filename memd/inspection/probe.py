@@ -1,6 +1,6 @@
-"""Probes of an installation: the facts that they find, and the child process that each runs in.
+"""Probes of an installation: the facts that they return, and the child process that each runs in.
 
-What may crash or never end is looked at in a child process that is killed at its deadline.
+A probe of what may crash or hang runs in a child process that is killed at its deadline.
 """
 
 import os
@@ -16,11 +16,11 @@ import msgspec
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all facts; a fact holds counts, paths and faults, never the text of a note."""
+    """Base of all facts; a fact holds counts, paths and faults, never text of a note."""
 
 
 class Engine(Fact, frozen=True):
-    """SQLite as it is here; a fault is None where the part works."""
+    """SQLite as installed; a fault is None if the part works."""
 
     sqlite: str  # version
     apsw: str
@@ -36,45 +36,45 @@ class Model(Fact, frozen=True):
     version: str = ""
     dimensions: int = 0
     finite: bool = True
-    length: float = 0.0  # of the vector that strays furthest from 1, as the engine gives it
+    length: float = 0.0  # of the vector whose length differs most from 1, as the model returns it
     related: float = 0.0  # cosine of a question with its answer, in the worse of the two languages
-    unrelated: float = 0.0  # cosine of that question with a text that has nothing to do with it
+    unrelated: float = 0.0  # cosine of that question with an unrelated text
     load_ms: float = 0.0
-    embed_ms: float = 0.0  # of one sentence
+    embed_ms: float = 0.0  # for one sentence
 
 
 class InspectedRoot(msgspec.Struct, frozen=True, kw_only=True):
-    """One path that an agent is configured to index."""
+    """A path that an agent is configured to index."""
 
     path: str  # as configured, made absolute
     resolved: str  # symlinks followed
     is_workspace: bool
-    fault: str | None  # None: it can be read
-    remote: str | None = None  # its file system, where other machines can change files
+    fault: str | None  # None: it is readable
+    remote: str | None = None  # type of its file system, if that is a network file system
 
 
 class InspectedDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """A database in which another program keeps transcripts."""
+    """A database in which another program stores transcripts."""
 
     file: str
-    fault: str | None = None  # None: it can be read
-    version: int = 0  # of its tables
+    fault: str | None = None  # None: it is readable
+    version: int = 0  # schema version
     is_open: bool = False  # its program has it open, or was killed
     sessions: int = 0
-    shared: int = 0  # of them, those of groups and channels
-    subagents: int = 0  # of them, those of subagents
+    shared: int = 0  # sessions of groups and channels
+    subagents: int = 0  # sessions of subagents
 
 
 class PresetNotes(msgspec.Struct, frozen=True, kw_only=True):
     """Notes of another program that an agent is configured to search."""
 
     directory: str  # symlinks followed
-    way: tuple[str, ...] = ()  # they lie below these directories alone
-    file: str | None = None  # this one alone
+    way: tuple[str, ...] = ()  # only below these directories
+    file: str | None = None  # only this file
 
 
 class Disk(Fact, frozen=True):
-    """The file system that the state directory is on, or will be."""
+    """The file system of the state directory, which need not exist yet."""
 
     kind: str
     point: str
@@ -82,30 +82,30 @@ class Disk(Fact, frozen=True):
 
 
 class RootsScan(Fact, frozen=True):
-    """Everything below the roots of an agent, as the daemon would scan it."""
+    """What a scan finds below the roots of an agent."""
 
     agent: str
     roots: tuple[InspectedRoot, ...] = ()
     presets: tuple[PresetNotes, ...] = ()
     notes: int = 0
-    transcript_roots: tuple[InspectedRoot, ...] = ()  # where transcripts are, or will be
+    transcript_roots: tuple[InspectedRoot, ...] = ()  # where transcripts are or will be
     transcripts: int = 0
     databases: tuple[InspectedDatabase, ...] = ()  # of transcripts
-    # Files and directories, a few of them, as the index calls them; what belongs to transcripts by its absolute path.
+    # A few files and directories, with their names in the index; transcripts with their absolute paths.
     unreadable: tuple[str, ...] = ()
     unreadable_count: int = 0
-    skipped: dict[str, int] = {}  # reason -> files
-    future: tuple[str, ...] = ()  # files that say they were written later than now, a few of them
+    skipped: dict[str, int] = {}  # reason -> number of files
+    future: tuple[str, ...] = ()  # a few of the files whose modification time is in the future
     future_count: int = 0
-    directories: int = 0  # to be watched
+    directories: int = 0  # number of directories to watch
 
 
 class KeptBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy of a database as it was before it was brought up to date."""
+    """A backup of a database from before a schema upgrade."""
 
     name: str
     bytes: int
-    schema: int  # that it has
+    schema: int  # its schema version
     made_at: float  # Unix time
 
 
@@ -114,19 +114,19 @@ class Store(Fact, frozen=True):
 
     agent: str
     file: str
-    configured: bool  # False: left over from an agent that the configuration does not have
+    configured: bool  # False: of an agent that is no longer configured
     exists: bool = True
-    bytes: int = 0  # its log included
-    unchecked: str | None = None  # why it was left alone
+    bytes: int = 0  # including the WAL
+    unchecked: str | None = None  # why it was not examined
     closed: str | None = None  # why it cannot be opened
     faults: tuple[str, ...] = ()
     schema: int = 0
     known_schema: int = 0
     files: int = 0
     chunks: int = 0
-    rebuild: str | None = None  # why the configuration asks for a new one
-    damaged: tuple[str, ...] = ()  # names of files that were set aside
-    copies: tuple[KeptBackup, ...] = ()  # the one of the newest schema first
+    rebuild: str | None = None  # why the configuration requires a rebuild
+    damaged: tuple[str, ...] = ()  # names of damaged files that were set aside
+    copies: tuple[KeptBackup, ...] = ()  # newest schema first
 
 
 class Cache(Fact, frozen=True):
@@ -141,21 +141,21 @@ class Cache(Fact, frozen=True):
     schema: int = 0
     known_schema: int = 0
     rows: int = 0
-    files: tuple[str, ...] = ()  # of batch jobs that have ended, at their providers
+    files: tuple[str, ...] = ()  # files of ended batch jobs that the provider still stores
     damaged: tuple[str, ...] = ()
     copies: tuple[KeptBackup, ...] = ()
 
 
 class Program(Fact, frozen=True):
-    """The program that an agent is configured to search with."""
+    """The search program that an agent is configured to use."""
 
     agent: str
     file: str = ""
-    version: str = ""  # as it says
-    fault: str | None = None  # why it is not found, or does not run
+    version: str = ""  # as the program reports it
+    fault: str | None = None  # why it was not found or does not run
 
 
-_KILL_WAIT_S = 0.5  # not even SIGKILL ends what waits for a dead disk: such a child is left behind
+_KILL_WAIT_S = 0.5  # SIGKILL does not end a process that waits for a dead disk: it is left behind
 
 F = TypeVar("F")
 
@@ -164,45 +164,45 @@ class ProbeResult(msgspec.Struct, frozen=True):
     """The facts that a probe found, and why it ended early."""
 
     facts: tuple[object, ...] = ()
-    trouble: str | None = None  # the predicate of a sentence; None: the look came to its end
+    trouble: str | None = None  # a predicate without its subject; None: the probe has completed
     timed_out: bool = False
 
     def of(self, kind: type[F]) -> tuple[F, ...]:
-        """The facts of one type, in the order in which they were found."""
+        """Return the facts of one type, in the order in which they were found."""
         return tuple(fact for fact in self.facts if isinstance(fact, kind))
 
     def first(self, kind: type[F]) -> F | None:
-        """The first fact of a type; None where the probe found none."""
+        """Return the first fact of a type, or None."""
         return next(iter(self.of(kind)), None)
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The last message of a child that has not crashed."""
+    """The last message of a child that did not crash."""
 
     trouble: str | None
 
 
 class Probe:
-    """A look at something, in a child process that begins at once.
+    """A probe that runs in a child process.
 
-    The child is a fork: it needs no interpreter that can be started, and shares what is loaded already. Native libraries are
-    to be loaded by the look itself, so that only the child crashes with them.
+    The child is a fork: it needs no interpreter to start, and shares the modules that are loaded. The probe
+    itself must load native libraries, so that only the child crashes with them.
     """
 
     def __init__(self, pid: int, messages: Connection, deadline: float, timeout_s: float) -> None:
         self._pid = pid
         self._messages = messages
-        self._deadline = deadline  # of the monotonic clock
+        self._deadline = deadline  # monotonic time
         self._timeout_s = timeout_s
 
     def result(self) -> ProbeResult:
-        """Wait until the look has ended or its time is over; to be called once."""
+        """Wait until the probe has ended or its time is over; call it once."""
         facts: list[object] = []
         with self._messages as messages:
             while messages.poll(max(0.0, self._deadline - time.monotonic())):
                 try:
                     message = messages.recv()
-                except (EOFError, OSError):  # it ended without a last message, or within one
+                except (EOFError, OSError):  # the child ended without or within its last message
                     return ProbeResult(tuple(facts), _cause_of_death(self._pid))
                 if isinstance(message, _End):
                     os.waitpid(self._pid, 0)
@@ -213,11 +213,11 @@ class Probe:
 
 
 def start_probe(look: Callable[[], Iterable[object]], timeout_s: float) -> Probe:
-    """Fork a child that looks; the calling process has no other threads.
+    """Fork a child process that runs a probe; the calling process must have no other threads.
 
     Args:
-        look: Yields what it finds, a fact at a time, as values that pickle can carry. It runs in the child.
-        timeout_s: Seconds from now until the child is killed.
+        look: Yields facts, which must be picklable. It runs in the child.
+        timeout_s: Seconds until the child is killed.
     """
     deadline = time.monotonic() + timeout_s
     messages, sending = Pipe(duplex=False)
@@ -243,7 +243,10 @@ def _run_child(look: Callable[[], Iterable[object]], sending: Connection) -> NoR
 
 
 def _send_facts(look: Callable[[], Iterable[object]], sending: Connection) -> str | None:
-    """What went wrong. The message of an error may quote anything, but for those of the system and of imports."""
+    """Send the facts of a probe; return why it failed, or None.
+
+    Messages of errors may quote anything, so only those of the system and of imports are passed on.
+    """
     try:
         for fact in look():
             sending.send(fact)

@@ -1,6 +1,7 @@
-"""Tries what an installation brings or needs: SQLite with its extension, the bundled model, qmd.
+"""Tries what an installation contains or needs: SQLite with its extension, the bundled model, qmd.
 
-Native libraries are loaded by the function that tries them: only its own process crashes with them.
+Native libraries are imported by the function that tries them, so that only its child process crashes with
+them.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from memd.inspection.probe import Engine, Model, Program
 
 
 def look_at_sqlite() -> Engine:
-    """Whether SQLite finds a word and compares vectors."""
+    """Try SQLite: find a word, and compare vectors."""
     from memd.store.integrity import try_engine  # noqa: PLC0415 - it may crash
 
     return Engine(**msgspec.structs.asdict(try_engine()))
@@ -46,15 +47,15 @@ def look_at_qmd(
     home: Path,
     timeout_s: float,
 ) -> Program:
-    """Find the qmd of an agent and ask for its version; nothing of the agent is given to it.
+    """Find an agent's qmd and ask for its version; no data of the agent is passed to it.
 
     Args:
-        agent: The id of the agent.
+        agent: The agent's id.
         settings: The agent's settings.
-        state: Where the daemon keeps its things.
-        environ: Of this process, which may be another than the daemon's.
-        home: What ~ stands for.
-        timeout_s: Seconds until it is killed.
+        state: The daemon's state directory.
+        environ: The environment of this process, which may differ from the daemon's.
+        home: Replaces ~ in paths.
+        timeout_s: Seconds until qmd is killed.
     """
     try:
         file = find_program(settings.qmd.command, workspace=settings.workspace, environ=environ, home=home)

@@ -1,4 +1,4 @@
-"""What the roots of an agent are like on the disk, as a scan of the daemon sees them."""
+"""Examines the roots of an agent on disk, as a scan of the daemon sees them."""
 
 import os
 import stat
@@ -27,18 +27,18 @@ from memd.text.transcript_files import is_database
 from memd.watch.mounts import Mount, concerning, parsed, read_mounts
 from memd.watch.watch_plan import plan_watches
 
-_NAMED = 3  # files that are named; the others are counted
-_AHEAD_S = 300  # a clock that is set right now and then may go so far wrong
+_NAMED = 3  # files that are named; the rest is counted
+_AHEAD_S = 300  # a clock that is set only now and then may be wrong by so much
 
 
 def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) -> Iterator[Path | RootsScan]:
-    """Look at each root of an agent, then scan them all; a path is yielded before it is touched, the scan at last.
+    """Yield each path before it is accessed, and at last the facts about an agent's roots and their files.
 
     Args:
-        agent: The id of the agent.
-        settings: Its settings.
+        agent: The agent's id.
+        settings: The agent's settings.
         now: Unix time.
-        state: The state directory: what memd keeps there is no source.
+        state: The state directory, whose files are never sources.
     """
     roots = []
     for path in [settings.workspace, *(path for path in settings.extra_paths if path != settings.workspace)]:
@@ -92,7 +92,7 @@ def _root(path: Path, *, is_workspace: bool) -> InspectedRoot:
 
 
 def _presets(parts: Iterable[Root], settings: AgentSettings, state: Path) -> tuple[PresetNotes, ...]:
-    """The notes of other programs among all that is searched."""
+    """Return which of the searched notes are from presets for other programs."""
     own = set(roots_of(msgspec.structs.replace(settings, memory_presets=()), state=state))
     return tuple(
         PresetNotes(
@@ -134,7 +134,7 @@ def _database(root: SessionPaths, file: Path, parts: tuple[str, ...]) -> Inspect
 
 
 def disk_of(path: Path) -> Disk | None:
-    """What a directory is on, or would be; None where the system does not say."""
+    """Return the file system of a directory, which need not exist; None if the system does not say."""
     mount = _mount_of(Path(os.path.realpath(path)))
     return None if mount is None else Disk(kind=mount.kind, point=str(mount.point), is_remote=mount.is_remote)
 
@@ -144,7 +144,7 @@ def _mount_of(path: Path) -> Mount | None:
 
 
 def _fault(path: Path, *, is_workspace: bool) -> str | None:
-    """Why a root cannot be read, in a few words."""
+    """Return why a root cannot be read, or None."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _fault(path: Path, *, is_workspace: bool) -> str | None:
 
 
 def _place_of(name: str) -> str:
-    """What a scan says of a transcript begins with its label; where it is follows."""
+    """Return the path of a name in a scan; a transcript's name has a label in front of its path."""
     return f"/{name.split('/', 2)[2]}" if is_session(name) and name.count("/") > 1 else name
 
 

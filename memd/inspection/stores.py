@@ -1,4 +1,4 @@
-"""How the databases of a state directory are, and whether the indexes fit the configuration."""
+"""Examines the databases of a state directory, and whether the indexes fit the configuration."""
 
 import contextlib
 import os
@@ -22,12 +22,12 @@ T = TypeVar("T")
 def look_at_stores(
     state: Path, agents: Mapping[str, AgentSettings], timeout_s: float
 ) -> Iterator[Cache | Store]:
-    """The cache, then the index of each agent that is configured or has one.
+    """Yield the state of the cache, then of each agent's index, whether or not the agent is configured.
 
     Args:
         state: The state directory.
-        agents: Settings by agent id; empty where the configuration is not known.
-        timeout_s: How long all of it may take, in seconds.
+        agents: Settings by agent id; empty if the configuration is unknown.
+        timeout_s: Seconds for all of them.
     """
     deadline = time.monotonic() + timeout_s
     yield look_at_cache(state, deadline - time.monotonic())
@@ -36,7 +36,7 @@ def look_at_stores(
 
 
 def _agents_with_store(state: Path) -> list[str]:
-    """The ids of agents that have an index in a state directory; none where it may not be listed."""
+    """Return the ids of agents that have an index; empty if the directory cannot be listed."""
     try:
         return sorted(file.stem for file in (state / "agents").glob("*.sqlite"))
     except OSError:
@@ -44,13 +44,13 @@ def _agents_with_store(state: Path) -> list[str]:
 
 
 def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeout_s: float) -> Store:
-    """The index of one agent.
+    """Examine the index of one agent.
 
     Args:
         state: The state directory.
-        agent: The id of the agent.
-        settings: Its settings; None where the configuration does not have it.
-        timeout_s: How long it may take.
+        agent: The agent's id.
+        settings: The agent's settings; None if it is not configured.
+        timeout_s: Seconds that the check may take.
     """
     file = state / "agents" / f"{agent}.sqlite"
 
@@ -66,7 +66,7 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeo
 
 
 def look_at_cache(state: Path, timeout_s: float) -> Cache:
-    """embeddings.sqlite of a state directory."""
+    """Examine embeddings.sqlite in a state directory."""
 
     def fields(seen: read_only.CacheCondition) -> dict[str, object]:
         return {**_health(seen), "rows": seen.rows, "files": seen.files}
@@ -78,7 +78,7 @@ def look_at_cache(state: Path, timeout_s: float) -> Cache:
 def _found(
     file: Path, look: Callable[[Path, float], T], timeout_s: float, fields: Callable[[T], dict[str, object]]
 ) -> dict[str, object]:
-    """The fields of a Store or Cache: what a look at the database finds, or why there was none."""
+    """Return the fields of a Store or Cache: what was found in the database, or why it could not be examined."""
     damaged = tuple(path.name for path in recovery.kept_damaged(file))
     kept = tuple(
         KeptBackup(name=copy.path.name, bytes=copy.bytes, schema=copy.schema, made_at=copy.made_at)
@@ -110,14 +110,14 @@ def _health(seen: read_only.DatabaseCondition) -> dict[str, object]:
 def _rebuild(seen: read_only.IndexCondition, settings: AgentSettings | None) -> str | None:
     if settings is None or seen.is_newer or seen.faults or not seen.files:
         return None
-    # What a remote model is like is not known without asking: then only the text is judged.
+    # Without a request the identity of a remote model is unknown: then only the text part is compared.
     provider = choose(settings, ChoiceInputs(os.environ, Path.home(), read_small)).provider
     wanted = wanted_fingerprint(settings, None if provider is None else provider.identity)
     return why_rebuild(seen.fingerprint, wanted)
 
 
 def _reason(trouble: Exception, file: Path) -> str:
-    """What went wrong, without the name of the file, which is reported beside it."""
+    """Return the reason of a failure without the file's name, which is reported separately."""
     if isinstance(trouble, OSError):
         return trouble.strerror or type(trouble).__name__
     return str(trouble).removeprefix(f"{file}: ")

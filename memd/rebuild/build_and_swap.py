@@ -1,4 +1,4 @@
-"""An index built anew beside the one that serves, embedded there, then put in its place."""
+"""Builds a new index beside the current one, has it embedded there, and swaps them."""
 
 import asyncio
 import contextlib
@@ -18,15 +18,15 @@ _NAME = ".next"
 
 
 def beside(file: Path) -> Path:
-    """Where the new index is built."""
+    """Return the path at which the new index is built."""
     return file.with_name(f"{file.name}{_NAME}")
 
 
 def discard(index: Index) -> None:
-    """Delete what is built beside an index, half or whole: its vectors are in the cache, the rest is quick to do again.
+    """Delete an index built beside the current one; its vectors are in the cache, and the rest is quickly redone.
 
     Raises:
-        StoreUnavailable: it is still there.
+        StoreUnavailable: it could not be deleted.
     """
     file = beside(index.file)
     try:
@@ -36,12 +36,12 @@ def discard(index: Index) -> None:
 
 
 def discard_all(directory: Path) -> None:
-    """Delete whatever daemons that were killed have built beside indexes, also of agents that are configured no more.
+    """Delete all indexes that killed daemons have built beside others, including those of agents no longer configured.
 
     Args:
-        directory: Of the indexes. Nothing has any of them open.
+        directory: The directory of the indexes, none of which is open.
     """
-    with contextlib.suppress(OSError):  # what can be read alone is left as it is
+    with contextlib.suppress(OSError):  # a directory that is read-only is left as it is
         for file in list(directory.glob(f"*.sqlite{_NAME}*")):
             file.unlink(missing_ok=True)
 
@@ -54,21 +54,21 @@ async def rebuild(
     embed: Callable[[Index], Awaitable[None]],
     swap: Callable[[], str | None],
 ) -> None:
-    """Build and swap; the old index serves searches and edits until then.
+    """Build a new index and swap it in; the old one serves searches and edits until then.
 
-    What a killed attempt left behind is deleted first.
+    Remains of a killed attempt are deleted first.
 
     Args:
-        index: The index that serves.
-        fingerprint: What the new one is built for.
-        runner: Brings an index up to date with the disk: once at leisure, and once more while nobody writes to the index that
-            serves, for what changed meanwhile.
-        embed: Has the new index embedded as far as it is worth waiting for.
-        swap: Called when the new index is about to take its place, which nothing must interrupt: what is wrong with the
-            file of the index that serves, which is then set aside.
+        index: The current index.
+        fingerprint: The settings and model that the new index is for.
+        runner: Fills an index from the disk: once at leisure, and again for later changes while nothing
+            writes to the current index.
+        embed: Embeds the new index as far as that is worth waiting for.
+        swap: Called just before the swap, which must not be interrupted; returns the damage of the current
+            index's file, which is then set aside, or None.
 
     Raises:
-        StoreUnavailable, StoreDamaged: the old index goes on serving.
+        StoreUnavailable, StoreDamaged: the old index remains in use.
     """
     discard(index)
     file = beside(index.file)
@@ -76,8 +76,8 @@ async def rebuild(
     try:
         await new.open()
         await new.adopt(fingerprint)
-        # Microseconds since 1970: above any id that the old index gave or gives, so that no late vector or search
-        # takes one chunk for another.
+        # Microseconds since 1970: larger than any id that the old index has assigned or will assign, so that
+        # no late vector or search confuses their chunks.
         await new.start_ids_at(time.time_ns() // 1000)
         await runner.fill(new)
         await embed(new)
@@ -86,37 +86,37 @@ async def rebuild(
             await index.swap_in(new, damage=swap())
     finally:
         await new.close()
-        with contextlib.suppress(StoreUnavailable):  # the next attempt, and the next start, begin with it
+        with contextlib.suppress(StoreUnavailable):  # the next attempt or start deletes it
             discard(index)
 
 
-LOOK_S = 2.0  # between two looks at how far it is
-CATCHING_UP = 3  # rounds of what changed while it was embedded
+LOOK_S = 2.0  # between two checks of the progress
+CATCHING_UP = 3  # passes for files that change while the index is embedded
 
 
 class NewIndexEmbedding:
-    """How far an index is that is embedded for another model while the old one answers by meaning."""
+    """Embeds a new index for another model while the old index still answers vector searches."""
 
     def __init__(self, old: Index, queues: AgentQueues, runner: PassRunner) -> None:
-        """None is built yet.
+        """Create it; no index is being built.
 
         Args:
-            old: The index that serves.
-            queues: Of its agent.
-            runner: Brings an index up to date with the disk.
+            old: The current index.
+            queues: The agent's embedding queues.
+            runner: Fills an index from the disk.
         """
-        self.progress: tuple[int, int] | None = None  # chunks with a vector, and all
+        self.progress: tuple[int, int] | None = None  # (chunks with a vector, all chunks)
         self._old = old
         self._queues = queues
         self._runner = runner
 
     @property
     def cache(self) -> EmbeddingStore | None:
-        """Where vectors are kept by text; None: the agent has no cache."""
+        """The cache of vectors; None: the agent has none."""
         return self._queues.providers.cache
 
     async def embed(self, new: Index) -> None:
-        """Embed a new index, as far as it is worth waiting for: as long as the old one answers by meaning.
+        """Embed a new index, as long as the old one answers vector searches.
 
         Raises:
             StoreUnavailable, StoreDamaged.

@@ -1,4 +1,4 @@
-"""What building an index anew would cost, and who has to confirm that first."""
+"""Estimates what a rebuild would embed, and asks for confirmation before it."""
 
 import contextlib
 import sys
@@ -27,29 +27,29 @@ from memd.text.tokens import estimate_tokens
 
 
 class RebuildCost(msgspec.Struct, frozen=True):
-    """How much there is to do."""
+    """How much a rebuild would read and embed."""
 
     files: int
     chunks: int
     cached: int  # chunks whose vector is known
     to_embed: int  # texts, each counted once
-    tokens: int  # estimated, of the texts to embed
+    tokens: int  # estimate for the texts to embed
 
 
 class CostEstimate:
-    """What a rebuild of one agent's index would cost at this moment."""
+    """Estimates what a rebuild of one agent's index would cost now."""
 
     def __init__(
         self, settings: AgentSettings, rules: IndexingRules, index: Index, queues: AgentQueues, files: Threads
     ) -> None:
-        """Nothing is read yet.
+        """Create it without reading anything.
 
         Args:
-            settings: Of the agent.
-            rules: How its files are cut.
-            index: The one that serves.
-            queues: Who would embed, and what is cached.
-            files: Where files are read.
+            settings: The agent's settings.
+            rules: How its files are read and cut.
+            index: The current index.
+            queues: The agent's embedding queues and cached vectors.
+            files: The threads on which files are read.
         """
         self._settings = settings
         self._rules = rules
@@ -58,19 +58,18 @@ class CostEstimate:
         self._files = files
 
     async def of_rebuild(self, *, force: bool) -> RebuildCost:
-        """Read and cut every file, and count what no vector is known of.
+        """Read and cut all files, and count the texts without a known vector.
 
         Args:
-            force: Every chunk would be embedded again, cached or not.
+            force: Whether the rebuild would embed all chunks again.
 
         Raises:
-            NoMemory, ProcessExhausted, NoThread: see cost.
-            StoreUnavailable, StoreDamaged.
+            NoMemory, ProcessExhausted, NoThread: see cost. StoreUnavailable, StoreDamaged.
         """
         wanted = self._queues.providers.wanted
         space = None if wanted is None else space_of(wanted)
         known = self._queues.known(space)
-        # A rebuild puts what the index has into the cache first.
+        # A rebuild first copies the index's vectors into the cache.
         is_kept = known is not None and not force and self._index.space == space
         return await cost(
             self._rules,
@@ -93,20 +92,20 @@ async def cost(
     with_parts: bool = False,
     threads: Threads,
 ) -> RebuildCost:
-    """Read and cut every file, and see which texts have a vector. A file that cannot be read or cut costs nothing.
+    """Read and cut all files, and count the texts without a vector; files that cannot be read or cut are skipped.
 
     Args:
-        rules: Of the agent.
-        vectors: What is known; None where there is no provider, or no cache.
-        held: Texts whose vectors the index has and hands on.
-        force: Nothing that is known would be used.
+        rules: The agent's indexing rules.
+        vectors: The cached vectors; None if there is no provider or no cache.
+        held: Texts whose vectors the current index passes on.
+        force: Whether cached vectors are ignored.
         embeds: Whether there is a provider; without one nothing is embedded.
         with_parts: Whether parts of chunks are embedded, too.
-        threads: Where files are read.
+        threads: The threads on which files are read.
 
     Raises:
-        NoMemory, ProcessExhausted: there is no memory, or no file descriptor, to read a file with.
-        NoThread: the system gives no thread.
+        NoMemory, ProcessExhausted: memory or file descriptors were too few to read a file.
+        NoThread: no thread could be started.
     """
     found = (await threads.run(scan, rules.roots, max_bytes=rules.max_bytes)).found
     texts: dict[TextHash, int] = {}
@@ -151,7 +150,7 @@ def _chunks_of(file: FoundFile, rules: IndexingRules) -> Sequence[Chunk]:
 async def _known(
     texts: Collection[TextHash], vectors: KnownVectors | None
 ) -> tuple[frozenset[TextHash], frozenset[TextHash]]:
-    """The texts whose vectors are kept, and those that no provider takes."""
+    """Return the texts whose vectors are cached, and those that the provider has refused."""
     if vectors is None:
         return frozenset(), frozenset()
     hashes = list(texts)
@@ -159,28 +158,28 @@ async def _known(
 
 
 class RebuildPermission:
-    """Whether a rebuild of one agent's index may begin."""
+    """Asks for permission before a rebuild of one agent's index."""
 
     def __init__(self, agent: str, queues: AgentQueues, estimate: CostEstimate) -> None:
-        """Nobody is asked yet.
+        """Create it; nobody is asked yet.
 
         Args:
-            agent: Its id.
-            queues: Of the agent.
-            estimate: Of what a rebuild would have to embed.
+            agent: The agent's id.
+            queues: The agent's embedding queues.
+            estimate: Estimates what a rebuild would embed.
         """
-        self.asked: EmbeddingQueue | None = None  # through which a person is asked just now
+        self.asked: EmbeddingQueue | None = None  # the queue through which a person is being asked
         self._agent = agent
         self._queues = queues
         self._estimate = estimate
 
     @contextlib.asynccontextmanager
     async def permitted(self, wanted: Fingerprint, force: bool) -> AsyncIterator[None]:
-        """Wait until the index may be built; its confirmation lasts for as long as the block takes.
+        """Wait until the rebuild may begin; the permission lasts until the end of the block.
 
         Args:
-            wanted: What it is built for.
-            force: Whether every chunk is embedded again, cached or not.
+            wanted: The settings and model that the new index is for.
+            force: Whether all chunks are embedded again.
         """
         queue = self._queues.queue(wanted.space)
         if queue is None or not queue.confirmations.asks_before(sys.maxsize):

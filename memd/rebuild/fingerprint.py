@@ -1,4 +1,4 @@
-"""What the index of an agent has to be built for, by its settings."""
+"""The fingerprint of the index that an agent's settings ask for."""
 
 import msgspec
 
@@ -10,11 +10,11 @@ from memd.store.meta import CHUNKING, TOKENIZER, TURNS, Fingerprint
 
 
 def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fingerprint:
-    """The fingerprint of an index that fits.
+    """Return the fingerprint of an index that fits the settings and the provider.
 
     Args:
-        settings: Of the agent.
-        identity: Of its embedding provider; None where it has none.
+        settings: The agent's settings.
+        identity: The identity of its embedding provider; None if there is none.
     """
     redact = settings.redact
     text_part = Fingerprint(
@@ -38,7 +38,7 @@ def wanted_fingerprint(settings: AgentSettings, identity: Identity | None) -> Fi
 
 
 def embeds_parts(settings: AgentSettings, provider: str) -> bool:
-    """Whether parts of chunks get vectors, too: that costs as many tokens again, which others are paid for."""
+    """Return whether parts of chunks are embedded, too; "auto" does so only locally, as it doubles the tokens to pay for."""
     return settings.chunking.parts == "on" or (settings.chunking.parts == "auto" and provider == "local")
 
 

@@ -1,4 +1,4 @@
-"""Has one agent's index follow whoever is to embed: served by the queue of its vectors, built anew for those of another."""
+"""Makes one agent's index follow its embedding provider: wakes the queue, or rebuilds the index for another model."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class ModelFollower:
-    """Looks again whenever somebody else is to embed, or something else is to be embedded."""
+    """Reacts when the wanted embedding model or the set of texts to embed changes."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class ModelFollower:
         rebuilder: Rebuilder,
         permission: RebuildPermission,
     ) -> None:
-        """Nothing runs yet.
+        """Create it; `run` starts it.
 
         Args:
-            agent: Its id.
-            settings: Of the agent.
-            index: The one that serves.
-            fingerprint: What it was opened for.
-            queues: Of the agent.
-            rebuilder: Of the index.
-            permission: For that.
+            agent: The agent's id.
+            settings: The agent's settings.
+            index: The current index.
+            fingerprint: The fingerprint that the index was opened for.
+            queues: The agent's embedding queues.
+            rebuilder: Rebuilds the index.
+            permission: Asks for permission before a rebuild.
         """
         self._agent = agent
         self._settings = settings
@@ -57,7 +57,7 @@ class ModelFollower:
         self._wanted = asyncio.Event()
 
     async def keep_queue_awake(self, passes: Passes) -> None:
-        """Have the queue look after each pass that went well and each new index, for ever."""
+        """Wake the embedding queue after each successful pass and each new index, until cancelled."""
         version, replaced = passes.succeeded.version, self._rebuilder.replaced.version
         while True:
             await first_of(passes.succeeded.since(version), self._rebuilder.replaced.since(replaced))
@@ -68,15 +68,15 @@ class ModelFollower:
                 self.look_again()
 
     def look_again(self) -> None:
-        """What is to be embedded, or by whom, may have changed."""
+        """Check again: the texts to embed, or the provider, may have changed."""
         self._wanted.set()
 
     def wake_queue(self) -> None:
-        """Have embedded what waits in the index that serves.
+        """Have waiting chunks of the current index embedded.
 
-        One that is about to be replaced gets no vectors: most of its chunks will not be there again. One whose replacement
-        comes to nothing, for want of room, goes on; so does one that is to answer by meaning until another one has vectors
-        of another model.
+        An index that is about to be replaced gets no vectors, as most of its chunks will not be there again.
+        It does get them if its replacement fails, for example for lack of disk space, or if it answers vector
+        searches until an index with another model's vectors is ready.
         """
         rebuilder = self._rebuilder
         is_kept = rebuilder.reason is None or rebuilder.failure is not None or rebuilder.changes_space
@@ -87,7 +87,7 @@ class ModelFollower:
             self._queues.serve(queue, self._index)
 
     async def run(self) -> None:
-        """Follow, for ever."""
+        """Follow the provider until cancelled."""
         changes = self._queues.providers.changes
         while True:
             version = changes.version
@@ -99,7 +99,7 @@ class ModelFollower:
             except StoreDamaged as damage:
                 self._index.damage.report(str(damage))
             except Exception as failure:
-                if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
+                if not isinstance(failure, MemdError):  # a bug here must not end other agents
                     log.error("sync.adaptation_failed", agent=self._agent, exc_info=failure)
                 log.warning("sync.provider_not_taken", agent=self._agent, reason=safe_message(failure))
                 asyncio.get_running_loop().call_later(LONGEST_WAIT_S, self._wanted.set)
@@ -120,17 +120,17 @@ class ModelFollower:
         await self._queues.leave(but={used, beside})
         asked = self._permission.asked
         if asked is not None and providers.queue(asked.known.space) is not asked:
-            self._rebuilder.give_up()  # nobody can tell that queue any more that it may
+            self._rebuilder.give_up()  # the queue is gone, so nobody can confirm through it any more
 
     async def _let_rest(self) -> None:
-        """Have nothing embedded, here or in an index beside that is for another model."""
+        """Stop embedding, both in the current index and in one that is being built for another model."""
         stored = await self._index.fingerprint()
         if self._rebuilder.changes_space and stored is not None:
             self._rebuilder.keep_space(with_vectors(self._fingerprint, stored))
         await self._queues.leave()
 
     async def _take(self, wanted: Fingerprint) -> None:
-        """Have vectors of a model in the index, or in one that is built beside."""
+        """Use a model's vectors in the current index if its space allows, else in a new one."""
         if self._index.space is None:
             await self._index.take_vectors(wanted)
         if self._index.space == wanted.space:
@@ -141,7 +141,7 @@ class ModelFollower:
 
 
 def why(stored: Fingerprint | None, wanted: Fingerprint) -> str:
-    """Why an index needs vectors of another space, for people."""
+    """Return why an index needs vectors of another space, in words for people."""
     now = f"{wanted.provider}/{wanted.model}"
     before = "another one" if stored is None else f"{stored.provider}/{stored.model}"
     if before != now:

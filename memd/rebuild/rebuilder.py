@@ -1,4 +1,4 @@
-"""Decides when an index is built anew, and keeps at it until it is."""
+"""Decides when an index is rebuilt, and retries until that has succeeded."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ from memd.store.meta import Fingerprint
 
 log = structlog.get_logger()
 
-ROOM = 3  # times what the index takes: with so much room a rebuild has enough
-CALM_S = 600.0  # damage that comes back sooner is a failing disk: it is given longer and longer
+ROOM = 3  # times the index's size: with so much free space a rebuild does not run out of it
+CALM_S = 600.0  # damage that returns sooner suggests a failing disk: the waits grow
 
 
 class Rebuilder:
-    """What is wanted of one index beyond passes: to be built anew, and why."""
+    """Rebuilds one index when there is a reason to."""
 
     def __init__(
         self,
@@ -42,20 +42,20 @@ class Rebuilder:
         triggers: MaintenanceTriggers,
         rng: Random,
     ) -> None:
-        """Nothing is wanted yet.
+        """Create it; `run` starts it.
 
         Args:
-            agent: Its id, for the log.
-            index: The index that serves.
-            fingerprint: What a new one is built for.
-            runner: Brings an index up to date with the disk.
-            embedding: Has a new index embedded, as far as it is worth waiting for.
-            permission: To embed all of it.
-            triggers: Are told when a new index is in place.
-            rng: Source of the jitter of a backoff.
+            agent: The agent's id, for the log.
+            index: The current index.
+            fingerprint: The settings and model that a new index is for.
+            runner: Fills an index from the disk.
+            embedding: Embeds a new index as far as that is worth waiting for.
+            permission: Asks for permission to embed it.
+            triggers: Notified when a new index is in place.
+            rng: Source of the jitter of backoffs.
         """
-        self.replaced = ChangeNotifier()  # when a new index is in place
-        self.failure: str | None = None  # why the last attempt failed
+        self.replaced = ChangeNotifier()  # notified when a new index is in place
+        self.failure: str | None = None  # why the last attempt failed; None: it did not
         self._agent = agent
         self._index = index
         self._fingerprint = fingerprint
@@ -64,22 +64,23 @@ class Rebuilder:
         self._permission = permission
         self._triggers = triggers
         self._rng = rng
-        self._wanted = asyncio.Event()  # set when there may be a reason
-        self._requested: str | None = None  # why it was asked for by want
-        self._requests = 0  # so often
+        self._wanted = asyncio.Event()  # set when there may be a reason to rebuild
+        self._requested: str | None = None  # reason given to `want`
+        self._requests = 0  # number of calls of `want`
         self._hurried = asyncio.Event()
-        self._embed_again = False  # requested, until an attempt has succeeded
-        # What was known of the texts before: only what was embedded since is known.
+        self._embed_again = False  # all chunks are to be embedded again, until an attempt succeeds
+        # Cached vectors were dropped for that: those in the cache are new ones.
         self._is_forgotten = False
         self._space_reason: str | None = None  # why vectors of another model are wanted
         self._attempt: asyncio.Task[None] | None = None
-        self._swapping: str | None = None  # why, once the attempt is given up no more
-        self._calm = Backoff(rng, cap_s=CALM_S)  # of damages, one soon after the other
+        # Reason of the rebuild once the swap has begun and cannot be cancelled.
+        self._swapping: str | None = None
+        self._calm = Backoff(rng, cap_s=CALM_S)  # waits between repairs of damage in quick succession
         self._mended_at: float | None = None
 
     @property
     def reason(self) -> str | None:
-        """Why the index is to be built anew; None: nobody wants that any more, and what was being built is given up."""
+        """Why the index is to be rebuilt; None: there is no reason, and a rebuild in progress is cancelled."""
         if self._requested is not None:
             return self._requested
         if self._index.damage.keyword is not None:
@@ -90,7 +91,7 @@ class Rebuilder:
 
     @property
     def target(self) -> Fingerprint:
-        """What a new index is built for."""
+        """The settings and model that a new index is for."""
         return self._fingerprint
 
     @property
@@ -99,11 +100,11 @@ class Rebuilder:
         return self._space_reason is not None
 
     def want(self, reason: str, *, force: bool = False) -> None:
-        """Build the index anew beside the one that serves, and swap.
+        """Build a new index beside the current one, and swap them.
 
         Args:
-            reason: Why, for status.
-            force: Embed every chunk again, too.
+            reason: Why, for the status.
+            force: Whether to embed all chunks again, too.
         """
         if force:
             self._embed_again, self._is_forgotten = True, False
@@ -112,19 +113,19 @@ class Rebuilder:
         self._wanted.set()
 
     def want_space(self, reason: str, fingerprint: Fingerprint) -> None:
-        """Build for vectors of another model; what is being built for a third one is given up."""
+        """Rebuild for vectors of another model; a rebuild for a third model is cancelled."""
         if self._fingerprint == fingerprint and self.changes_space:
             return
         self._aim_at(fingerprint, reason)
         self._wanted.set()
 
     def keep_space(self, fingerprint: Fingerprint) -> None:
-        """The index has the vectors that are wanted; what is being built for others is given up."""
+        """Keep the current index's vectors; a rebuild for others is cancelled."""
         self._aim_at(fingerprint, None)
         if self.reason is None:
             self.give_up()
             self.failure = None
-            self._hurried.set()  # no attempt is waited for
+            self._hurried.set()  # nothing waits for another attempt
 
     def _aim_at(self, fingerprint: Fingerprint, reason: str | None) -> None:
         is_other = self._fingerprint != fingerprint
@@ -133,18 +134,18 @@ class Rebuilder:
             self.give_up()
 
     def give_up(self) -> None:
-        """Give up what is being built; if it is still wanted, it is built from the beginning."""
+        """Cancel the rebuild in progress; if it is still wanted, it starts from the beginning."""
         if self._attempt is not None and self._swapping is None:
             self._attempt.cancel()
 
     def hurry(self) -> None:
-        """What failed is to be tried again now."""
+        """Retry a failed rebuild now."""
         self._hurried.set()
 
     async def run(self) -> None:
-        """Build whenever it is wanted, for ever."""
+        """Rebuild whenever there is a reason, until cancelled."""
         with contextlib.suppress(StoreUnavailable):
-            discard(self._index)  # what an attempt left that was killed, even where it is not wanted any more
+            discard(self._index)  # remains of a killed attempt, even if no rebuild is wanted any more
         backoff = Backoff(self._rng, cap_s=LONGEST_WAIT_S)
         while True:
             self._wanted.clear()
@@ -161,14 +162,14 @@ class Rebuilder:
             except FatalError:
                 raise
             except Exception as failure:
-                if not isinstance(failure, MemdError):  # it must be the trouble of no other agent
+                if not isinstance(failure, MemdError):  # a bug here must not end other agents
                     log.error("rebuild.failed", agent=self._agent, exc_info=failure)
                 await self._back_off(failure, backoff)
                 continue
             if is_done:
                 backoff.reset()
                 self._note_replaced()
-                # What was built beside took as much memory again, which the allocator would keep for the next time.
+                # The new index took as much memory again, which the allocator would keep.
                 await give_back_beside()
 
     def _note_replaced(self) -> None:
@@ -179,7 +180,7 @@ class Rebuilder:
         self.replaced.notify()
 
     async def _try(self) -> bool:
-        """Build the index once; False: that was given up."""
+        """Rebuild once; return False if that was cancelled by `give_up`."""
         reason, requests, target, began = self.reason, self._requests, self._fingerprint, time.monotonic()
         log.info("rebuild.started", agent=self._agent, reason=reason)
         self._attempt = asyncio.create_task(self._rebuild(target))
@@ -214,12 +215,12 @@ class Rebuilder:
             await self._pause(wait_s)
 
     async def _back_off(self, failure: Exception, backoff: Backoff) -> None:
-        """Wait, and where there is no room go on waiting until there is more: a rebuild reads and cuts every file."""
+        """Wait before the next attempt; if the disk is full, until there is space, as a rebuild reads and cuts all files."""
         if self.reason is None:
-            return  # it is wanted no more
+            return  # no longer wanted
         self.failure = safe_message(failure)
         began, free = time.monotonic(), self._free_bytes()
-        # What took the room may have given it back already, and there will never be more than now.
+        # What filled the disk may be gone already, in which case free space will not grow.
         needs_room = isinstance(failure, StoreFull) and free < ROOM * self._index.store_bytes
         while True:
             wait_s = backoff.failed()
@@ -230,10 +231,10 @@ class Rebuilder:
             if hurried or not needs_room or self._free_bytes() > free:
                 return
             if time.monotonic() - began > CALM_S:
-                return  # no figure tells all: a quota is none of the disk's
+                return  # free space does not show everything, such as a quota
 
     async def _pause(self, wait_s: float) -> bool:
-        """Wait, unless somebody hurries; whether somebody did."""
+        """Wait until `hurry` is called or the time is over; return whether it was called."""
         self._hurried.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -247,7 +248,8 @@ class Rebuilder:
             return 0
 
     async def _rebuild(self, target: Fingerprint) -> None:
-        # What is damaged is mended unasked: its texts are searchable then, and what is sent is asked about by the queue.
+        # Damage is repaired without confirmation, so that its texts can be searched; the queue asks before it
+        # sends any.
         is_unasked = self._index.damage.reason is not None
         cache = self._embedding.cache
         asking = self._permission.permitted(target, self._embed_again)
@@ -258,13 +260,13 @@ class Rebuilder:
                 await rebuild(
                     self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
                 )
-        # Else it was requested again meanwhile.
+        # Otherwise another request arrived meanwhile.
         if self._is_forgotten or target.space is None or cache is None:
             self._embed_again = self._is_forgotten = False
 
     async def _prepare(self, cache: EmbeddingStore, space: Space | None) -> None:
         if not self._embed_again or space is None:
-            # What the cache has lost or dropped meanwhile need not be paid for again.
+            # Vectors that the cache has lost or dropped meanwhile need not be paid for again.
             await refill(self._index, cache)
         elif not self._is_forgotten:
             await KnownVectors(cache, space).forget(await self._index.hashes())
