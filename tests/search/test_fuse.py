@@ -19,6 +19,7 @@ from memd.search.fuse import (
     Scored,
     Support,
     background,
+    in_place_of,
     later_first,
     relevance,
     strength,
@@ -199,6 +200,21 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         candidate(2, 0.25, None, "a.md"),
     )
     assert ids(fuse([not_found, found], FusionWeights(), CALIBRATION)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [((0.3, 0.1), (0.6, 0.2)), ((0.0, 0.4), (0.0, 0.8)), ((0.0, 0.0), (0.8, 0.0))]
+)
+def test_what_takes_the_place_of_another_has_its_score(
+    own: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    """Of which its own vectors and words have the shares that they have of its own; all is meaning where it has none."""
+    at = Scored(ChunkId(1), "a.md", 1, 0.7, 0.5, 0.3, is_of_time=True)
+    one = Scored(ChunkId(2), "b.md", 3, 0.1, *own, older=at)
+    moved = in_place_of(one, at)
+    assert (moved.id, moved.path, moved.score, moved.older) == (2, "b.md", 0.7, None)
+    assert (moved.meaning, moved.words) == pytest.approx(expected)
+    assert moved.evidence == pytest.approx(at.evidence)
 
 
 def test_nothing_gives_nothing() -> None:

@@ -44,6 +44,26 @@ def test_a_hit_that_goes_on_where_another_ends_is_part_of_it() -> None:
     assert (best.hit.score, other.hit, other.cut, other.joined_to) == (0.9, None, "joined", ChunkId(2))
 
 
+def test_a_hit_that_became_part_of_another_is_owed_to_nobody() -> None:
+    """Though it was the turn of its source; one that stays is still."""
+    owed = [
+        msgspec.structs.replace(one, owed=True)
+        for one in verdicts(
+            [
+                [
+                    (Scored(one.id, one.path, one.start_line, 0.9, 0.9, 0.0), one)
+                    for one in (chunk(1, "one", 1), chunk(2, "two", 2), chunk(3, "far", 9))
+                ]
+            ],
+            parse("cat"),
+            0.0,
+            MOST,
+        )
+    ]
+    made = [(one.chunk.id, one.hit is not None, one.owed) for one in joined(owed, MOST)]
+    assert made == [(1, True, True), (2, False, False), (3, True, True)]
+
+
 def test_lines_that_both_chunks_have_are_shown_once() -> None:
     """A chunk begins with the last lines of the one before it."""
     assert shown(chunk(1, "one\ntwo", 1), chunk(2, "two\nthree", 2)) == [(1, 3, "one\ntwo\nthree")]

@@ -15,6 +15,7 @@ from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
+from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
 from memd.store.files import FileChange
 from memd.store.index import Index, Reader
@@ -592,4 +593,23 @@ async def test_one_side_alone_is_asked(tmp_path: Path) -> None:
         "vector": {"ledger 10"},
     }
     assert all(one.degraded == () for one in found.values())
+    await index.close()
+
+
+class Mute(OneSpeaker):
+    """A provider that does not answer."""
+
+    async def embed_query(self, text: str, space: Space) -> DegradedPart:
+        return DegradedPart("query_embedding", f"no vector of {text} in {space}")
+
+
+async def test_without_vectors_nothing_is_taken_off_for_how_close_a_question_is_to_all(
+    tmp_path: Path,
+) -> None:
+    """An explanation says so."""
+    index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "ledger 2"])
+    searcher = Searcher(index, AgentSettings(workspace=Path("/nowhere")), Mute(Leaning()))
+    found, trace = await searcher.explain("kettle", kinds=KINDS, max_results=5, min_score=0.0)
+    assert [hit.snippet for hit in found.hits] == ["kettle 1"]
+    assert (found.mode, trace.background) == ("keyword", 0.0)
     await index.close()

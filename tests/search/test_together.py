@@ -74,7 +74,7 @@ async def test_what_both_have_takes_one_place(tmp_path: Path) -> None:
 
 
 async def test_a_name_that_one_memory_holds_is_not_missing(tmp_path: Path) -> None:
-    """What is found as a whole decides whether hits are weak."""
+    """What is found as a whole decides whether hits are weak; they are where neither has the name."""
     both = await two(
         tmp_path,
         [f"the kettle of Barnaby is broken 63{number}" for number in range(4)],
@@ -84,6 +84,9 @@ async def test_a_name_that_one_memory_holds_is_not_missing(tmp_path: Path) -> No
     alone = await both.own.search(asked, kinds=KINDS, max_results=6, min_score=0.0)
     assert all(hit.weak for hit in alone.hits)
     assert not any(hit.weak for hit in await both.hits(asked))
+    nobody = await both.hits("when did the kettle of Zebedee break 100")
+    assert nobody
+    assert all(hit.weak for hit in nobody)
     await both.close()
 
 

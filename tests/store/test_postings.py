@@ -13,7 +13,8 @@ from memd.store import labels, search_keywords
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.keywords import search as search_fts5
-from memd.store.postings import BATCH, ChunkText, Postings, TermReader, average_length
+from memd.store.postings import BATCH, ChunkFacts, ChunkText, Postings, TermReader, average_length
+from memd.store.vector_matrix import DEAD
 from memd.text.time_spans import TimeSpan
 from tests.bounds import shipped
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, ranked
@@ -530,3 +531,19 @@ async def test_only_chunks_that_are_allowed_take_part(index: Index) -> None:
     assert (await index.database.read(ids, None))[0] == [1, 11, 21, 31, 41]
     assert await index.database.read(ids, [41, 301, 5, 9_999]) == ([41, 301], [50])
     assert await index.database.read(ids, []) == ([], [50])
+
+
+def test_facts_of_chunks_are_told_by_row_also_of_those_that_are_gone() -> None:
+    """What is gone, or says nothing of when it is, is of no time."""
+    facts = ChunkFacts.of([(Kind.NOTE, 10, 20), None, (Kind.SESSION, None, None)])
+    assert facts.kinds.tolist() == [Kind.NOTE, DEAD, Kind.SESSION]
+    assert facts.times.shape == (3, 2)
+    for first_s, last_s, are in (
+        (20, 30, True),
+        (0, 10, True),
+        (12, 13, True),
+        (21, 30, False),
+        (0, 9, False),
+    ):
+        assert facts.are_of(first_s, last_s).tolist() == [are, False, False]
+    assert ChunkFacts.of([]).are_of(0, 1).tolist() == []
