@@ -1,7 +1,7 @@
 import pytest
 
 from memd.domain_types import ChunkId, Kind
-from memd.search.copies import LEAST_WORDS, CopyCandidates, Said, later
+from memd.search.copies import LEAST_WORDS, CopyCandidates, Said, copies_among, later
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
 
@@ -83,3 +83,47 @@ def test_short_texts_have_their_copies(text: str) -> None:
     candidates = CopyCandidates()
     candidates.add([(ChunkId(1), text), (ChunkId(2), "something else"), (ChunkId(3), text)])
     assert candidates.pairs == ([(1, 3)] if text else [])
+
+
+def _note(
+    number: int,
+    text: str,
+    path: str,
+    *,
+    lines: tuple[int, int] = (1, 1),
+    day: int | None = None,
+    by: str | None = None,
+) -> StoredChunk:
+    last_s = None if day is None else day * 86_400
+    return StoredChunk(
+        ChunkId(number), path, Kind.NOTE, *lines, text, "", first_s=last_s, last_s=last_s, superseded=by
+    )
+
+
+SHORTER = LONG.replace(" for the train", "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        (_note(1, LONG, "a.md", day=1), _note(2, LONG, "b.md", day=2), [(1, 2)]),
+        (_note(1, LONG, "a.md", day=3), _note(2, LONG, "b.md", day=2), [(2, 1)]),
+        (_note(1, SHORTER, "a.md", day=1), _note(2, LONG, "b.md", day=2), [(1, 2)]),
+        (_note(1, LONG, "a.md", day=1), _note(2, SHORTER, "b.md", day=2), [(1, 2)]),
+        (_note(1, LONG, "a.md"), _note(2, LONG.replace("fifty", "sixty"), "b.md"), []),
+        (_note(1, LONG, "a.md", by=""), _note(2, LONG, "b.md"), []),
+        (_note(1, LONG, "a.md"), _note(2, LONG, "b.md", by="c.md"), []),
+        # Of one file, where they have no line in common.
+        (_note(1, LONG, "a.md", lines=(1, 4)), _note(2, LONG, "a.md", lines=(4, 9)), []),
+        (_note(1, LONG, "a.md", lines=(4, 9)), _note(2, LONG, "a.md", lines=(1, 4)), []),
+        (_note(1, LONG, "a.md", lines=(1, 3)), _note(2, LONG, "a.md", lines=(4, 9)), [(1, 2)]),
+        (_note(1, LONG, "a.md", lines=(4, 9)), _note(2, LONG, "a.md", lines=(1, 3)), [(1, 2)]),
+    ],
+)
+def test_of_two_chunks_that_say_the_same_the_earlier_is_told_before_the_later(
+    one: StoredChunk, other: StoredChunk, found: list[tuple[int, int]]
+) -> None:
+    """Whichever of them has more; what is superseded has been said to be, and one that is gone is no copy."""
+    chunks = {one.id: one, other.id: other}
+    pairs = [(one.id, other.id), (one.id, ChunkId(99))]
+    assert [(earlier.id, latest.id) for earlier, latest in copies_among(pairs, chunks)] == found

@@ -13,10 +13,11 @@ from memd.domain_types import ChunkId, DegradedPart, Kind, Label, LabelKind
 from memd.providers.provider import Vector
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
+from memd.search.ranked import Searched
 from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
 from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space
-from memd.store.errors import StoreClosed, StoreRefused, StoreUnavailable
+from memd.store.errors import StoreClosed, StoreDamaged, StoreRefused, StoreUnavailable
 from memd.store.files import FileChange
 from memd.store.index import Index, Reader
 from memd.store.keywords import Match
@@ -612,4 +613,37 @@ async def test_without_vectors_nothing_is_taken_off_for_how_close_a_question_is_
     found, trace = await searcher.explain("kettle", kinds=KINDS, max_results=5, min_score=0.0)
     assert [hit.snippet for hit in found.hits] == ["kettle 1"]
     assert (found.mode, trace.background) == ("keyword", 0.0)
+    await index.close()
+
+
+async def test_damage_of_one_side_is_told_and_the_other_side_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before the first question is asked; what is not damaged has nothing to tell."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "ledger 2"])
+    why = "page 7 is not what was written"
+
+    async def found() -> Searched:
+        return await searcher.search("kettle 1", kinds=KINDS, max_results=5, min_score=0.35)
+
+    def damaged(*_: object, **__: object) -> NoReturn:
+        raise StoreDamaged(why)
+
+    sound = await found()
+    assert (sound.mode, sound.degraded, await searcher.warm()) == ("hybrid", (), None)
+    assert (sound.keyword_trouble, sound.vector_trouble) == (None, None)
+    with monkeypatch.context() as broken:
+        broken.setattr(KeywordReader, "search", damaged)
+        assert await searcher.warm() == why
+        by_meaning = await found()
+    assert (by_meaning.mode, by_meaning.degraded) == ("vector", (DegradedPart("keyword", why),))
+    assert (by_meaning.keyword_trouble, by_meaning.vector_trouble) == (why, None)
+    assert {hit.path for hit in by_meaning.hits} == {hit.path for hit in sound.hits}
+    with monkeypatch.context() as broken:
+        broken.setattr("memd.search.searcher.vector_matrix.scan", damaged)
+        assert await searcher.warm() is None
+        by_words = await found()
+    assert (by_words.mode, by_words.degraded) == ("keyword", (DegradedPart("vector", why),))
+    assert (by_words.keyword_trouble, by_words.vector_trouble) == (None, why)
+    assert [hit.snippet for hit in by_words.hits] == ["kettle 1"]
     await index.close()
