@@ -14,6 +14,7 @@ from memd.embedding.queue.results import CacheBound
 from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
 from memd.store.embedding_cache import EmbeddingStore
+from tests.clock import Clock
 from tests.embedding.queue.queues import healthy, locked, opened, running, write
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
@@ -160,17 +161,63 @@ async def test_requests_end_with_the_agent(tmp_path: Path, cache: EmbeddingStore
         assert not provider.in_flight
 
 
+class Fours(HashingProvider):
+    """Answers four requests of a text each at once, a twentieth of a second after they were sent."""
+
+    limits = ProviderLimits(tokens=8000, texts=1, concurrency=4)
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.four = asyncio.Barrier(4)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if self.four.n_waiting == 3:
+            self.clock.run(0.05)
+        await self.four.wait()
+        return await super().embed_passages(texts)
+
+
 async def test_the_time_to_go_counts_all_lanes(tmp_path: Path, cache: EmbeddingStore) -> None:
-    """Four requests a moment are four times as fast as one."""
-    provider = Lanes(4)
-    provider.let_all()
-    provider.delay_s = 0.05
-    async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(80)]) as (queue, source):
-        await until_async(lambda: len(provider.requests) >= 40)
-        eta_s = queue.eta_s(80)
-        assert eta_s is not None
-        assert eta_s < 80 * 0.05 / 2
-        assert await queue.wait_for(source.index) == (0, None)
+    """Four requests a moment are four times as fast as one; where several agents have as much to do, each takes as much longer."""
+    clock = Clock()
+    provider = Fours(clock)
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(40)])
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(clock=clock))
+    assert queue.eta_s(80) is None
+    async with running(queue, index):
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        assert await queue.wait_for(index) == (0, None)
+        assert queue.eta_s(0) is None
+        assert queue.eta_s(80) == pytest.approx(80 / 4 * 0.05, rel=0.01)
+
+
+async def test_what_an_agent_that_goes_has_asked_for_is_left_to_others(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """Also where it was one text alone, to see whether a provider answers that did not."""
+
+    class Silent(HashingProvider):
+        asked = 0
+
+        async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            self.asked += 1
+            if self.asked == 1:
+                raise EmbedUnavailable("it broke down")
+            if self.asked == 2:
+                await asyncio.Event().wait()
+            return await super().embed_passages(texts)
+
+    provider = Silent()
+    one, other = [await opened(tmp_path, name, ["the same text"]) for name in ("one", "other")]
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.01))
+    async with running(queue, one, other):
+        queue.serve(IndexToEmbed("one", one, use_cache=True))
+        await until_async(lambda: provider.asked == 2)
+        queue.serve(IndexToEmbed("other", other, use_cache=True))
+        await queue.leave("one")
+        await until_async(lambda: other.has_vectors)
+    assert provider.requests == [["the same text"]]
 
 
 class Backing(Lanes):
