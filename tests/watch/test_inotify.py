@@ -384,6 +384,37 @@ async def test_a_watch_whose_setting_was_given_up_is_closed(
     await until_async(lambda: not Path(f"/proc/self/fd/{descriptor}").exists())
 
 
+async def test_a_watch_that_fails_when_nobody_waits_for_it_any_more_is_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is closed, and the event loop has nothing to complain of."""
+    entered, goes_on = threading.Event(), threading.Event()
+
+    def fails_late(*_: object) -> int:
+        entered.set()
+        goes_on.wait(20)
+        ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    descriptor = os.eventfd(0, os.EFD_NONBLOCK)
+    system = SimpleNamespace(inotify_init1=lambda _: descriptor, inotify_add_watch=fails_late)
+    monkeypatch.setattr("memd.watch.inotify._libc", system)
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    feed = InotifyFeed()
+    plan = WatchPlan(frozenset({tmp_path}), frozenset(), RootState({}, {}))
+    starting = asyncio.create_task(feed.start(plan))
+    await until_async(entered.is_set)
+    starting.cancel()
+    await asyncio.wait([starting])
+    await feed.stop()
+    goes_on.set()
+    await until_async(lambda: not Path(f"/proc/self/fd/{descriptor}").exists())
+    del starting, feed
+    gc.collect()
+    assert complaints == []
+
+
 async def test_a_watch_that_could_not_be_begun_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where mounts cannot be followed, no watch is set; stopped again, it closes nothing of others."""
     descriptor = os.eventfd(0, os.EFD_NONBLOCK)
