@@ -1,4 +1,4 @@
-"""The external engine qmd as a backend: it proposes places, and what is shown of them is memd's own."""
+"""The external search program qmd as a backend: qmd proposes lines of files, and memd reads and shows them."""
 
 import asyncio
 import time
@@ -46,14 +46,14 @@ from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.files import KnownFile
 
 PROBE_S = 5.0
-WAIT_S = 0.5  # for an update that runs, or takes in what has just changed
-COLLECTIONS_S = 2.0  # for the first collections of all
-READERS = 4  # threads for what is on the disk
-# So many results are asked for whatever a question wants: a larger max_results shall only append. Some are of files that the
-# asker may not see, or of one file in two collections.
+WAIT_S = 0.5  # for an update that is running, or takes in recent changes
+COLLECTIONS_S = 2.0  # for the first collections to exist
+READERS = 4  # threads that read files
+# Results requested from qmd, whatever max_results is, so that a larger max_results only appends hits. Some of
+# them are of files that the caller may not see, or of one file in two collections.
 ASKED_FOR = 60
 _BUILTIN_HITS = 50
-_LEAST_S = 0.2  # that a second call is worth
+_LEAST_S = 0.2  # a second call with less time left is not worthwhile
 _MODES: Mapping[Mode, str] = {"search": "keyword", "vsearch": "vector", "query": "hybrid"}
 
 
@@ -62,13 +62,13 @@ class _Asked(msgspec.Struct, frozen=True):
 
     question: BackendQuestion
     query: Query
-    collections: Mapping[str, WantedCollection]  # that the asker may search, by name
-    deadline: float  # of the monotonic clock
-    # By path the lines that its filter lets through; None: it has none.
+    collections: Mapping[str, WantedCollection]  # those that the caller may search, by name
+    deadline: float  # monotonic time
+    # Path -> line ranges that pass the question's filter; None: it has no filter.
     allowed: Mapping[str, Sequence[tuple[int, int]]] | None = None
 
     def lets_through(self, hit: FoundHit) -> bool:
-        """Whether the filter lets some of the lines of a hit through."""
+        """Return whether some lines of a hit pass the filter."""
         if self.allowed is None:
             return True
         lines = self.allowed.get(hit.path, ())
@@ -76,11 +76,11 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class QmdBackend:
-    """One agent's qmd.
+    """The qmd of one agent.
 
-    What it proposes is shown only if it is a file of the built-in index that the asker may see. The text is read from our
-    side, through the fence and the redaction, at the lines that qmd means. What qmd does not know yet, or never will,
-    is asked of the built-in index: a note that was written just now is found.
+    A result is shown only if it is a file of the built-in index that the caller may see. memd reads the text
+    itself, through the fence and the redaction, at the lines that qmd returned. Files that qmd does not know
+    yet, or never will, are searched in the built-in index, so that a note that was just written is found.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class QmdBackend:
         version: Version | None,
         embed_slot: asyncio.Lock,
     ) -> None:
-        """Take a qmd into use that was found to answer; see create."""
+        """Use a qmd that was found to answer; see `create`."""
         self._settings = agent.settings
         self._index = agent.index
         self._sync = agent.sync
@@ -100,7 +100,8 @@ class QmdBackend:
         self.runner = runner
         self._version = version
         self._places = QmdPlaces.of(agent.index.file)
-        self._instead: dict[Mode, Mode] = {}  # of ways of asking that this qmd does not know
+        # search modes that this qmd does not know -> what is used instead.
+        self._instead: dict[Mode, Mode] = {}
         self._threads = Threads(READERS, f"memd-qmd-{agent.id}")
         self._pages = PageReader(agent.index, agent.rules, self._threads)
         self._export = Export(
@@ -115,15 +116,15 @@ class QmdBackend:
 
     @classmethod
     async def create(cls, agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Self:
-        """Find qmd, and see whether it answers; its collections come with run.
+        """Find qmd and check that it answers; `run` creates its collections.
 
         Args:
-            agent: Whose files it is to search.
-            environment: Of the daemon.
-            builtin: The built-in backend over the same index.
+            agent: The agent whose files it searches.
+            environment: The daemon's environment.
+            builtin: The built-in backend on the same index.
 
         Raises:
-            QmdUnavailable: it cannot be used.
+            QmdUnavailable: qmd cannot be used.
         """
         threads = Threads(1, f"memd-qmd-find-{agent.id}")
         environ, home, places = environment.environ, environment.home, QmdPlaces.of(agent.index.file)
@@ -146,15 +147,15 @@ class QmdBackend:
         return cls(agent, builtin, runner, version, environment.embed_slot)
 
     async def run(self) -> None:
-        """Keep qmd up to date, for ever."""
+        """Keep qmd up to date until cancelled."""
         await self.updater.run()
 
     async def close(self) -> None:
-        """Kill what runs of qmd; who waits for it gets a QmdFailed."""
+        """Kill running qmd processes; calls that wait for them raise QmdFailed."""
         await self.runner.close()
 
     def status(self) -> BackendStatus:
-        """How it is; its hits come from no provider of memd."""
+        """Return the backend's status; its hits come from no provider of memd."""
         return BackendStatus(
             backend="qmd",
             provider="qmd",
@@ -165,7 +166,7 @@ class QmdBackend:
 
     @property
     def program_status(self) -> ProgramStatus:
-        """What qmd says of itself, and what memd does for it."""
+        """What qmd reports of itself, and what memd exports for it."""
         state = self.updater.state
         return ProgramStatus(
             command=str(self.runner.program),
@@ -185,14 +186,14 @@ class QmdBackend:
     # --- a search
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:
-        """The hits for a question; what was written a moment ago is among them, or the answer is stale.
+        """Return the hits; changes of a moment ago are among them, else the answer is stale.
 
-        A score is qmd's own, and min_score is not compared with it: the scales of its ways of searching have nothing in
-        common with that of the built-in engine.
+        The score is qmd's, and min_score is not applied: the scales of its search modes are not comparable
+        with the built-in backend's.
 
         Raises:
-            QmdFailed: qmd does not answer, or nonsense.
-            StoreUnavailable: the built-in index does not.
+            QmdFailed: qmd does not answer, or its output is invalid.
+            StoreUnavailable: the built-in index does not answer.
         """
         try:
             return await self._search(question)
@@ -269,7 +270,7 @@ class QmdBackend:
         return (*found, *(one for one in (() if own is None else own.degraded) if one.part == "keyword"))
 
     async def _own(self, question: BackendQuestion) -> tuple[list[FoundHit], BackendAnswer | None]:
-        """What the built-in index finds in files that qmd does not know, or not as they are now."""
+        """Return the built-in index's hits in files that qmd does not know, or only in an older version."""
         unknown = await self.updater.unknown()
         if not unknown:
             return [], None
@@ -277,7 +278,7 @@ class QmdBackend:
         return [hit for hit in answer.hits if hit.path in unknown], answer
 
     async def _all_words(self, asked: _Asked, mode: Mode) -> list[FoundHit]:
-        """What qmd finds for all of a question."""
+        """Return qmd's hits for the whole question."""
         words = commands.words(asked.query)
         text = words.all if mode == "search" else commands.sentence(asked.question.text)
         if not text or not asked.collections:
@@ -294,9 +295,9 @@ class QmdBackend:
         return await self._hits(asked, found)
 
     async def _any_words(self, asked: _Asked, before: Sequence[FoundHit]) -> list[FoundHit]:
-        """What qmd finds for a part of a question, as long as that is at least half of it or a name in it.
+        """Return qmd's hits for parts of a question, if they cover half of it or one of its names.
 
-        qmd looks for documents that hold all the words of a question, which few do.
+        qmd looks for documents that contain all words of a question, which few do.
         """
         words = commands.words(asked.query)
         left_s = asked.deadline - time.monotonic()
@@ -316,14 +317,14 @@ class QmdBackend:
             return []
         except QmdFailed:
             if before:
-                return []  # what was found is as good as before
+                return []  # the hits found before are still valid
             raise
         shares = [(_share(asked.query, hit.snippet), hit) for hit in await self._hits(asked, found)]
         ranked = sorted((one for one in shares if one[0] > 0), key=lambda one: -one[0])
         return sources_alternating(deduplicated(hit for _, hit in ranked))
 
     async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
-        """What qmd answers for some collections; one that has gone is added again, once."""
+        """Return qmd's results for some collections; one that is missing is added again, once."""
         try:
             return await self._ask_once(asked, arguments)
         except CollectionMissing as missing:
@@ -347,7 +348,7 @@ class QmdBackend:
         try:
             ended, _ = await asyncio.wait(runs, return_when=asyncio.FIRST_EXCEPTION)
             for run in ended:
-                run.result()  # the first that fails ends the others
+                run.result()  # the first failure ends the others
             said = [run.result() for run in runs]
         finally:
             for run in runs:
@@ -359,7 +360,7 @@ class QmdBackend:
     # --- from results to hits
 
     async def _hits(self, asked: _Asked, found: Sequence[QmdEntry]) -> list[FoundHit]:
-        """What is shown of the places that qmd proposes, in its order."""
+        """Return the hits for qmd's results, in qmd's order."""
         hits: list[FoundHit] = []
         counts: dict[str, int] = {}
         enough = 2 * asked.question.max_results + 10
@@ -371,7 +372,7 @@ class QmdBackend:
                 alike = alike or await self._likeness(asked)
                 path = alike(entry)
                 known = None if path is None else await self._index.find(path)
-            # Whatever a collection holds: the index decides what a file is, and for whom.
+            # Whatever the collection: the index decides what a file is, and who may see it.
             if known is None or known.kind not in asked.question.kinds:
                 continue
             if counts.get(known.kind.source, 0) >= enough:
@@ -383,7 +384,7 @@ class QmdBackend:
         return hits
 
     async def _likeness(self, asked: _Asked) -> Callable[[QmdEntry], str | None]:
-        # On a thread: it looks at the name of each file.
+        # On a thread, as it examines the name of every file.
         return await self._threads.run(
             similar_path_finder,
             asked.collections,
@@ -406,13 +407,13 @@ class QmdBackend:
 
 
 class _Arguments(Protocol):
-    """Makes the arguments of a search in some collections."""
+    """Returns the arguments of a search in some collections."""
 
     def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
 
 
 def _share(query: Query, text: str) -> float:
-    """How much of a question a text holds, 0..1; 0: too little to be an answer."""
+    """Return how much of a question a text covers, 0..1; 0 if that is too little to be an answer."""
     terms = held([text], query.terms)
     share = query.share(terms)
     is_named = any(term < len(query.phrases) for term in terms)
@@ -420,7 +421,7 @@ def _share(query: Query, text: str) -> float:
 
 
 async def _version(runner: Runner) -> Version | None:
-    """The version, where it says one; old ones do not."""
+    """Return the version of qmd; None if it does not say, as old ones."""
     try:
         return parse.version(await runner.ask(commands.VERSION, timeout_s=PROBE_S))
     except QmdFailed:

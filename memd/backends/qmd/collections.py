@@ -1,4 +1,4 @@
-"""Which collections an agent's qmd has, and what is to be done so that it has them."""
+"""The collections that an agent's qmd should have, and the changes that lead to them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,34 +15,34 @@ from memd.text.memory_paths import MEMORY_DIRECTORY, ExtraDirectory, Root, Sessi
 MARKDOWN = "**/*.md"
 CURATED = "{MEMORY,USER}.md"
 _CURATED_NAMES = frozenset({"MEMORY.md", "USER.md"})
-# Directories that qmd never looks into.
+# Directories that qmd never searches.
 _UNSEEN = frozenset({"node_modules", "vendor", "dist", "build"})
 _OTHER = re.compile(r"[^a-z0-9]+")
 _SPECIAL = re.compile(r"[^\w .-]", re.ASCII)
 
-NOTES = frozenset({Kind.NOTE, Kind.CURATED})  # a directory of notes may hold somebody's MEMORY.md
+NOTES = frozenset({Kind.NOTE, Kind.CURATED})  # a directory of notes may contain a MEMORY.md
 
 
 class WantedCollection(msgspec.Struct, frozen=True):
-    """A collection that the agent is to have."""
+    """A collection that the agent should have."""
 
     name: str
     directory: Path
     pattern: str
-    kinds: frozenset[Kind]  # of the files in it
-    exported: bool = False  # its files are copies that memd has made
-    custom: bool = False  # the configuration adds it to what the agent has
+    kinds: frozenset[Kind]  # of its files
+    exported: bool = False  # its files are copies made by memd
+    custom: bool = False  # added by the configuration
 
 
 class CollectionArguments(msgspec.Struct, frozen=True):
-    """What a collection was added with."""
+    """The arguments with which a collection was added."""
 
     path: str
     pattern: str
 
 
 class CollectionChanges(msgspec.Struct, frozen=True):
-    """What is to be done, in this order."""
+    """The changes to make, in this order."""
 
     remove: tuple[str, ...]
     add: tuple[WantedCollection, ...]
@@ -57,15 +57,16 @@ def wanted(
     copies: Mapping[Kind, Path] | None,
     is_directory: Callable[[Path], bool],
 ) -> tuple[WantedCollection, ...]:
-    """The collections of an agent; curated notes have one of their own, for whom they are not meant for must not search it.
+    """Return the collections of an agent; curated notes have one of their own, because groups must not search them.
 
     Args:
-        agent: Its id.
-        roots: Of the agent.
-        custom: What the configuration adds; paths are absolute.
-        sessions: Where transcripts are exported to; None: they are no source.
-        copies: Where notes are copied to, by kind, whose text must not reach qmd as it is on the disk; None: it may.
-        is_directory: Whether there is a directory. Those that are not there are no collections yet.
+        agent: The agent's id.
+        roots: The agent's roots.
+        custom: Collections of the configuration, with absolute paths.
+        sessions: The directory of exported transcripts; None: transcripts are no source.
+        copies: Directories of redacted copies by kind, where qmd must not read the notes themselves; None: it
+            may.
+        is_directory: Returns whether a directory exists; those that do not are left out for now.
     """
     bases: list[WantedCollection] = []
     if copies is None:
@@ -134,7 +135,7 @@ def _of_configuration(custom: Sequence[Collection]) -> list[WantedCollection]:
 
 
 def _literally(name: str) -> str:
-    """A pattern that matches a name: what may be special in one stands as any character."""
+    """Return a glob for a name; characters that may be special become `?`."""
     return _SPECIAL.sub("?", name)
 
 
@@ -155,15 +156,15 @@ def steps(
     listed: Sequence[QmdListing],
     added: Mapping[str, CollectionArguments],
 ) -> CollectionChanges:
-    """What makes the collections that are there those that are wanted.
+    """Return the changes that turn the existing collections into the wanted ones.
 
-    A list may tell names alone: a collection is made anew only where it is known to differ. One that memd has not added
-    and does not want is somebody else's.
+    A listing may contain names only, so a collection is added again only if it is known to differ.
+    Collections that memd did not add and does not want belong to the user.
 
     Args:
-        desired: What is wanted.
-        listed: What is there.
-        added: What memd has added, by name.
+        desired: The wanted collections.
+        listed: The existing collections.
+        added: Those that memd has added, by name.
     """
     there = {one.name: one for one in listed}
     remove = [name for name in there if name in added and name not in {one.name for one in desired}]
@@ -178,7 +179,7 @@ def steps(
 
 
 def _differs(one: WantedCollection, listed: QmdListing, added: CollectionArguments | None) -> bool:
-    # A list may shorten a path, for people; only a whole one tells anything.
+    # A listing may shorten a path for display; only an absolute one can be compared.
     if (listed.path or "").startswith("/") and PurePosixPath(listed.path or "") != PurePosixPath(
         one.directory
     ):
@@ -189,16 +190,16 @@ def _differs(one: WantedCollection, listed: QmdListing, added: CollectionArgumen
 
 
 def as_added(one: WantedCollection) -> CollectionArguments:
-    """What is remembered of a collection that was added."""
+    """Return what is recorded of an added collection."""
     return CollectionArguments(str(one.directory), one.pattern)
 
 
 def reaches(one: WantedCollection, file: Path) -> bool:
-    """Whether qmd finds a file of memory in a collection; False where that is not certain.
+    """Return whether qmd finds a note in a collection; False if that is not certain.
 
     Args:
         one: The collection; not one of copies.
-        file: Of an indexed note: a regular file, in no directory that memd passes over.
+        file: The file of an indexed note: a regular file, in no directory that memd skips.
     """
     try:
         below = file.relative_to(one.directory).parts

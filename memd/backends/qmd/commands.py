@@ -1,4 +1,4 @@
-"""What qmd is asked on its command line, and how a question is put to it."""
+"""The command lines of qmd, and how a question becomes one."""
 
 import re
 from collections.abc import Sequence
@@ -20,50 +20,48 @@ STATUS = ("status",)
 CLEANUP = ("cleanup",)
 VERSION = ("--version",)
 
-# Before these versions several -c narrowed the search to the last one, or a large collection crowded out the others.
+# Before this version only the last of several -c was used, or a large collection displaced the results of
+# others.
 _SEVERAL_COLLECTIONS: Version = (2, 8)
-# Before this version names of files were changed to what suits a URL.
+# Before this version file names were changed into URL-safe ones.
 _NAMES_AS_THEY_ARE: Version = (2, 7)
-# `query` with typed lines came earlier, leaving out the reranking by a model with this one.
+# `query` with typed lines came earlier; the option to skip reranking by a model came with this version.
 _ALTERNATIVES: Version = (2, 1)
 
 
 def add(directory: Path, name: str, pattern: str) -> tuple[str, ...]:
-    """Add a collection; its directory is absolute, so that it cannot be taken for an option."""
+    """Add a collection; its path is absolute, so that it cannot be parsed as an option."""
     return ("collection", "add", str(directory), "--name", name, "--mask", pattern)
 
 
 def remove(name: str) -> tuple[str, ...]:
-    """Forget a collection; what is in its directory stays."""
+    """Remove a collection; the files in its directory stay."""
     return ("collection", "remove", name)
 
 
 def search(mode: Mode, text: str, names: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Search some collections.
-
-    What follows ``--`` is no option, whatever it begins with.
-    """
+    """Search some collections; `--` keeps the text from being parsed as an option."""
     return (mode, "--json", "-n", str(limit), *_of(names), "--", text)
 
 
 def alternatives(lines: Sequence[str], names: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Search for documents that hold any of some lines, without a model."""
+    """Search for documents that contain any of some lines, without a model."""
     document = "\n".join(f"lex: {line}" for line in lines)
     return ("query", "--json", "--no-rerank", "-n", str(limit), *_of(names), "--", document)
 
 
 def takes_several(version: Version | None) -> bool:
-    """Whether this qmd searches several collections at once, each on equal terms."""
+    """Return whether this qmd can search several collections at once with equal weight."""
     return version is not None and version >= _SEVERAL_COLLECTIONS
 
 
 def takes_alternatives(version: Version | None) -> bool:
-    """Whether this qmd can be asked for documents that hold any of several texts."""
+    """Return whether this qmd can search for documents that contain any of several texts."""
     return version is not None and version >= _ALTERNATIVES
 
 
 def keeps_names(version: Version | None) -> bool:
-    """Whether this qmd calls files as the disk does."""
+    """Return whether this qmd reports file names as they are on disk."""
     return version is not None and version >= _NAMES_AS_THEY_ARE
 
 
@@ -79,17 +77,17 @@ _TYPED = re.compile(r"^(lex|vec|hyde|expand|intent):", re.IGNORECASE)
 
 
 class QmdWords(msgspec.Struct, frozen=True):
-    """What documents are to hold: qmd finds by words those that hold all it is given."""
+    """The words of a keyword search; qmd finds documents that contain all of them."""
 
-    all: str  # empty where the question has no word
-    each: tuple[str, ...]  # the same one by one, the longest first: the rarest, mostly
+    all: str  # empty if the question has no words
+    each: tuple[str, ...]  # single terms, longest first, as those are mostly the rarest
 
 
 def words(asked: Query) -> QmdWords:
-    """The telling words of a question, at most twelve; names and quotations as phrases.
+    """Return the significant words of a question, at most twelve; names and quotations as phrases.
 
-    A run of CJK characters is asked for by its adjacent pairs. Without that it would have to stand in a note just as it
-    stands in the question.
+    A run of CJK characters becomes its adjacent pairs; as a whole it would have to occur in a note exactly as
+    in the question.
     """
     phrases = [f'"{phrase}"' for phrase in asked.phrases]
     in_phrases = {word for phrase in asked.phrases for word in phrase.split()}
@@ -99,26 +97,25 @@ def words(asked: Query) -> QmdWords:
 
 
 def sentence(text: str) -> str:
-    """A question as it was put, on one line, without what qmd would take for its own signs.
+    """Return a question on one line, without qmd's operators.
 
-    A word after a hyphen would be one that no document may hold, and ``lex:`` or ``expand:`` at the beginning a command.
+    A word after a hyphen would be excluded, and ``lex:`` or ``expand:`` at the beginning would be a command.
     """
     flat = _NEGATION.sub("", _SPACES.sub(" ", text[: 4 * _MOST_CHARS]).strip())[:_MOST_CHARS].strip()
     return _TYPED.sub(r"\1 ", flat)
 
 
 def unsaid(text: str) -> tuple[str, ...]:
-    """What no message may repeat of a question: its words, its numbers, and adjacent pairs of CJK characters.
+    """Return the parts of a question that no message may quote: words, numbers, and adjacent pairs of CJK characters.
 
-    Such pairs are what qmd is asked for, so it is what it quotes. Other words of one or two letters are parts of any
-    message.
+    Such pairs are sent to qmd, so it may quote them. Other words of one or two letters occur in any message.
     """
     found: set[str] = set()
     asked = text[: 4 * _MOST_CHARS]
     before, ended = "", 0
     for token, start, end in tokens(asked):
         if not is_cjk(token):
-            # As it is looked for, and as it was written.
+            # As it is searched for, and as it was written.
             found.update(
                 form for form in (token, asked[start:end].lower()) if len(form) > 2 or form.isdigit()
             )

@@ -1,4 +1,4 @@
-"""What qmd is to search and must not read as it is on the disk: transcripts, and notes where all is redacted."""
+"""Exports what qmd must not read from the original files: transcripts, and notes if they are redacted."""
 
 import hashlib
 import re
@@ -23,45 +23,45 @@ from memd.text.memory_paths import SESSIONS
 from memd.text.turn_header import spoken
 
 _UNSAFE = re.compile(r"[^\w.-]+")
-_MOST_CHARS = 80  # of a part of a name; some file systems take 255 bytes
+_MOST_CHARS = 80  # longest part of a file name; some file systems allow 255 bytes
 _MANIFEST_VERSION = 1
 
 
 class ManifestEntry(msgspec.Struct, frozen=True):
-    """One exported file."""
+    """An exported file."""
 
-    file: str  # below the directory of the agent's qmd, POSIX
-    state: str = ""  # of what it was made from; empty: it is not written yet
+    file: str  # path below the directory of the agent's qmd, POSIX
+    state: str = ""  # state of its source; empty: not written yet
     bytes: int = 0
-    sha256: str = ""  # of its content, in hex
+    sha256: str = ""  # of its content, hexadecimal
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """Every file that memd has exported, by the name in the index of what it was made from."""
+    """All files that memd has exported, by the path of their source in the index."""
 
     files: Mapping[str, ManifestEntry] = {}
-    rules: str = ""  # what decides how they are made
+    rules: str = ""  # identifies the rules by which they were made
     version: int = _MANIFEST_VERSION
 
 
 class ExportSource(msgspec.Struct, frozen=True):
-    """Something that is to be exported."""
+    """A file to export."""
 
-    directory: str  # where to, below the directory of the agent's qmd
-    name: str  # of the file, as far as it can be
+    directory: str  # target directory, below the directory of the agent's qmd
+    name: str  # wanted file name
     state: str
 
 
 class ExportPlan(msgspec.Struct, frozen=True):
-    """What makes the export what it is to be."""
+    """The changes that bring an export up to date."""
 
-    write: Mapping[str, ManifestEntry]  # by the name in the index
+    write: Mapping[str, ManifestEntry]  # by path in the index
     delete: Mapping[str, ManifestEntry]
     keep: Mapping[str, ManifestEntry]
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """A manifest as it was written; an empty one where it cannot be read: its files are left alone then, for good."""
+    """Decode a manifest; an invalid one gives an empty manifest, and its files are never touched again."""
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError:
@@ -82,13 +82,14 @@ def plan_export(
     rules: str,
     sizes: Mapping[str, int],
 ) -> ExportPlan:
-    """What is to be done with the files of an export.
+    """Return the changes that bring an export up to date.
 
     Args:
         manifest: What was exported before.
-        sources: What is to be there, by the name in the index.
-        rules: What decides how files are made; with others, all are made anew.
-        sizes: The bytes of every file that is there, be it memd's or not, by its name below the agent's directory.
+        sources: What is to be exported, by path in the index.
+        rules: Identifies the rules of redaction; if they have changed, all files are written again.
+        sizes: Bytes of every existing file, including files not made by memd, by its path below the agent's
+            directory.
     """
     write: dict[str, ManifestEntry] = {}
     keep: dict[str, ManifestEntry] = {}
@@ -114,12 +115,12 @@ def plan_export(
 
 
 def safe_name(name: str) -> str:
-    """A name as part of a path that every file system takes, and every glob."""
+    """Return a name that is valid in every file system and every glob."""
     return _UNSAFE.sub("-", name).strip("-.")[:_MOST_CHARS] or "unnamed"
 
 
 def _free(source: ExportSource, path: str, taken: Collection[str]) -> str:
-    """A name that is no other file's; the same for the same source, whenever it is asked for first."""
+    """Return an unused file name; the same source always gets the same one."""
     stem = safe_name(source.name)
     file = f"{source.directory}/{stem}.md"
     if stem == source.name and file.casefold() not in taken:
@@ -133,31 +134,31 @@ def _free(source: ExportSource, path: str, taken: Collection[str]) -> str:
     return file
 
 
-PAGE_VERSION = 1  # of how a page is made: with another one, pages are made anew
+PAGE_VERSION = 1  # format of a page; if it changes, all pages are written again
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
-    """Text with the line of its source that each of its lines stands for."""
+    """Text, with the source line of each of its lines."""
 
     lines: tuple[str, ...]
-    numbers: tuple[int, ...] | None = None  # None: lines are those of the source
+    numbers: tuple[int, ...] | None = None  # None: the same as the lines of the source
 
     def number(self, line: int) -> int:
-        """The line of the source that a line of the page stands for."""
+        """Return the source line of a line of the page."""
         return line if self.numbers is None else self.numbers[line - 1]
 
     def text(self) -> str:
-        """What is written to the disk."""
+        """Return the content of the file."""
         return "\n".join(self.lines) + "\n"
 
 
 def transcript_page(session: str, turns: Sequence[Turn], zone: tzinfo | None) -> IndexedPage:
-    """The page of a session.
+    """Return the page of a session.
 
     Args:
-        session: Its name.
-        turns: All of them, redacted.
-        zone: That times are told in; None: UTC.
+        session: The session's name.
+        turns: All its turns, redacted.
+        zone: The time zone of turn headers; None: UTC.
     """
     first = turns[0].start_line if turns else 1
     lines, numbers = [f"# Session {session}", ""], [first, first]
@@ -179,14 +180,14 @@ class PageReader:
         self._threads = threads
 
     async def page(self, path: str, kind: Kind) -> IndexedPage | None:
-        """All lines of a file: of a note as it is on the disk now, of a transcript as it was read last.
+        """Return all lines of a file: a note as it is on disk now, a transcript as it was last indexed.
 
         Args:
-            path: Its name in the index.
-            kind: What it is there.
+            path: The file's path in the index.
+            kind: Its kind in the index.
 
         Returns:
-            None where it cannot be read any more.
+            None if it can no longer be read.
 
         Raises:
             FilesBlocked: the disk does not answer.
@@ -194,7 +195,7 @@ class PageReader:
         """
         if kind.is_session:
             turns = await self._index.turns(path)
-            # Much text: the loop has others to answer.
+            # On a thread, as the text may be long.
             return await self._threads.run(transcript_page, PurePosixPath(path).stem, turns, self._rules.zone)
         try:
             return IndexedPage(tuple(await read_note(path, self._rules, self._threads)))
@@ -204,12 +205,12 @@ class PageReader:
 
 CURATED = "curated"
 NOTES = "notes"
-SAVED_AFTER = 100  # files that are written without the manifest saying so: at worst they are written again
+SAVED_AFTER = 100  # files written between two saves of the manifest: after a crash they are written again
 _DAY_S = 86_400
 
 
 class Export:
-    """The exported files of one agent, and the manifest that tells them from others' files."""
+    """The exported files of one agent, and the manifest that distinguishes them from files of others."""
 
     def __init__(
         self,
@@ -221,15 +222,15 @@ class Export:
         notes: bool,
         session_days: int,
     ) -> None:
-        """Make an export; its directories and files come with prepare and bring.
+        """Create an export; `prepare` and `bring` create its directories and files.
 
         Args:
-            places: Of the agent's qmd.
-            reading: Gives the text of files.
-            threads: For what is on the disk.
-            rules: What decides how texts are redacted.
+            places: Paths of the agent's qmd.
+            reading: Reads the text of files.
+            threads: Where files are written.
+            rules: Identifies the rules of redaction.
             notes: Whether notes are exported, too.
-            session_days: Older transcripts are not; 0: all are.
+            session_days: Older transcripts are not exported; 0: all are.
         """
         self._base = places.base
         self._manifest_file = places.manifest.name
@@ -241,27 +242,27 @@ class Export:
         self._tops = (SESSIONS, *((CURATED, NOTES) if notes else ()))
         self._manifest: Manifest | None = None
         self._made_of: Mapping[str, str] = {}
-        self.left_alone = 0  # files in the way of the export that memd did not write
+        self.left_alone = 0  # files in the export's directories that memd did not write
 
     @property
     def files(self) -> Mapping[str, ManifestEntry]:
-        """What is exported, by the name in the index."""
+        """The exported files, by path in the index."""
         return {} if self._manifest is None else self._manifest.files
 
     def made_of(self, file: Path) -> str | None:
-        """The name in the index of what an exported file was made of; None: memd did not make it."""
+        """Return the path in the index of an exported file's source; None if memd did not export it."""
         try:
             return self._made_of.get(file.relative_to(self._base).as_posix())
         except ValueError:
             return None
 
     def concerns(self, known: KnownFile) -> bool:
-        """Whether qmd knows such a file by a copy alone."""
+        """Return whether qmd knows such a file only as a copy."""
         return known.kind.is_session or self._notes
 
     def is_over(self, known: KnownFile, now: float) -> bool:
-        """Whether a transcript is too old to be exported."""
-        changed = known.stamp.mtime_ns / 1e9  # negative: a moment ago
+        """Return whether a transcript is too old to be exported."""
+        changed = known.stamp.mtime_ns / 1e9  # negative: modified a moment ago
         return (
             known.kind.is_session
             and self._session_days > 0
@@ -269,7 +270,7 @@ class Export:
         )
 
     async def prepare(self) -> None:
-        """Make the directories, and read what was exported by another life of the daemon.
+        """Create the directories, and read the manifest of an earlier run of the daemon.
 
         Raises:
             QmdFailed.
@@ -281,13 +282,14 @@ class Export:
             await self._threads.run(own_files.make, self._base / top)
 
     async def bring(self, known: Mapping[str, KnownFile]) -> bool:
-        """Make the export that of these files: written are those that have changed, deleted those that are gone.
+        """Bring the export up to date with these files: write those that have changed, delete those that are gone.
 
         Returns:
-            Whether what was exported before was made by other rules: it may hold what is secret by those of now.
+            Whether earlier files were made by other rules, so that they may contain what is secret by the
+            current ones.
 
         Raises:
-            QmdFailed: it cannot be written.
+            QmdFailed: a file cannot be written.
             StoreUnavailable, StoreDamaged.
         """
         await self.prepare()
@@ -310,7 +312,8 @@ class Export:
         if not work.write and not work.delete and self._manifest.rules == self._rules:
             return False
         was_otherwise = bool(self._manifest.files) and self._manifest.rules != self._rules
-        # Before the files: what the daemon wrote when it was killed is its own at the next start.
+        # Saved before the files are written, so that files of a killed daemon are recognised at the next
+        # start.
         await self._save(files)
         for count, (path, entry) in enumerate(work.write.items(), start=1):
             text = await self._reading.page(path, known[path].kind)
@@ -343,7 +346,7 @@ class Export:
 
 
 def _source(known: KnownFile) -> ExportSource:
-    """Where a file is exported to."""
+    """Return where a file is exported to."""
     name = PurePosixPath(known.path)
     state = known.hash.hex()
     if known.kind.is_session:

@@ -1,4 +1,4 @@
-"""From what qmd proposes to what an agent reads: the file it means, and its lines, found again in our own text. Pure."""
+"""Maps qmd's results to indexed files and to their current lines. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,16 +24,16 @@ def path_of_entry(
     roots: Sequence[Root],
     made_of: Callable[[Path], str | None],
 ) -> str | None:
-    """The name in the index that a file has, by where it is.
+    """Return the path in the index of a result's file.
 
     Args:
-        entry: As qmd gave it.
-        collections: That were searched, by name.
-        roots: Of the agent.
-        made_of: Tells what an exported file was made of.
+        entry: The result.
+        collections: The collections that were searched, by name.
+        roots: The agent's roots.
+        made_of: Returns the source of an exported file.
 
     Returns:
-        None where no file of that name can be one of the agent's.
+        None if the agent can have no such file.
     """
     if entry.file is None:
         return None
@@ -58,19 +58,20 @@ def similar_path_finder(
     exported: Mapping[str, Exported],
     base: Path,
 ) -> Callable[[QmdEntry], str | None]:
-    """What tells the name in the index of the one file that a changed name, or the hash of a content, can mean.
+    """Return a function that finds the one indexed file that a changed name or a content hash stands for.
 
-    Older versions of qmd print names in lower case, with hyphens for what they do not like, or no name at all.
+    Older versions of qmd print names in lower case, with hyphens for special characters, or print no name at
+    all.
 
     Args:
-        collections: That were searched, by name.
-        roots: Of the agent.
-        known: What is indexed.
-        exported: What memd has exported, by the name in the index.
-        base: The directory that exported files are below.
+        collections: The collections that were searched, by name.
+        roots: The agent's roots.
+        known: The indexed files.
+        exported: The exported files, by path in the index.
+        base: The directory of exported files.
 
     Returns:
-        A function that gives None where there is no such file, or several.
+        A function that returns None if there is no such file, or several.
     """
     named: dict[tuple[str | None, str], list[str]] = {}
     hashes: dict[str, str] = {}
@@ -101,7 +102,7 @@ def similar_path_finder(
 
 
 def _file(one: KnownFile, copy: Exported | None, roots: Sequence[Root], base: Path) -> Path | None:
-    """What qmd has read of an indexed file."""
+    """Return the file that qmd has read for an indexed file."""
     if copy is not None:
         return base / copy.file
     place = None if one.kind.is_session else find_place(one.path, roots)
@@ -112,22 +113,22 @@ def _slug(name: str) -> str:
     return _NOT_A_WORD.sub("-", name.casefold()).strip("-")
 
 
-_NEAR = 3  # lines around what qmd shows, where it shows nothing of which we know
-_SHORTEST = 4  # characters of a line that is looked for elsewhere
+_NEAR = 3  # lines around qmd's line that are kept, if its snippet is not found
+_SHORTEST = 4  # shortest line that is searched for elsewhere
 
 
 def locate(lines: Sequence[str], entry: QmdEntry) -> tuple[int, int] | None:
-    """The lines that an entry shows, as they are now.
+    """Return the current line range of a result's snippet.
 
-    What qmd read may be older than what is on the disk. So its lines are compared with ours, and looked for where they
-    are not the same any more.
+    qmd may have read an older version of the file, so the snippet's lines are compared with the current ones,
+    and searched for if they have moved.
 
     Args:
         lines: All lines of the file.
-        entry: As qmd gave it.
+        entry: The result.
 
     Returns:
-        (first, last), from 1; None: what it shows is not in the file.
+        (first, last), from 1; None: the snippet is not in the file.
     """
     if not lines:
         return None
@@ -146,7 +147,7 @@ def locate(lines: Sequence[str], entry: QmdEntry) -> tuple[int, int] | None:
 
 
 def _fits(lines: Sequence[str], first: int, shown: Sequence[str]) -> bool:
-    """Whether what is shown stands on the lines from one on."""
+    """Return whether a snippet is at the lines from `first` on."""
     if first < 1:
         return False
     there = lines[first - 1 : first - 1 + len(shown)]
@@ -159,7 +160,7 @@ def _fits(lines: Sequence[str], first: int, shown: Sequence[str]) -> bool:
 
 
 def _begins(line: str, shown: str) -> bool:
-    """Whether a line is one that is shown, which may be cut at its end."""
+    """Return whether a line matches a line of a snippet, which may be truncated."""
     return _bare(line) == shown or (shown.endswith("...") and _bare(line).startswith(shown[:-3].rstrip()))
 
 
@@ -168,7 +169,7 @@ def _bare(line: str) -> str:
 
 
 def _found(lines: Sequence[str], shown: Sequence[str]) -> int | None:
-    """The line where what is shown begins, by its longest line; the place where most of the others fit, too."""
+    """Return the first line of a snippet, found by its longest line; if there are several, where most others match."""
     offset = max(range(len(shown)), key=lambda n: len(shown[n]))
     if len(shown[offset]) < _SHORTEST:
         return None
@@ -187,24 +188,24 @@ def _found(lines: Sequence[str], shown: Sequence[str]) -> int | None:
 def shown_lines(
     page: IndexedPage, place: tuple[int, int], entry: QmdEntry, terms: Sequence[str], max_chars: int
 ) -> tuple[int, int, str] | None:
-    """What an agent reads of a file: the window around the line that qmd means that holds the most of the question.
+    """Return the window around qmd's line that contains the most of the question.
 
     Args:
         page: The file.
-        place: The lines that the entry shows.
-        entry: As qmd gave it.
-        terms: Of the question.
+        place: The line range of the snippet.
+        entry: The result.
+        terms: The question's terms.
         max_chars: The most characters.
 
     Returns:
-        (first line, last line, text), in lines of the source; None: there is nothing but blank lines.
+        (first line, last line, text), in lines of the source; None: there are only blank lines.
     """
     first, last = place
     means = entry.line if entry.line is not None and first <= entry.line <= last else first
     begin, end = _around(page.lines, first, last, means, max_chars)
     text = "\n".join(page.lines[begin - 1 : end])
     if terms and not held([text], terms):
-        # Found by its meaning: what qmd shows is as good as anything.
+        # Found by its vector: no line is better than qmd's snippet.
         text = "\n".join(page.lines[first - 1 : end])
         begin = first
     if not text.strip():
@@ -215,27 +216,24 @@ def shown_lines(
 
 
 def _around(lines: Sequence[str], first: int, last: int, means: int, most: int) -> tuple[int, int]:
-    """Lines around the one that is meant, up to so many characters on both sides of it."""
+    """Return a line range of up to `most` characters on each side of a line."""
     begin, room = means, most
     while begin > 1 and (room := room - len(lines[begin - 2]) - 1) >= 0:
         begin -= 1
     end, room = means, most
     while end < len(lines) and (room := room - len(lines[end]) - 1) >= 0:
         end += 1
-    # Long lines leave no room: what qmd shows is within reach all the same.
+    # Long lines leave no room, but the snippet's lines stay within reach.
     return min(begin, max(first, means - _NEAR)), max(end, min(last, means + _NEAR))
 
 
 def merged(of_qmd: Sequence[FoundHit], of_builtin: Sequence[FoundHit]) -> list[FoundHit]:
-    """Hits of both backends by their places: first the best of each, then the second of each, and so on.
-
-    Their scores are on different scales, so that comparing them would say nothing.
-    """
+    """Interleave the hits of both backends by rank, as their scores are on different scales."""
     return sources_alternating(deduplicated(_alternating([of_qmd, of_builtin])))
 
 
 def sources_alternating(hits: Iterable[FoundHit]) -> list[FoundHit]:
-    """Hits with the sources alternating, beginning with that of the first; within a source the order stays."""
+    """Interleave the hits of all sources, starting with the first hit's; the order within a source stays."""
     by_source: dict[str, list[FoundHit]] = {}
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
@@ -247,7 +245,7 @@ def _alternating(lists: Iterable[Sequence[FoundHit]]) -> list[FoundHit]:
 
 
 def deduplicated(hits: Iterable[FoundHit]) -> list[FoundHit]:
-    """Hits without those that show a text, or lines, that one before shows."""
+    """Remove hits that show a text or lines that an earlier hit shows."""
     kept: list[FoundHit] = []
     texts: set[str] = set()
     for hit in hits:
@@ -262,6 +260,6 @@ def deduplicated(hits: Iterable[FoundHit]) -> list[FoundHit]:
 
 
 def hit_of(path: str, kind: Kind, score: float, found: tuple[int, int, str]) -> FoundHit:
-    """A hit as it is answered, with a score of qmd."""
+    """Return a hit with qmd's score."""
     first, last, text = found
     return FoundHit(path, first, last, round(score, 4), text, kind.source, own_scale=True)

@@ -1,4 +1,4 @@
-"""The qmd of one agent on this machine: which program it is, what it finds in its environment, and its own directories."""
+"""The qmd program of one agent: how it is found, its environment, and its directories."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from memd.backends.qmd.process import WORKING_DIRECTORY, QmdUnavailable
 
 REMEDY = "Install it with `npm install -g @tobilu/qmd`, or name it by its whole path in qmd.command."
 
-# What a program needs to run, to reach its models, and to use this machine's hardware. No key is among them.
+# What a program needs to run, to find its models, and to use the hardware. No variable with a key is passed.
 _PASSED = (
     "PATH",
     "HOME",
@@ -59,46 +59,47 @@ class QmdPlaces(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, index: Path) -> Self:
-        """Those of the agent whose index is this file."""
+        """Return the directories of the agent with this index file."""
         return cls(index.with_suffix(".qmd"))
 
     @property
     def config(self) -> Path:
-        """Where qmd keeps its collections."""
+        """The directory of qmd's configuration of collections."""
         return self.base / "config"
 
     @property
     def cache(self) -> Path:
-        """Where qmd keeps its index."""
+        """The directory of qmd's index."""
         return self.base / "cache"
 
     @property
     def index(self) -> Path:
-        """What qmd has made of the files; with -wal and -shm beside it."""
+        """The database of qmd; -wal and -shm files are beside it."""
         return self.cache / "qmd" / "index.sqlite"
 
     @property
     def models(self) -> Path:
-        """Where qmd looks for its models."""
+        """The directory in which qmd looks for models."""
         return self.cache / "qmd" / "models"
 
     @property
     def record(self) -> Path:
-        """Which collections memd has added."""
+        """The record of the collections that memd has added."""
         return self.base / "collections.json"
 
     @property
     def manifest(self) -> Path:
-        """Which files memd has exported."""
+        """The manifest of the files that memd has exported."""
         return self.base / "exported.json"
 
 
 def qmd_environ(
     environ: Mapping[str, str], places: QmdPlaces, program: Path, working_directory: str = WORKING_DIRECTORY
 ) -> dict[str, str]:
-    """The environment of every qmd of one agent.
+    """Return the environment of an agent's qmd.
 
-    The directory of the program comes first on PATH: what interprets it is often beside it, and a service's PATH is short.
+    The program's directory is first on PATH: its interpreter is often beside it, and the PATH of a service is
+    short.
     """
     passed = {name: environ[name] for name in _PASSED if name in environ}
     path = [str(program.parent), *passed.get("PATH", os.defpath).split(os.pathsep)]
@@ -113,12 +114,10 @@ def qmd_environ(
 
 
 def prepare(places: QmdPlaces, environ: Mapping[str, str], home: Path) -> None:
-    """Make the directories, and have the models that the user has already be those of the agent.
-
-    Blocks.
+    """Create the directories, and link the models that the user has already downloaded; blocks.
 
     Raises:
-        QmdUnavailable: the directories cannot be made.
+        QmdUnavailable: a directory cannot be created.
     """
     try:
         for directory in (places.base, places.config, places.cache, places.cache / "qmd"):
@@ -127,24 +126,24 @@ def prepare(places: QmdPlaces, environ: Mapping[str, str], home: Path) -> None:
         raise QmdUnavailable(f"{error.filename} cannot be made: {error.strerror}") from error
     cache = environ.get("XDG_CACHE_HOME", "")
     models = (Path(cache) if cache.startswith("/") else home / ".cache") / "qmd" / "models"
-    # Whatever is there stays; without the link the models are downloaded once more, which is no failure.
+    # Whatever exists stays; without the link the models are downloaded again, which is no failure.
     with contextlib.suppress(OSError):
         if models.is_dir() and not os.path.lexists(places.models):
             places.models.symlink_to(models, target_is_directory=True)
 
 
 def find_program(command: str, *, workspace: Path, environ: Mapping[str, str], home: Path) -> Path:
-    """The program that is to be run; no shell ever reads the command.
+    """Return the path of the program; the command is never passed to a shell.
 
     Args:
-        command: A name that is looked for on PATH, or a path: absolute, with ~, or relative to the workspace. What
-            follows after a space is no part of it, unless the whole is the path of a file.
-        workspace: Of the agent.
-        environ: Of the daemon; PATH is looked at.
-        home: What ~ stands for.
+        command: A name that is looked for on PATH, or a path: absolute, with ~, or relative to the workspace.
+            Text after a space is ignored, unless the whole is the path of a file.
+        workspace: The agent's workspace.
+        environ: The daemon's environment, for PATH.
+        home: Replaces ~ in paths.
 
     Raises:
-        QmdUnavailable: there is no such program, or it is none.
+        QmdUnavailable: there is no such program, or it cannot be run.
     """
     wanted = command.strip()
     if "\0" in wanted:
@@ -164,7 +163,7 @@ def find_program(command: str, *, workspace: Path, environ: Mapping[str, str], h
 def _first(command: str) -> str:
     try:
         parts = shlex.split(command)
-    except ValueError:  # a quotation mark that is never closed
+    except ValueError:  # an unclosed quotation mark
         parts = command.split()
     if not parts or not parts[0]:
         raise QmdUnavailable("qmd.command names no program. " + REMEDY)
@@ -180,7 +179,7 @@ def _path(text: str, workspace: Path, home: Path) -> Path:
 def _on_path(name: str, path: str) -> Path:
     refused: QmdUnavailable | None = None
     for directory in path.split(os.pathsep):
-        # What a relative directory means depends on where the daemon happens to stand.
+        # A relative directory would depend on the daemon's working directory.
         if not os.path.isabs(directory):  # noqa: PTH117 - an empty one is no Path
             continue
         file = Path(directory) / name

@@ -1,4 +1,4 @@
-"""Files below one directory of memd's own: written whole or not at all, following no symlink."""
+"""Reads and writes files below a directory of memd's own: atomically, following no symlink."""
 
 import contextlib
 import os
@@ -11,20 +11,21 @@ from memd.backends.qmd.process import QmdFailed
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO in its place hangs nobody
+# Opening a FIFO in its place must not block.
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TEMPORARY = ".memd-"
 
 
 def put(base: Path, file: str, data: bytes) -> None:
-    """Write a file (0600) in place of what has its name, making its directories (0700).
+    """Replace a file (mode 0600) atomically, creating its directories (0700).
 
     Args:
-        base: A directory that is there.
-        file: Below it, POSIX.
-        data: All of it.
+        base: An existing directory.
+        file: The path below it, POSIX.
+        data: The whole content.
 
     Raises:
-        QmdFailed: it cannot be written; what was there still is.
+        QmdFailed: it cannot be written; the previous file is unchanged.
     """
     *parts, name = file.split("/")
     with _mapped(base / file), _opened(base, parts, make=True) as directory:
@@ -34,7 +35,7 @@ def put(base: Path, file: str, data: bytes) -> None:
             with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor has no Path
                 stream.write(data)
                 stream.flush()
-                os.fsync(descriptor)  # else a power cut may leave the new name with nothing in it
+                os.fsync(descriptor)  # otherwise a power cut may leave an empty file under the new name
             os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
             _sync(directory)
         except BaseException:
@@ -44,7 +45,7 @@ def put(base: Path, file: str, data: bytes) -> None:
 
 
 def remove(base: Path, file: str) -> None:
-    """Delete a file, if it is there; nothing else has its name then.
+    """Delete a file if it exists.
 
     Raises:
         QmdFailed: it cannot be deleted.
@@ -60,12 +61,12 @@ def remove(base: Path, file: str) -> None:
 
 
 def markdown(base: Path, top: str) -> dict[str, int]:
-    """The bytes of each Markdown file below one of its directories, by its name below the base.
+    """Return the size of each Markdown file below a directory, by its path below the base; -1 for other than regular files.
 
-    What an interrupted put has left behind is deleted.
+    Remains of an interrupted `put` are deleted.
 
     Raises:
-        QmdFailed: it cannot be listed.
+        QmdFailed: a directory cannot be listed.
     """
     found: dict[str, int] = {}
     waiting: list[tuple[str, ...]] = [(top,)]
@@ -95,16 +96,16 @@ def _look(
 
 
 def _sync(directory: int) -> None:
-    """Make the names in it last, where the file system can: a manifest must not know less than is there."""
+    """Sync a directory if the file system can, because the manifest must not list less than exists."""
     with contextlib.suppress(OSError):
         os.fsync(directory)
 
 
 def make(directory: Path) -> None:
-    """Make a directory (0700), where there is none.
+    """Create a directory (mode 0700) unless it exists.
 
     Raises:
-        QmdFailed: something else is in its place.
+        QmdFailed: something else has its name.
     """
     with _mapped(directory):
         with contextlib.suppress(FileExistsError):
@@ -113,7 +114,7 @@ def make(directory: Path) -> None:
 
 
 def get(base: Path, file: str) -> bytes:
-    """What is in a file; nothing where it is not there.
+    """Return the content of a file; empty if there is none.
 
     Raises:
         QmdFailed: it cannot be read.
@@ -131,7 +132,7 @@ def get(base: Path, file: str) -> bytes:
 
 @contextlib.contextmanager
 def _opened(base: Path, parts: Sequence[str], *, make: bool) -> Iterator[int]:
-    """A descriptor of the directory at some parts below the base."""
+    """Open a directory below the base; yield its descriptor."""
     descriptor = os.open(base, _DIRECTORY)
     try:
         for part in parts:

@@ -1,4 +1,4 @@
-"""What qmd prints, in all the shapes it has had, read as values."""
+"""Parses what qmd prints, in all formats it has had."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from memd.backends.qmd.process import (
     plain,
 )
 
-_MOST_TRIES = 200  # brackets of a noisy output at which an answer may begin
+_MOST_TRIES = 200  # attempts to find JSON in noisy output
 _NOTHING = re.compile(
     r"^\W*no (?:results|matches|documents)(?: were)?(?: found)?\b", re.IGNORECASE | re.MULTILINE
 )
@@ -32,7 +32,7 @@ _INDEX = re.compile(r"\?index=[^/?]*$")
 _VERSION = re.compile(r"(?<![\w.])v?(\d{1,6}(?:\.\d{1,6}){1,3})\b")
 _ITEM = re.compile(r"^(?:[-*•]\s+)?([A-Za-z0-9][\w.-]*)(?: \(qmd://[^)]*\))?:?$")
 _FIELD = re.compile(r"^\s+(\w+):\s*(.*)$")
-# Python reads no number of thousands of digits.
+# Python refuses to parse integers of thousands of digits.
 _INDEXED = re.compile(r"Indexed: (\d{1,15}) new, (\d{1,15}) updated, (\d{1,15}) unchanged")
 _EMBEDDED = re.compile(r"^\s*Vectors:\s*(\d{1,15})\b", re.MULTILINE)
 _COUNT = re.compile(r"\s*(\d{1,15})(?!\S)")
@@ -50,25 +50,25 @@ _LOCKED = re.compile(r"database (?:table )?is locked|SQLITE_BUSY|SQLITE_LOCKED",
 
 
 class NoAnswer(QmdFailed):
-    """What it printed is no answer."""
+    """The output is not what the command should print."""
 
 
 class QmdEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One result, as far as qmd tells."""
+    """A result, as far as qmd describes it."""
 
     score: float  # 0..1
     collection: str | None = None
-    # Below the directory of the collection; absolute where the collection is not told.
+    # Below the directory of the collection; absolute if the collection is unknown.
     file: str | None = None
-    docid: str | None = None  # the beginning of the hash of its content, in hex
-    line: int | None = None  # that qmd means, from 1
-    first: int | None = None  # line that the snippet begins with
-    count: int | None = None  # of its lines
-    snippet: tuple[str, ...] = ()  # its lines, as qmd has them
+    docid: str | None = None  # leading digits of the hash of its content, hexadecimal
+    line: int | None = None  # the line that matched, from 1
+    first: int | None = None  # first line of the snippet
+    count: int | None = None  # number of lines of the snippet
+    snippet: tuple[str, ...] = ()  # the snippet's lines, as qmd has them
 
 
 class QmdListing(msgspec.Struct, frozen=True):
-    """One collection as a list shows it; None: the list does not tell."""
+    """A collection in a listing; None: the listing does not say."""
 
     name: str
     path: str | None = None
@@ -80,16 +80,16 @@ class QmdListing(msgspec.Struct, frozen=True):
 
 
 def checked(ended: ProcessEnded, what: str, unsaid: tuple[str, ...] | None = None) -> str:
-    """The stdout of a command that went well.
+    """Return the stdout of a command that succeeded.
 
     Args:
-        ended: How it ended.
+        ended: The result of the process.
         what: The command, for the message.
-        unsaid: Words of a question, which the message must not repeat; nor does it anything of the stdout of a search, which may
-            be notes. None: the command is no search.
+        unsaid: Words of a question, which the message must not repeat; it then quotes nothing from stdout
+            either, which may contain notes. None: the command is no search.
 
     Raises:
-        QmdFailed: it did not; see failure for which.
+        QmdFailed: the command failed; the subclass says how.
     """
     if ended.status == 0:
         return ended.stdout
@@ -116,16 +116,16 @@ def checked(ended: ProcessEnded, what: str, unsaid: tuple[str, ...] | None = Non
 
 
 def entries(stdout: str, what: str) -> list[QmdEntry]:
-    """The results that a search printed, in its order.
+    """Return the results of a search in the order in which qmd printed them.
 
-    Whatever stands before or after them is passed over. A result that names no file is none.
+    Other output before and after them is ignored, as are results without a file.
 
     Args:
-        stdout: Of the search.
+        stdout: The output of the search.
         what: The command, for the message.
 
     Raises:
-        NoAnswer: there are no results, and nothing says so.
+        NoAnswer: there are no results, and no message says that there are none.
     """
     found = _results(stdout)
     if found is not None:
@@ -136,7 +136,7 @@ def entries(stdout: str, what: str) -> list[QmdEntry]:
 
 
 def _results(stdout: str) -> list[dict[str, Any]] | None:
-    """The first list of objects in a text, or an empty list where there is none with any; None: there is no list."""
+    """Return the first list of results in a text; an empty list if lists contain none; None if there is no list."""
     empty: list[dict[str, Any]] | None = None
     for value in _values(stdout):
         listed = value.get("results") if isinstance(value, dict) else value
@@ -149,7 +149,7 @@ def _results(stdout: str) -> list[dict[str, Any]] | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """The JSON lists and objects in a text, the outermost ones."""
+    """Yield the outermost JSON lists and objects in a text."""
     decode = json.JSONDecoder().raw_decode
     at, tries = 0, 0
     while tries < _MOST_TRIES:
@@ -207,7 +207,7 @@ def _place(one: dict[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _text(value: Any) -> str | None:
-    # JSON can hold half a surrogate pair, which no file name is and no store takes.
+    # JSON may contain lone surrogates, which occur in no file name and cannot be stored.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) and value else None
 
 
@@ -227,10 +227,10 @@ def _score(value: Any) -> float:
 
 
 def collections(stdout: str) -> list[QmdListing]:
-    """The collections that a list shows: JSON with names or objects, or text.
+    """Parse a listing of collections: JSON with names or objects, or text.
 
     Raises:
-        NoAnswer: it printed nothing at all.
+        NoAnswer: nothing was printed.
     """
     if not stdout.strip():
         raise NoAnswer("qmd collection list printed nothing")
@@ -273,7 +273,7 @@ def _one(value: Any) -> QmdListing | None:
 
 
 def _from_text(stdout: str) -> list[QmdListing]:
-    """Names that begin a line, each with the fields that are indented below it."""
+    """Parse a text listing: a name at the start of a line, with its fields indented below."""
     found: list[QmdListing] = []
     fields: dict[str, str] = {}
 
@@ -301,18 +301,18 @@ def _from_text(stdout: str) -> list[QmdListing]:
 
 
 def version(stdout: str) -> Version | None:
-    """The version that a qmd says it has; None: it does not say."""
+    """Return the version in the output of `qmd --version`; None if there is none."""
     found = _VERSION.search(stdout)
     return None if found is None else tuple(map(int, found[1].split(".")))
 
 
 def files_indexed(stdout: str) -> int | None:
-    """How many files an update found in all collections; None: it does not say."""
+    """Return how many files an update found in all collections; None if it does not say."""
     found = _INDEXED.findall(stdout)
     return sum(int(number) for each in found for number in each) if found else None
 
 
 def vectors(stdout: str) -> int | None:
-    """How many vectors a status speaks of; None: it does not say."""
+    """Return how many vectors a status reports; None if it does not say."""
     found = _EMBEDDED.search(stdout)
     return None if found is None else int(found[1])

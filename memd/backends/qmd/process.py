@@ -1,6 +1,6 @@
-"""One run of qmd or another program, bounded in time and output; nothing of it is left behind.
+"""Runs a program such as qmd with limits on time and output, and leaves no process behind.
 
-The errors of qmd are here, too, and what of its own words they may repeat.
+The errors of qmd are defined here, too, and which of its output a message may quote.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from memd.errors import TransientError
 
 
 class QmdFailed(TransientError):
-    """qmd did not do what it was asked for; the message is for people and holds no memory."""
+    """qmd did not do what was requested; the message is for people and contains no memory."""
 
 
 class QmdUnavailable(QmdFailed):
-    """qmd cannot be used here just now: it is not found, does not start, or refuses to prepare its collections.
+    """qmd cannot be used now: it is not found, does not start, or fails to prepare its collections.
 
     Args:
-        reason: What is wrong, and how to mend it.
+        reason: What is wrong, and how to fix it.
     """
 
     def __init__(self, reason: str) -> None:
@@ -33,27 +33,27 @@ class QmdUnavailable(QmdFailed):
 
 
 class QmdTimedOut(QmdFailed):
-    """It was killed because it did not end in time."""
+    """The program was killed because it did not end in time."""
 
 
 class UnknownOption(QmdFailed):
-    """This qmd does not know an option or a command that it was given."""
+    """This qmd does not know an option or a command."""
 
 
 class CollectionMissing(QmdFailed):
-    """This qmd does not know a collection that it was asked for."""
+    """This qmd does not have the requested collection."""
 
 
 class AlreadyExists(QmdFailed):
-    """A collection of that name, or of that directory and pattern, is there."""
+    """A collection of that name, or of that directory and pattern, already exists."""
 
 
 class QmdBroken(QmdFailed):
-    """Its database is not what it should be."""
+    """qmd's database is damaged."""
 
 
 class Locked(QmdFailed):
-    """Its database is busy; the same may go well in a moment."""
+    """qmd's database is locked; a retry may succeed in a moment."""
 
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -61,21 +61,21 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u20
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|unable|not found|no such|denied|locked|busy|missing|invalid", re.IGNORECASE
 )
-# Where in its own code a program stumbled tells a user nothing.
+# Positions in a program's source code do not help a user.
 _PLACE = re.compile(r"at |file://|throw |\^+$|node\.js v\d", re.IGNORECASE)
 _MOST_LINES = 200
 _MOST_CHARS = 200
 
 
 def last_words(said: str, unsaid: Iterable[str] = ()) -> str:
-    """The line that tells best what went wrong: the last that speaks of trouble, or else the last one.
+    """Return the line that best says what went wrong: the last that mentions an error, else the last one.
 
     Args:
         said: What the program wrote to stderr.
-        unsaid: Words that are memory. A line that holds one is passed over: programs quote what they were asked.
+        unsaid: Words from memory. Lines that contain one are skipped, because programs quote their arguments.
 
     Returns:
-        At most 200 characters, without control characters; empty where nothing can be repeated.
+        At most 200 characters, without control characters; empty if nothing may be quoted.
     """
     secret = [word.lower() for word in unsaid]
     lines = [
@@ -88,16 +88,16 @@ def last_words(said: str, unsaid: Iterable[str] = ()) -> str:
 
 
 def plain(line: str) -> str:
-    """A line as it would look on paper: without colours, cursor movements and other control characters."""
+    """Return a line without colours, cursor movements and other control characters."""
     return " ".join(_CONTROL.sub(" ", _ESCAPE.sub("", line)).split())
 
 
-# Qmd looks for a configuration of the project in and above it, and runs what that tells.
+# qmd looks for a project's configuration in and above its working directory, and runs commands from it.
 WORKING_DIRECTORY = "/"
 MAX_OUTPUT = 200_000  # bytes of stdout
-_KEPT_ERRORS = 16_384  # bytes of stderr, the last ones
-_LINGER_S = 0.5  # for what a program that has ended wrote, while others hold its stdout
-_GONE_S = 5.0  # a killed process is gone long before, unless the disk it waits for is
+_KEPT_ERRORS = 16_384  # last bytes of stderr that are kept
+_LINGER_S = 0.5  # wait for output after the exit, while other processes hold stdout open
+_GONE_S = 5.0  # a killed process ends much sooner, unless it waits for a dead disk
 
 
 class ProcessEnded(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ class ProcessEnded(msgspec.Struct, frozen=True):
 
     status: int  # negative: the signal that ended it
     stdout: str
-    stderr: str  # its end
+    stderr: str  # its last bytes
 
 
 async def run(
@@ -116,25 +116,25 @@ async def run(
     timeout_s: float,
     max_output: int | None = MAX_OUTPUT,
 ) -> ProcessEnded:
-    """Run a program to its end, in a process group of its own that is killed whole, whatever happens.
+    """Run a program to its end, in a process group that is killed as a whole in any case.
 
     Args:
-        arguments: The program and what it is given; no shell reads them.
-        what: How messages call this, such as ``qmd search``.
-        environ: All of its environment.
-        timeout_s: After so many seconds it is killed.
-        max_output: After so many bytes of output it is killed; None: output is not wanted, its end is kept.
+        arguments: The program and its arguments, passed without a shell.
+        what: The name in messages, such as ``qmd search``.
+        environ: The whole environment.
+        timeout_s: Seconds until it is killed.
+        max_output: Bytes of output after which it is killed; None: only the end of the output is kept.
 
     Raises:
-        TimedOut: it did not end in time.
-        QmdFailed: it could not be started, or said too much.
+        QmdTimedOut: it did not end in time.
+        QmdFailed: it could not be started, or printed too much.
     """
     loop = asyncio.get_running_loop()
     starting = loop.create_task(_start(arguments, environ, max_output))
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # It takes milliseconds, and what is not there yet cannot be killed.
+        # The start takes milliseconds, and the process can only be killed once it exists.
         await asyncio.wait([starting])
         if starting.exception() is None:
             await _end(starting.result())
@@ -169,7 +169,7 @@ async def _start(arguments: Sequence[str], environ: Mapping[str, str], max_outpu
 
 
 async def _end(process: "_Process") -> None:
-    """Kill a process with all that belongs to it, and wait until it is gone."""
+    """Kill a process group, and wait until the process has ended."""
     process.kill()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GONE_S):
@@ -184,17 +184,17 @@ class _Process(asyncio.SubprocessProtocol):
         self._max_output = max_output
         self._output = bytearray()
         self._errors = bytearray()
-        self.is_over = False  # it said too much
+        self.is_over = False  # it printed more than max_output
         self.exited = asyncio.Event()
-        self.closed = asyncio.Event()  # and all that it wrote is read
+        self.closed = asyncio.Event()  # set when all its output was read, too
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The process runs."""
+        """The process was started."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._group = self._transport.get_pid()  # it leads a session, and so a group, of its own
+        self._group = self._transport.get_pid()  # it leads a session, and therefore a group, of its own
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Some output came in."""
+        """Output has arrived."""
         if fd == 2:
             _keep_end(self._errors, data, _KEPT_ERRORS)
         elif self._max_output is None:
@@ -207,35 +207,35 @@ class _Process(asyncio.SubprocessProtocol):
                 self.kill()
 
     def process_exited(self) -> None:
-        """The process is gone; what it wrote may still be on its way."""
+        """The process has ended; some of its output may not have been read."""
         self.exited.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """The process is gone, and all it wrote is read."""
+        """The process has ended, and all its output was read."""
         self.exited.set()
         self.closed.set()
 
     @property
     def status(self) -> int:
-        """Its exit status; negative: the signal that ended it."""
+        """The exit status; negative: the signal that ended it."""
         status = self._transport.get_returncode()
         return -signal.SIGKILL if status is None else status
 
     def output(self) -> str:
-        """What it wrote to stdout."""
+        """Return what it wrote to stdout."""
         return self._output.decode(errors="replace")
 
     def errors(self) -> str:
-        """The end of what it wrote to stderr."""
+        """Return the last bytes that it wrote to stderr."""
         return self._errors.decode(errors="replace")
 
     def kill(self) -> None:
-        """Kill it with all that it has started and that has not left its group."""
+        """Kill the process group; processes that have left it survive."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._group, signal.SIGKILL)
 
     def close(self) -> None:
-        """Read nothing more of it: somebody who has left its group may hold on to its output."""
+        """Close the pipes; a process that has left the group may still hold them open."""
         self._transport.close()
 
 

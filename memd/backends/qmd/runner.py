@@ -1,4 +1,4 @@
-"""Runs qmd for one agent: a few searches at a time, and nothing any more once it is closed."""
+"""Runs qmd commands for one agent, with a limit on concurrent searches, until it is closed."""
 
 import asyncio
 import contextlib
@@ -11,33 +11,34 @@ from memd.backends.qmd.process import QmdFailed
 from memd.runtime.profiling import QUEUED, spent
 from memd.runtime.synchronization import is_cancelled
 
-SEARCHES = 4  # at a time: each is a process of its own that takes a processor for 0.15 s
+SEARCHES = 4  # concurrent searches: each is a process that takes 0.15 s of a processor
 
 
 class Runner:
-    """The processes of one agent's qmd."""
+    """The qmd processes of one agent."""
 
     def __init__(self, program: Path, environ: Mapping[str, str]) -> None:
-        """Make a runner; each run is a process of its own.
+        """Create a runner.
 
         Args:
-            program: What to run.
-            environ: Of each run.
+            program: The path of qmd.
+            environ: The environment of each process.
         """
         self.program = program
         self._environ = environ
         self._running: set[asyncio.Task[process.ProcessEnded]] = set()
         self._searches = asyncio.Semaphore(SEARCHES)
         self._is_closed = False
-        self.searched_at = time.monotonic()  # when the last search ended; none yet: when this was made
+        # Monotonic time at which the last search ended, or of the creation of this object.
+        self.searched_at = time.monotonic()
 
     async def search(self, arguments: Sequence[str], *, timeout_s: float, unsaid: tuple[str, ...]) -> str:
-        """What a search prints.
+        """Return the output of a search.
 
         Args:
-            arguments: Of qmd.
-            timeout_s: For its run; waiting for its turn does not count.
-            unsaid: Words that no message may repeat.
+            arguments: Arguments of qmd.
+            timeout_s: Timeout of the process; waiting for a slot does not count.
+            unsaid: Words that no message may quote.
 
         Raises:
             QmdFailed.
@@ -52,7 +53,7 @@ class Runner:
             self._searches.release()
 
     async def alone(self, arguments: Sequence[str], *, timeout_s: float) -> None:
-        """Run what no search can run beside: those that come meanwhile wait for their turn.
+        """Run a command while no search runs; searches that arrive meanwhile wait.
 
         Raises:
             QmdFailed.
@@ -70,13 +71,13 @@ class Runner:
         unsaid: tuple[str, ...] | None = None,
         quiet: bool = False,
     ) -> str:
-        """What a command prints.
+        """Return the output of a command.
 
         Args:
-            arguments: Of qmd.
-            timeout_s: After so many seconds it is killed.
-            unsaid: Words that no message may repeat; None: it is no search.
-            quiet: How much it prints does not matter; the end of that is enough.
+            arguments: Arguments of qmd.
+            timeout_s: Seconds until it is killed.
+            unsaid: Words that no message may quote; None: the command is no search.
+            quiet: Whether only the end of the output is kept, whose length is then unlimited.
 
         Raises:
             QmdFailed.
@@ -105,10 +106,10 @@ class Runner:
         return parse.checked(ended, what, unsaid)
 
     def _was_closed(self) -> bool:
-        return self._is_closed  # which has changed while something was awaited
+        return self._is_closed  # may have changed during an await
 
     async def close(self) -> None:
-        """Kill what runs, and begin nothing any more."""
+        """Kill running processes, and refuse new ones."""
         self._is_closed = True
         running = list(self._running)
         for task in running:
@@ -118,6 +119,6 @@ class Runner:
 
 
 def _called(arguments: Sequence[str]) -> str:
-    """What a command is called in messages: never by what it is given."""
+    """Return a command's name for messages, without its arguments."""
     first = arguments[:2] if arguments[0] == "collection" else arguments[:1]
     return " ".join(("qmd", *first))

@@ -1,59 +1,61 @@
-"""When qmd is to update its index, to embed, and to clean up: times in, times out. Pure."""
+"""Computes when qmd updates its index, embeds, and cleans up. Pure: times in, times out."""
 
 import msgspec
 
-BOOT_TRIES = 3  # at an update that a lock or a timeout has stopped
+BOOT_TRIES = 3  # quick attempts at an update that failed on a lock or a timeout
 FIRST_RETRY_S = 0.5
-RETRY_S = 60.0  # after a failure that waiting a moment does not mend
+RETRY_S = 60.0  # after other failures
 LONGEST_RETRY_S = 3600.0
-# An update that took a second is not begun again by a search within four: searches shall not keep qmd busy all the time.
+# After an update that took 1 s, a search starts the next one at the earliest 4 s later, so that searches do
+# not keep qmd busy.
 REST = 4
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True):
-    """How often things are done, in seconds."""
+    """The intervals of the tasks, in seconds."""
 
     interval_s: float  # between updates; 0: only after changes
-    debounce_s: float  # from the first change that is not in, until it is taken in
-    embed_s: float  # between embeddings; 0: once
-    # What is gone from the notes is to go from qmd, but not while somebody searches: meanwhile no search can run.
-    clean_quiet_s: float = 30.0  # for which nobody has searched
-    clean_latest_s: float = 3600.0  # from the first thing that is gone, whoever searches
-    clean_rest_s: float = 600.0  # between two cleanings: each writes the whole index anew
+    debounce_s: float  # from the first pending change to an update
+    embed_s: float  # between embeddings; 0: only one
+    # Deleted texts must be removed from qmd's index, but not while somebody searches: a cleanup blocks
+    # searches.
+    clean_quiet_s: float = 30.0  # wait until nobody has searched for so long
+    clean_latest_s: float = 3600.0  # latest time after the first deletion, even if searches go on
+    clean_rest_s: float = 600.0  # between two cleanups, as each rewrites the whole index
 
 
 class TaskHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What there has been of updates, of embeddings, or of cleanings; times are of one clock, in seconds."""
+    """The past runs of a task; times are of one clock, in seconds."""
 
-    ended: float | None = None  # the last run, however it ended
+    ended: float | None = None  # end of the last run, successful or not
     took_s: float = 0.0
-    failures: int = 0  # in a row
+    failures: int = 0  # consecutive failures
     passing: bool = False  # the last failure was a lock or a timeout
-    # The first change that no run has taken in; of cleanings: since when qmd may hold what is gone.
+    # The first change since the last run; for cleanups: since when qmd may contain deleted texts.
     unseen: float | None = None
 
 
 def noticed(past: TaskHistory, now: float) -> TaskHistory:
-    """Files have changed, or what qmd has of them is gone."""
+    """Return the state after files have changed, or texts in qmd's index were deleted."""
     return past if past.unseen is not None else msgspec.structs.replace(past, unseen=now)
 
 
 def began(past: TaskHistory) -> TaskHistory:
-    """A run begins: it takes in every change until now."""
+    """Return the state at the start of a run, which takes in all changes so far."""
     return msgspec.structs.replace(past, unseen=None)
 
 
 def ended(
     past: TaskHistory, now: float, *, failed: bool, took_s: float = 0.0, passing: bool = False
 ) -> TaskHistory:
-    """A run is over.
+    """Return the state after a run.
 
     Args:
-        past: What was before, changes that came meanwhile included.
-        now: Of the clock.
-        failed: Whether it did.
-        took_s: How long it took.
-        passing: Whether trying again in a moment may help.
+        past: The state before, including changes that arrived during the run.
+        now: The clock time.
+        failed: Whether the run failed.
+        took_s: Its duration.
+        passing: Whether a retry in a moment may succeed.
     """
     failures = past.failures + 1 if failed else 0
     return TaskHistory(
@@ -62,7 +64,7 @@ def ended(
 
 
 def update_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
-    """When the next update is due; None: not before something changes."""
+    """Return when the next update is due; None: not before a change."""
     if past.ended is None:
         return 0.0
     if past.failures:
@@ -80,7 +82,7 @@ def update_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
 
 
 def hurried_at(past: TaskHistory, pace: ScheduleSettings) -> float:
-    """When an update may begin that a search asks for."""
+    """Return when an update that a search asks for may begin."""
     if past.ended is None:
         return 0.0
     if past.failures:
@@ -91,7 +93,7 @@ def hurried_at(past: TaskHistory, pace: ScheduleSettings) -> float:
 
 
 def embed_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
-    """When the next embedding is due; None: never again by itself."""
+    """Return when the next embedding is due; None: there is none on a timer."""
     if past.ended is None:
         return 0.0
     if past.failures:
@@ -100,18 +102,18 @@ def embed_at(past: TaskHistory, pace: ScheduleSettings) -> float | None:
 
 
 def clean_at(past: TaskHistory, pace: ScheduleSettings, searched: float) -> float | None:
-    """When the next cleaning is due; None: there is nothing to clean.
+    """Return when the next cleanup is due; None: there is nothing to clean.
 
     Args:
-        past: What there has been.
-        pace: How often.
-        searched: When somebody last did.
+        past: The past cleanups.
+        pace: The intervals.
+        searched: When the last search ended.
     """
     if past.unseen is None:
         return None
     at = min(searched + pace.clean_quiet_s, past.unseen + pace.clean_latest_s)
     if past.ended is None:
         return at
-    # Where it fails it has kept searches waiting for nothing: it is not tried again often.
+    # A failed cleanup has blocked searches for nothing, so it is not retried soon.
     rest_s = LONGEST_RETRY_S * past.failures if past.failures else pace.clean_rest_s
     return max(at, past.ended + rest_s)

@@ -1,4 +1,4 @@
-"""Keeps one agent's qmd up to date: its collections, its index, free of what is gone, and, where it embeds, its vectors."""
+"""Keeps one agent's qmd up to date: its collections, its index, without deleted texts, and its vectors."""
 
 import asyncio
 import contextlib
@@ -48,25 +48,25 @@ log = structlog.get_logger()
 
 COMMAND_S = 30.0
 UPDATE_S = 120.0
-EMBED_S = 600.0  # killed then, it goes on the next time where it was
-CLEAN_S = 8.0  # for which searches may have to wait: less than the patience of a client
+EMBED_S = 600.0  # a killed embedding continues where it was on the next run
+CLEAN_S = 8.0  # searches may have to wait so long: less than a client's timeout
 
 
 class UpdaterState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one qmd, as of its last update."""
+    """The state of a qmd after its last update."""
 
-    collections: tuple[WantedCollection, ...] = ()  # that can be searched
-    files: int | None = None  # that qmd found in them
-    last_update: float | None = None  # unix time
+    collections: tuple[WantedCollection, ...] = ()  # those that can be searched
+    files: int | None = None  # files that qmd found in them
+    last_update: float | None = None  # Unix time
     update_failure: str | None = None
-    last_embed: float | None = None  # unix time
+    last_embed: float | None = None  # Unix time
     embed_failure: str | None = None
-    vectors: int | None = None  # None: nobody has counted them
+    vectors: int | None = None  # None: not counted yet
     warnings: tuple[str, ...] = ()
 
 
 class QmdUpdater:
-    """What one agent's qmd does beside searches."""
+    """The background tasks of one agent's qmd."""
 
     def __init__(
         self,
@@ -77,15 +77,15 @@ class QmdUpdater:
         embed_slot: asyncio.Lock,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Keep the qmd of one agent up to date, from the call of run on.
+        """Create it; `run` starts the tasks.
 
         Args:
-            agent: Whose index says what there is to be found.
-            runner: Runs its qmd.
-            export: Of what qmd knows by copies.
-            threads: For what is on the disk.
+            agent: The agent, whose index says which files there are.
+            runner: Runs qmd commands.
+            export: The copies that qmd reads.
+            threads: Where files are read and written.
             embed_slot: Held while qmd embeds.
-            clock: In seconds.
+            clock: Returns seconds; must be monotonic.
         """
         settings = agent.settings.qmd
         self._agent = agent.id
@@ -96,7 +96,7 @@ class QmdUpdater:
         self._sessions = "sessions" in agent.settings.sources
         self._places = QmdPlaces.of(agent.index.file)
         self._export = export
-        self._copies = agent.rules.notes_redactor is not None  # of notes, too
+        self._copies = agent.rules.notes_redactor is not None  # whether notes are copied, too
         self._threads = threads
         self._embed_slot = embed_slot
         self._clock = clock
@@ -106,34 +106,35 @@ class QmdUpdater:
         )
         self._updates = TaskHistory()
         self._embeddings = TaskHistory()
-        # What went while nobody looked may be in it since an earlier life.
+        # Assume that texts were deleted before the daemon started.
         self.cleanings = TaskHistory(unseen=self._born)
-        self._nudged = asyncio.Event()  # what is due must be looked at again
+        self._nudged = asyncio.Event()  # the schedule must be checked again
         self._is_hurried = False
-        self._ended = ChangeNotifier()  # at the end of each update
+        self._ended = ChangeNotifier()  # notified at the end of each update
         self._added: dict[str, CollectionArguments] | None = None  # None: not read yet
-        self._seen: Mapping[str, bytes] = {}  # file -> its hash, as qmd has it
+        self._seen: Mapping[str, bytes] = {}  # path -> hash of the version that qmd has
         self._seen_version: int | None = None
-        self._embedded: Mapping[str, bytes] = {}  # likewise, what it has vectors of
-        self._beyond: frozenset[str] = frozenset()  # files of the index that qmd never sees
+        self._embedded: Mapping[str, bytes] = {}  # path -> hash of the version that qmd has vectors of
+        self._beyond: frozenset[str] = frozenset()  # indexed files that qmd never finds
         self._ensuring = asyncio.Lock()
-        # An update of qmd writes a text before what refers to it. A cleaning beside it takes that for a text of nothing,
-        # and the file is never found again.
+        # An update of qmd writes a text before the row that refers to it. A concurrent cleanup takes such a
+        # text for an unused one, and the file is never found again.
         self._indexing = asyncio.Lock()
-        self._is_repaired = False  # its index was dropped; that helps once or never
+        # Its index was deleted once, which is not repeated: it helps the first time or never.
+        self._is_repaired = False
         self.updating = False
         self.state = UpdaterState()
 
-    # --- what a search asks
+    # --- called by searches
 
     @property
     def embeds(self) -> bool:
-        """Whether the mode of searching needs vectors."""
+        """Whether the search mode needs vectors."""
         return self._settings.search_mode != "search"
 
     @property
     def vectors(self) -> VectorSearchStatus:
-        """What is known of the vectors."""
+        """The status of qmd's vectors."""
         found = self.state.vectors
         if not self.embeds:
             return VectorSearchStatus(enabled=False, available=bool(found))
@@ -147,13 +148,13 @@ class QmdUpdater:
 
     @property
     def is_behind(self) -> bool:
-        """Whether files have changed since qmd was told to look."""
+        """Whether files have changed since the last update of qmd began."""
         return self._seen_version != self._index.changed.version
 
     async def caught_up(self, wait_s: float) -> None:
-        """Have qmd take in what has changed, and wait for it, but no longer than so many seconds.
+        """Let qmd take in recent changes, and wait for that at most `wait_s` seconds.
 
-        One that needs its time is not begun at each search.
+        An update that would take too long is not started by each search.
         """
         if not self.is_behind:
             return
@@ -171,11 +172,11 @@ class QmdUpdater:
                         return
 
     async def wait_for_collections(self, wait_s: float) -> None:
-        """Wait until there is a collection, or it is known that there is none.
+        """Wait until a collection exists, or the first update has ended.
 
         Args:
-            wait_s: From the beginning of all, at most: a qmd that does not come to an end with its collections holds up those
-                who ask while it is new, and no later search.
+            wait_s: Seconds since the creation of this object: a qmd that never finishes its collections
+                delays the first searches only.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, self._born + wait_s - self._clock())):
@@ -183,8 +184,8 @@ class QmdUpdater:
                     await self._ended.next()
 
     async def unknown(self) -> frozenset[str]:
-        """The files of the index that qmd does not know, or not as they are now."""
-        # A qmd that is asked by meaning finds nothing that has no vector yet.
+        """Return the indexed files that qmd does not know, or only in an older version."""
+        # A vector search of qmd finds nothing that has no vector yet.
         has = self._embedded if self.vectors.enabled and self.vectors.available else self._seen
         if has is self._seen and not self.is_behind:
             return self._beyond
@@ -197,17 +198,17 @@ class QmdUpdater:
         )
 
     async def restore_collections(self) -> None:
-        """Add again what somebody has taken away.
+        """Add collections again that are missing.
 
         Raises:
             QmdFailed.
         """
         await self._ensure()
 
-    # --- for ever
+    # --- tasks
 
     async def run(self) -> None:
-        """Update and embed when it is time, for ever; what fails is in the state."""
+        """Update, embed and clean up on schedule until cancelled; failures are in `state`."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._notice())
             tasks.create_task(self._keep_updated())
@@ -243,7 +244,7 @@ class QmdUpdater:
                     await self._nudged.wait()
 
     async def update(self) -> None:
-        """Have qmd read what has changed. That it fails is in the state."""
+        """Let qmd read changed files; a failure is recorded in `state`."""
         began = self._clock()
         self._is_hurried = False
         self._updates = schedule.began(self._updates)
@@ -307,7 +308,7 @@ class QmdUpdater:
         self._seen, self._seen_version = seen, version
 
     async def drop_index(self, reason: str) -> None:
-        """Delete what qmd has made of the files: it makes it again. What is deleted in it would stay in its free pages."""
+        """Delete qmd's index, which it then rebuilds; rows deleted in it would remain in its free pages."""
         log.warning("qmd.index_dropped", agent=self._agent, reason=reason)
         self._seen, self._seen_version = {}, None
         await self._threads.run(self._delete_index)
@@ -321,12 +322,12 @@ class QmdUpdater:
             raise QmdFailed(f"{index} is damaged and cannot be deleted: {error.strerror}") from error
 
     def _file(self, one: KnownFile) -> Path | None:
-        """Where a note is that qmd reads itself."""
+        """Return the path of a note that qmd reads itself; None for copies."""
         place = None if self._export.concerns(one) else find_place(one.path, self._roots)
         return None if place is None else place[0].directory.joinpath(*place[1])
 
     def _has(self, one: KnownFile, file: Path | None) -> bool:
-        """Whether qmd knows a file that is there, once it has looked."""
+        """Return whether qmd finds an existing file after an update."""
         if self._export.concerns(one):
             entry = self._export.files.get(one.path)
             kinds = {kind for each in self.state.collections if each.exported for kind in each.kinds}
@@ -338,10 +339,10 @@ class QmdUpdater:
     # --- collections
 
     async def _ensure(self) -> None:
-        """Have the collections be those that are wanted.
+        """Create and remove collections as needed.
 
         Raises:
-            QmdFailed: none of them can be had.
+            QmdFailed: no collection could be created.
         """
         async with self._ensuring:
             await self._ensure_alone()
@@ -360,7 +361,7 @@ class QmdUpdater:
         refused: QmdFailed | None = None
         have = [one for one in desired if one not in work.add]
         for one in work.add:
-            # Before: a collection that was added when the daemon was killed is its own at the next start.
+            # Recorded first, so that a collection of a killed daemon is recognised at the next start.
             added[one.name] = as_added(one)
             await self._write_record(added)
             try:
@@ -395,7 +396,7 @@ class QmdUpdater:
                 commands.add(one.directory, one.name, one.pattern), timeout_s=UPDATE_S, quiet=True
             )
         except AlreadyExists:
-            # Under this name it is what is wanted; under another it is somebody else's.
+            # With this name it is the wanted one; with another it belongs to the user.
             if one.name not in {listed.name for listed in await self._list()}:
                 raise
 
@@ -417,7 +418,7 @@ class QmdUpdater:
         )
 
     def _amiss(self) -> list[str]:
-        """What is wrong with the collections of the configuration."""
+        """Return warnings about the configured collections."""
         if self._copies:
             return []
         return [
@@ -439,23 +440,23 @@ class QmdUpdater:
         data = msgspec.json.encode(added)
         await self._threads.run(own_files.put, self._places.base, self._places.record.name, data)
 
-    # --- what is gone
+    # --- cleanup
 
     async def _keep_clean(self) -> None:
-        """Have qmd forget what is gone, for ever: an update of it only hides that."""
+        """Clean up on schedule until cancelled: an update only hides deleted texts."""
         while True:
             at = schedule.clean_at(self.cleanings, self.pace, self._runner.searched_at)
             if at is None or self.state.last_update is None:
                 await self._ended.next()
             elif at > self._clock():
-                await asyncio.sleep(at - self._clock())  # and look again: somebody may search meanwhile
+                await asyncio.sleep(at - self._clock())  # then check again, as searches may have arrived
             else:
                 await self.clean()
 
     async def clean(self) -> None:
-        """Have qmd forget the texts that are gone. That it fails is in cleanings."""
+        """Remove deleted texts from qmd's index; a failure is recorded in `cleanings`."""
         failed: str | None = None
-        async with self._indexing, self._ensuring:  # to add a collection is to index it
+        async with self._indexing, self._ensuring:  # adding a collection indexes it
             self.cleanings = schedule.began(self.cleanings)
             try:
                 await self._runner.alone(commands.CLEANUP, timeout_s=CLEAN_S)
@@ -465,7 +466,7 @@ class QmdUpdater:
             else:
                 log.debug("qmd.cleaned", agent=self._agent)
         self.cleanings = schedule.ended(self.cleanings, self._clock(), failed=failed is not None)
-        if failed is not None:  # what was gone still is
+        if failed is not None:  # the deleted texts are still there
             self.cleanings = schedule.noticed(self.cleanings, self._clock())
 
     # --- vectors
@@ -503,7 +504,7 @@ class QmdUpdater:
         """Ask qmd how many vectors it has.
 
         Args:
-            otherwise: Whether there are any, where qmd does not tell.
+            otherwise: Whether to assume that there are some, if qmd does not say.
         """
         try:
             found = parse.vectors(await self._runner.ask(commands.STATUS, timeout_s=COMMAND_S))
@@ -516,10 +517,10 @@ class QmdUpdater:
 
 
 def _is_directory(path: Path) -> bool:
-    """Whether there is a directory, and no link to one: what lies behind a link is not the agent's, and qmd follows it."""
+    """Return whether a path is a directory and no symlink: qmd would follow a link to files that are not the agent's."""
     return path.is_dir() and not path.is_symlink()
 
 
 def mode_of(settings: Settings, vectors: VectorSearchStatus) -> Mode:
-    """How qmd is asked: by words while it has no vectors, for without them the other ways find nothing."""
+    """Return qmd's search mode: keywords while it has no vectors, because the other modes would find nothing."""
     return settings.search_mode if vectors.available or not vectors.enabled else "search"
