@@ -1,4 +1,4 @@
-"""The context of a chunk: the title of its document, the headings above it, the day of the note."""
+"""The context of a chunk: the title of its document, the headings above it, and the date of the note."""
 
 import re
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ _DATED = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:-.+)?")
 _WORD = re.compile(r"\w+")
 _FRONT_TITLE = "title:"
 _QUOTES = frozenset("\"'")
-_HEAD_LINES = 200  # front matter ends within so many, and a title stands in as many after it
-_HEADING_CHARS = 100  # a heading longer than this places a chunk no better
+_HEAD_LINES = 200  # longest front matter, and longest distance of a title from it
+_HEADING_CHARS = 100  # more of a heading adds nothing
 _CONTEXT_CHARS = 240
-_LANGUAGE_LINES, _LANGUAGE_CHARS = 100, 2000  # what the language of a note is told from
+_LANGUAGE_LINES, _LANGUAGE_CHARS = 100, 2000  # how much of a note is used to detect its language
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
@@ -26,9 +26,9 @@ _MONTHS = (
 
 
 def title_of(document: Document) -> tuple[str, int]:
-    """The title of a document, and the number of its lines that are front matter.
+    """Return the title of a document, and the number of lines of its front matter.
 
-    The first heading of level 1, else the title of the front matter, else the name of the file.
+    The title is the first heading of level 1, else the title in the front matter, else the file's name.
     """
     front = 0
     named = ""
@@ -61,22 +61,20 @@ def _front_title(text: str) -> str:
 def headings_above(
     document: Document, page: LineIndex, section: int, above: Iterable[Heading], since: int
 ) -> list[Heading]:
-    """The headings above a section, the highest first.
-
-    The heading of the section itself is in its text, and not among them.
+    """Return the headings above a section, highest level first, without the section's own heading, which is in its text.
 
     Args:
-        document: The text.
-        page: Of it.
-        section: The unit that it begins with.
-        above: The headings over an earlier section,
-        since: and the unit that this one begins with.
+        document: The document.
+        page: Its index.
+        section: The first unit of the section.
+        above: The headings above an earlier section.
+        since: The first unit of that section.
     """
     level = page.marks[section] if page.starts[section] else 0
     found: list[Heading] = []
     reached, at = level, section
     while reached > 1:
-        # The nearest heading of a higher rank; those between are of sections that ended.
+        # The nearest heading of a higher level; sections of those in between have ended.
         at = max(page.marks.rfind(rank, since, at) for rank in range(1, reached))
         if at < 0:
             break
@@ -92,7 +90,7 @@ def _words(text: str) -> str:
 
 
 def dates_of(document: Document) -> tuple[str, ...]:
-    """The day in the name of a note: as in the name, and in words of the language of the note."""
+    """Return the date in the name of a note, as in the name and in words in the note's language."""
     named = _DATED.fullmatch(PurePosixPath(document.path).stem)
     if not named:
         return ()
@@ -104,14 +102,14 @@ def dates_of(document: Document) -> tuple[str, ...]:
 
 
 def day_names(day: date, text: str) -> tuple[str, str]:
-    """A day in figures, and in words of the language of a text."""
+    """Return a date in figures, and in words in the language of a text."""
     if is_mostly_cjk(text):
         return day.isoformat(), f"{day.year}年{day.month}月{day.day}日"
     return day.isoformat(), f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def context_of(title: str, headings: Iterable[Heading], dates: Iterable[str]) -> str:
-    """The line that places a chunk: title, the headings above it, the day."""
+    """Return the context line of a chunk: title, the headings above it, the date."""
     above = [words for _, words in headings if words != title]
     place = " > ".join([title, *above[-3:]])
     place_words = set(_WORD.findall(place))

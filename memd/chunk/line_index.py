@@ -1,4 +1,4 @@
-"""Indexes the lines of a document in flat arrays: ten million lines take seconds."""
+"""Indexes the lines of a document in flat arrays, in which ten million lines take seconds."""
 
 import re
 from array import array
@@ -10,51 +10,52 @@ import msgspec
 from memd.chunk.split import ChunkSize, piece_end
 from memd.domain_types import Document, Kind
 
-# What a line is: blank, a heading of level 1 to 6, an entry of a curated file, or any other text.
+# The kind of a line: blank, a heading of level 1 to 6, an entry of a curated file, or other text.
 BLANK, ENTRY, TEXT = 0, 7, 8
-# Headings of these levels set topics: each begins a chunk. Deeper ones divide a topic, whose parts may share one.
+# Headings of these levels begin a topic, and each topic begins a chunk. Sections of deeper headings may share
+# a chunk.
 _TOPICS = frozenset({1, 2})
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_MARKED = frozenset("#`~- ")  # a line that begins otherwise is text
+_MARKED = frozenset("#`~- ")  # first characters that need a closer look; all other lines are text
 
 
 class LineIndex(msgspec.Struct, frozen=True):
-    """A document in units: its lines, and the pieces of those that are longer than a chunk."""
+    """A document in units: its lines, or the pieces of lines that are longer than a chunk."""
 
     texts: Sequence[str]
-    numbers: Sequence[int]  # of the line of each unit, from 1
-    costs: Sequence[int]  # costs[n]: of the first n units, each with a line end
+    numbers: Sequence[int]  # line number of each unit, from 1
+    costs: Sequence[int]  # costs[n]: cost of the first n units, each with a line end
     marks: bytes  # BLANK, the level of a heading, ENTRY or TEXT
-    # What follows from the marks, 1 for yes: bytes.find looks through it at the speed of memory.
+    # Derived from the marks, 1 for yes, so that bytes.find scans them at the speed of memory.
     ink: bytes  # not blank
-    starts: bytes  # a section begins: a heading with what is below it, or an entry
+    starts: bytes  # a section begins: a heading with the text below it, or an entry
     topics: bytes  # a topic begins
     body: bytes  # neither blank nor the heading of a topic
-    pieces: bytes | None  # a part of a line; None: all are whole
+    pieces: bytes | None  # a part of a line; None: all units are whole lines
 
 
 def heading_of(text: str) -> tuple[int, str] | None:
-    """The level and the words of a line that is a heading."""
+    """Return level and words of a heading line; None for other lines."""
     found = _HEADING.match(text)
     if found is None:
         return None
     words = text[found.end() :].strip(" \t")
     open_ended = words.rstrip("#")
-    # Hashes at the end close a heading, unless there is nothing else.
+    # Trailing hashes close a heading, unless there is nothing else.
     if open_ended and open_ended[-1] in " \t":
         words = open_ended.rstrip(" \t")
     return len(found[1]), words
 
 
 def page_of(document: Document, front: int, room: ChunkSize, overlap: int) -> LineIndex:
-    """Look at a document.
+    """Index the lines of a document.
 
     Args:
-        document: The text.
-        front: How many of its lines are front matter.
-        room: Of a chunk.
-        overlap: What a piece of a long line leaves free, for the end of the one before; as a cost.
+        document: The document.
+        front: The number of lines of its front matter.
+        room: The capacity of a chunk.
+        overlap: The cost that pieces of a long line leave free, for the end of the previous piece.
     """
     texts: Sequence[str] = document.lines
     numbers: Sequence[int] = range(1, len(texts) + 1)
@@ -85,7 +86,7 @@ def _running(texts: Sequence[str], room: ChunkSize) -> Sequence[int]:
 
 
 def _marks(document: Document, front: int) -> bytearray:
-    """What each line is."""
+    """Return the kind of each line."""
     lines, has_entries = document.lines, document.kind is Kind.CURATED
     marks = bytearray(len(lines))
     fence = ""
@@ -120,12 +121,12 @@ def _divided(
     room: ChunkSize,
     overlap: int,
 ) -> tuple[list[str], list[int], bytes, bytes]:
-    """The texts, numbers and marks of all units, and which of them are pieces."""
+    """Return the texts, numbers and marks of all units, and which units are pieces."""
     starts = marks.translate(_STARTS)
     texts: list[str] = []
     numbers: list[int] = []
     unit_marks, pieces = bytearray(), bytearray()
-    done = before = 0  # before: what the section takes up to the line done
+    done = before = 0  # before: cost of the section up to the line `done`
     for line in [*long, len(lines)]:
         texts += lines[done:line]
         numbers += range(done + 1, line + 1)
@@ -148,10 +149,10 @@ def _divided(
 
 
 def _parts(text: str, before: int, room: ChunkSize, overlap: int) -> Iterator[str]:
-    """A line in pieces.
+    """Yield the pieces of a line.
 
-    The first shares its chunk with what stands before it in its section, if that is short, such as a heading; the others
-    leave room for the overlap.
+    The first shares its chunk with the preceding text of its section, such as a heading, if that is short;
+    the others leave room for the overlap.
     """
     most = room.capacity - (before if 4 * before <= room.capacity else overlap)
     at = 0

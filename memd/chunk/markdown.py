@@ -12,31 +12,31 @@ from memd.chunk.note_properties import NoteDates
 from memd.chunk.split import ChunkSize, end_of, parts_of
 from memd.domain_types import Chunk, Document, TextHash, embedded_text
 
-LONGEST = 700  # characters of a chunk, as chunking.max_chars has it by default
+LONGEST = 700  # characters of a chunk; the default of chunking.max_chars
 
-_MIN_TOKENS = 8  # a smaller limit would cut words apart
+_MIN_TOKENS = 8  # a smaller limit would cut words
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """What a chunk begins with."""
+    """How a chunk begins."""
 
     begin: int  # the first unit
-    repeated: str = ""  # the end of the unit before it, which was cut
+    repeated: str = ""  # the end of the previous unit, if that was cut
 
 
 def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST) -> list[Chunk]:
-    """Cut a document into chunks of at most so many estimated tokens.
+    """Cut a document into chunks of at most `tokens` estimated tokens.
 
-    A chunk is about one topic: a heading of the first two levels begins one. It is whole
-    lines, or has a part of a line that is longer than a chunk. A section that fits in a chunk is never
-    divided; one that does not is cut between lines, and each of its chunks but the first begins with the last lines of
-    the one before. Every line that is not blank is in some chunk.
+    A chunk is about one topic: a heading of level 1 or 2 begins one. It consists of whole lines, or of a part
+    of a line that is longer than a chunk. A section that fits into a chunk is never divided; a longer one is
+    cut between lines, and each of its chunks but the first begins with the last lines of the previous one.
+    Every line that is not blank is in some chunk.
 
     Args:
-        document: The text.
+        document: The document.
         tokens: The most estimated tokens of a chunk, without its context; below 8 counts as 8.
-        overlap: How many estimated tokens of a chunk the next one of the same section repeats, up to the end of a line: a
-            line is repeated whole or not at all, and never more than half a chunk.
+        overlap: How many estimated tokens of a chunk the next one of the same section repeats: whole lines
+            only, and at most half a chunk.
         longest: The most characters of a chunk. The overlap shrinks in proportion.
 
     Returns:
@@ -61,22 +61,22 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
 
 
 def _packed(page: LineIndex, room: ChunkSize, overlap: int) -> Iterator[tuple[int, _Held, int]]:
-    """Put sections of one topic together while they fit; cut the ones that are larger than a chunk.
+    """Put sections of one topic together as long as they fit, and cut those that are larger than a chunk.
 
     Yields:
-        For each chunk the section that places it, what it begins with, and the unit after its last.
+        For each chunk: the section that gives its context, how it begins, and the unit after its last.
     """
     size = len(page.texts)
     section = 0
     while section < size:
         held = _Held(section)
-        after = page.starts.find(1, section + 1)  # the section after this one
+        after = page.starts.find(1, section + 1)  # the start of the next section
         after = size if after < 0 else after
         while (reach := _reach(page, held, room)) < after:
             yield section, held, reach
             held = _tail(page, held, reach, room, overlap)
         end = size if reach == size else page.starts.rfind(1, after, reach + 1)
-        # A title, or another heading with nothing below it, goes with what follows.
+        # A title, or another heading without text below it, goes with what follows.
         body = page.body.find(1, section, end)
         topic = page.topics.find(1, max(after, body), end) if body >= 0 else -1
         end = end if topic < 0 else topic
@@ -85,18 +85,18 @@ def _packed(page: LineIndex, room: ChunkSize, overlap: int) -> Iterator[tuple[in
 
 
 def _reach(page: LineIndex, held: _Held, room: ChunkSize) -> int:
-    """The unit after the last one that a chunk has room for."""
+    """Return the unit after the last one that fits into a chunk."""
     taken = room.cost(held.repeated) + room.line_end if held.repeated else 0
     costs, begin = page.costs, held.begin
-    # Each unit takes a line end at least.
+    # Each unit costs at least a line end.
     last = min(len(costs), begin + room.most // room.line_end + 2)
     return bisect_right(costs, costs[begin] + room.most - taken, begin, last) - 1
 
 
 def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int) -> _Held:
-    """What the next chunk repeats: the last lines up to the overlap, and one line more than that where it fits.
+    """Return what the next chunk repeats: the last lines within the overlap, and one more line if it fits.
 
-    Of a line that was cut, the last sentences or words.
+    Of a line that was cut, the last sentences or words are repeated.
     """
     costs = page.costs
     total = costs[end]
@@ -114,13 +114,13 @@ def _tail(page: LineIndex, held: _Held, end: int, room: ChunkSize, overlap: int)
 
 
 def _chunk(page: LineIndex, held: _Held, end: int, context: str, when: NoteDates) -> Chunk | None:
-    """The chunk of some units, without blank ones at its ends; None where all are blank, whatever it would repeat."""
+    """Return the chunk of some units, without blank ones at its ends; None if all are blank, whatever it would repeat."""
     first, last = page.ink.find(1, held.begin, end), page.ink.rfind(1, held.begin, end)
     if first < 0:
         return None
     if held.repeated:
         first = held.begin - 1
-        # Two pieces of one line stay one line: the n-th line of a chunk is line start_line + n of the file.
+        # Pieces of one line stay on one line, so that line n of a chunk is line start_line + n of the file.
         between = "" if page.numbers[first] == page.numbers[held.begin] else "\n"
         text = held.repeated + between + _joined(page, held.begin, last)
     else:
@@ -138,7 +138,7 @@ def _chunk(page: LineIndex, held: _Held, end: int, context: str, when: NoteDates
 
 
 def _joined(page: LineIndex, first: int, last: int) -> str:
-    """The text of units, the last one included."""
+    """Return the text of units, `last` included."""
     texts, numbers = page.texts, page.numbers
     if numbers[last] - numbers[first] == last - first:
         return "\n".join(texts[first : last + 1])

@@ -1,7 +1,7 @@
-"""What a note says of itself beside its text: front matter, tags, links, and of when its lines are.
+"""The properties of a note: front matter, tags, links, and the times of its lines.
 
-Tags and properties are those of Obsidian: ``tags:`` in the front matter and ``#tag`` in the text, which begins a word, has
-a character that is no digit, and stands in no code.
+Tags and properties are those of Obsidian: ``tags:`` in the front matter, and ``#tag`` in the text at the
+start of a word, with at least one character that is not a digit, outside of code.
 """
 
 import re
@@ -19,15 +19,16 @@ from memd.text.time_phrases import dated
 from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded
 
-_MOST_LINES = 200  # of front matter
-_MOST_CHARS = 20_000  # likewise
-_MOST_LABELS = 500  # of a note
+_MOST_LINES = 200  # lines of front matter
+_MOST_CHARS = 20_000  # characters of front matter
+_MOST_LABELS = 500  # per note
 _MOST_VALUE_CHARS = 200
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})[^\[\]\n]{0,400}\]\]")
 _CODE = re.compile(r"`[^`]*`")
 _FENCES = ("```", "~~~")
-# Of when a note is, whatever its headings say; and when it was made or changed, where nothing else says anything.
+# Keys with the time of the note, which override its headings; and keys with the time of its creation or
+# change, which count only if nothing else gives a time.
 _DATE_KEYS = ("date", "day", "日期")
 _MADE_KEYS = ("created", "created_at", "updated", "updated_at", "modified", "lastmod")
 _NAME = re.compile(
@@ -36,14 +37,14 @@ _NAME = re.compile(
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
-    """The properties between the lines of dashes that a note begins with."""
+    """The properties between the two lines of dashes at the beginning of a note."""
 
-    lines: int  # how many lines of the note it takes, these two included; 0: there is none
-    values: Mapping[str, Any] = {}  # texts, and lists and mappings of them; empty where they cannot be read
+    lines: int  # number of lines, including the two of dashes; 0: there is no front matter
+    values: Mapping[str, Any] = {}  # strings, and lists and mappings of them; empty if they cannot be parsed
 
 
 def front_matter(document: Document) -> FrontMatter:
-    """The front matter of a note; one that is broken is text like any other, and has no properties."""
+    """Return the front matter of a note; a broken one counts as text, and has no properties."""
     lines = document.lines
     if not lines or lines[0].rstrip() != "---":
         return FrontMatter(0)
@@ -56,7 +57,7 @@ def front_matter(document: Document) -> FrontMatter:
 def _parsed(text: str) -> Mapping[str, Any]:
     import yaml  # noqa: PLC0415 - 15 ms, for notes that have front matter alone
 
-    # Of this one each value is the text that stands there, with neither dates nor numbers nor objects made of it.
+    # This loader returns every value as the string in the file, not as a date, number or object.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     if len(text) > _MOST_CHARS:
         return {}
@@ -68,7 +69,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def labels_of(document: Document) -> tuple[Label, ...]:
-    """The tags, links and properties of a note, each once, as far as there are not too many."""
+    """Return the tags, links and properties of a note, each once, up to a limit."""
     front = front_matter(document)
     found: dict[tuple[LabelKind, str, str], Label] = {}
     for kind, written, value in chain(_of_properties(front), _of_text(document.lines, front.lines)):
@@ -81,7 +82,7 @@ def labels_of(document: Document) -> tuple[Label, ...]:
 
 
 def _of_properties(front: FrontMatter) -> Iterator[tuple[LabelKind, str, str]]:
-    """Of each label its kind, its name as it is written, and the value of a property."""
+    """Yield kind, name as written, and value (properties only) of each label in the front matter."""
     for key, value in front.values.items():
         for text in _texts(value):
             yield LabelKind.PROPERTY, key, folded(text).strip()[:_MOST_VALUE_CHARS]
@@ -94,7 +95,7 @@ def _of_properties(front: FrontMatter) -> Iterator[tuple[LabelKind, str, str]]:
 
 
 def _of_text(lines: Sequence[str], front: int) -> Iterator[tuple[LabelKind, str, str]]:
-    """The same of what is no code, below so many lines of front matter."""
+    """Yield the same for tags and links in the text below the front matter, outside of code."""
     fence = ""
     for line in islice(lines, front, None):
         if "#" in line or "[[" in line or "`" in line or "~" in line:
@@ -111,7 +112,7 @@ def _of_text(lines: Sequence[str], front: int) -> Iterator[tuple[LabelKind, str,
 
 
 def _texts(value: object) -> Iterable[str]:
-    """A property's value, or those of a list."""
+    """Return a property's value or, of a list, its values."""
     values = value if isinstance(value, list) else [value]
     return [one for one in values if isinstance(one, str) and one.strip()]
 
@@ -120,11 +121,11 @@ def _texts(value: object) -> Iterable[str]:
 
 
 class NoteDates:
-    """Of when the lines of one note are.
+    """The times of the lines of one note.
 
-    Its name says so, then its front matter, then the heading above a line; a heading also says which day of the month or the
-    week it is that the note is of. What was made or changed on a day, by its front matter, is of that day where nothing
-    else is said.
+    The time comes from the note's name, else from its front matter, else from the heading above a line; a
+    heading may also name the day of the month or week that the note is about. A creation or change date in
+    the front matter is used only if nothing else gives a time.
     """
 
     def __init__(self, document: Document, page: LineIndex) -> None:
@@ -133,7 +134,7 @@ class NoteDates:
         own = named_time(document.path) or _time_in(front, _DATE_KEYS)
         made = _time_in(front, _MADE_KEYS)
         self._otherwise = own or made
-        # The units from which on another heading counts, with what that one says.
+        # The units at which the time given by headings changes, and the new times.
         self._starts: list[int] = []
         self._spans: list[TimeSpan | None] = []
         if own is None or own.only_day is None:
@@ -142,7 +143,7 @@ class NoteDates:
                 self._spans.append(span)
 
     def of(self, first: int, last: int) -> TimeSpan | None:
-        """From when to when some units are, the last one included; None where nothing says."""
+        """Return the time span of some units, `last` included; None if it is unknown."""
         at = bisect_right(self._starts, first)
         end = bisect_right(self._starts, last)
         said = [span for span in self._spans[max(0, at - 1) : end] if span is not None]
@@ -154,7 +155,7 @@ class NoteDates:
 def _headings(
     document: Document, page: LineIndex, own: TimeSpan | None
 ) -> Iterator[tuple[int, TimeSpan | None]]:
-    """Where what is said by headings changes, and to what."""
+    """Yield the units at which the time given by headings changes, and the new time."""
     above: list[tuple[int, TimeSpan | None]] = []
     unit = page.starts.find(1)
     while unit >= 0:
@@ -179,7 +180,7 @@ def _time_in(front: FrontMatter, keys: Sequence[str]) -> TimeSpan | None:
 
 
 def named_time(path: str) -> TimeSpan | None:
-    """Of when a note is by its name: 2026-02-09.md, 2026-W07.md, review-2026-02.md, 2026/02/09.md; None if it does not say."""
+    """Return the time in a note's name: 2026-02-09.md, 2026-W07.md, review-2026-02.md, 2026/02/09.md; else None."""
     parts = PurePosixPath(path).with_suffix("").parts
     name = parts[-1] if not parts[-1].isdecimal() else "-".join(parts[-3:])
     for match in _NAME.finditer(name):

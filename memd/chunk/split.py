@@ -1,4 +1,4 @@
-"""Where a text is cut: to fit into the capacity of a chunk, and into the parts of a chunk that have vectors of their own."""
+"""Cuts texts: into pieces that fit into a chunk, and into the parts of a chunk that are embedded separately."""
 
 import re
 from bisect import bisect_left
@@ -13,35 +13,35 @@ _SENTENCE_END = re.compile(r"[。！？；…][”’」』）】]?|[.!?][\"')\]
 class ChunkSize(msgspec.Struct, frozen=True):
     """The capacity of a chunk in tokens and in characters, as one number.
 
-    The cost of a text is the share of a chunk that it takes, by the nearer of the two limits. Costs add up over lines, and a sum of
-    costs within the capacity keeps both limits.
+    The cost of a text is the share of a chunk that it takes, by the limit that is nearer. Costs of lines add
+    up, and a sum of costs within the capacity keeps both limits.
     """
 
-    quarters: int  # of a token
+    quarters: int  # capacity in quarter tokens
     chars: int
 
     @property
     def capacity(self) -> int:
-        """What the text of a chunk may take."""
+        """The largest cost of the text of a chunk."""
         return self.quarters * self.chars
 
     @property
     def line_end(self) -> int:
-        """What a line end takes; no character takes less."""
+        """The cost of a line end; no character costs less."""
         return max(self.quarters, self.chars)
 
     @property
     def most(self) -> int:
-        """What lines with their ends may take: there is no line end after the last line."""
+        """The largest cost of lines with their line ends: there is none after the last line."""
         return self.capacity + self.line_end
 
     def cost(self, text: str) -> int:
-        """The share of the capacity that a text takes."""
+        """Return the cost of a text."""
         return max(quarter_tokens(text) * self.chars, len(text) * self.quarters)
 
 
 def end_of(text: str, most: int, room: ChunkSize) -> str:
-    """The end of a text within a cost: from the beginning of a sentence, else of a word, else nothing."""
+    """Return the end of a text within a cost, starting at a sentence, else at a word; empty if nothing fits."""
     starts = [max(0, len(text) - max(0, most) // room.line_end)]
     while starts[-1] < len(text):
         starts.append(starts[-1] + max(1, (len(text) - starts[-1]) // 8))
@@ -55,9 +55,9 @@ def end_of(text: str, most: int, room: ChunkSize) -> str:
 
 
 def fit_end(text: str, start: int, most: int, room: ChunkSize) -> int:
-    """Where a piece of a text would end if it were cut anywhere: the farthest place within a cost, one character at least."""
+    """Return the farthest position at which a piece of a text may end within a cost; at least one character is taken."""
     low, high = start + 1, min(len(text), start + max(1, most // room.line_end))
-    # Where characters cost about the same, the first two guesses are right and there is nothing to halve.
+    # If all characters cost about the same, the first two guesses are right and no bisection is needed.
     guess = start + (high - start) * most // room.cost(text[start:high])
     guesses = [guess + 1, guess, high]
     while low < high:
@@ -68,7 +68,7 @@ def fit_end(text: str, start: int, most: int, room: ChunkSize) -> int:
 
 
 def piece_end(text: str, start: int, most: int, room: ChunkSize) -> int:
-    """Where a piece of a long line ends: after a sentence in its second half, else at a space, else between words."""
+    """Return where a piece of a long line ends: after a sentence in its second half, else at a space, else between words."""
     low = fit_end(text, start, most, room)
     if low == len(text):
         return low
@@ -81,9 +81,9 @@ def piece_end(text: str, start: int, most: int, room: ChunkSize) -> int:
     return end if end > start else low
 
 
-# A chunk says many things, and its vector a little of each. Paraphrases are found .57 of the time instead of .33 where
-# parts of this width have vectors beside it; with single lines as parts .57 to .65, and less across languages and of
-# the newest; with parts of 60 to 110 .57, and half as many more to embed.
+# A chunk says many things, and its vector represents each of them only a little. With vectors for parts of
+# this width, paraphrases are found .57 of the time instead of .33; with single lines as parts .57 to .65, and
+# less across languages and for the newest; with parts of 60 to 110 .57, and half as many more to embed.
 LEAST_PART_WIDTH, MOST_PART_WIDTH = 90, 160  # a CJK character counts as two
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[。！？!?；;])\s*|(?<=\.)\s+(?=[A-Z\"“(])")
@@ -93,10 +93,10 @@ Span = tuple[int, int]  # text[begin:end]
 
 
 def parts_of(text: str) -> tuple[Span, ...]:
-    """Where the parts of a text are, in its order; none, where it would be one.
+    """Return the spans of a text's parts, in order; empty if there would be only one.
 
-    Lines are put together while they are short, and cut between sentences where they are long. Blank lines between two
-    lines of a part are in it.
+    Short lines are put together, and long ones are cut between sentences. Blank lines between two lines of a
+    part belong to it.
     """
     spans: list[Span] = []
     open_width = 0
@@ -111,7 +111,7 @@ def parts_of(text: str) -> tuple[Span, ...]:
 
 
 def _units(text: str) -> list[tuple[int, int, int]]:
-    """The lines that are not blank, long ones in sentences: (begin, end, width)."""
+    """Return the non-blank lines, long ones by sentence: (begin, end, width)."""
     found: list[tuple[int, int, int]] = []
     for line in _LINE.finditer(text):
         size = width(line[0])

@@ -1,4 +1,4 @@
-"""Cuts the turns of a session into chunks, each turn with its speaker and time."""
+"""Cuts the turns of a session into chunks; each turn has a header with its speaker and time."""
 
 import hashlib
 import re
@@ -14,11 +14,12 @@ from memd.domain_types import Chunk, TextHash, Turn, embedded_text
 from memd.text.time_spans import TimeSpan
 from memd.text.turn_header import CONTINUED, day_of, header, local_time, set_off
 
-# A smaller chunk would be all header.
+# A smaller chunk would consist of headers.
 _MIN_TOKENS = 32
 _MIN_CHARS = 128
-# A question of at most this part of a chunk is repeated before its answer, whatever the overlap is. On chats of short
-# turns that shows .825 of the evidence instead of .809; moving it there, so that the chunk before it is shorter, .785.
+# A question of at most 1/3 of a chunk is repeated before its answer, whatever the overlap. On chats of short
+# turns the evidence is then shown .825 of the time instead of .809; moving the question there, so that the
+# previous chunk is shorter, gives .785.
 _QUESTION = 3
 _SPACE = re.compile(r"\s*")
 
@@ -27,20 +28,21 @@ class ChunkedTurns(msgspec.Struct, frozen=True):
     """Turns as chunks."""
 
     chunks: tuple[Chunk, ...]
-    # The place among all turns from which to cut again once the last turn has changed, or others have come: chunks that
+    # Index of the turn from which to cut again once the last turn has changed or others were added: chunks
+    # that begin before it stay as they are.
     # begin before it stay as they are, the others are made anew.
     resume: int
 
 
 class _At(msgspec.Struct, frozen=True):
-    """Where a chunk begins."""
+    """The position at which a chunk begins."""
 
     turn: int
-    offset: int = 0  # in the text of the turn; all but 0 are inside a turn that is longer than a chunk
+    offset: int = 0  # in the text of the turn; not 0 within a turn that is longer than a chunk
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What a chunk has of one turn."""
+    """The part of one turn that is in a chunk."""
 
     turn: int
     head: str
@@ -48,26 +50,26 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """One chunk, and what comes after it."""
+    """One chunk, and the position of the next."""
 
     parts: list[_Part]
     then: _At
-    looked: int  # the last turn that had a say in this; as many as there are turns: the end of all had
+    looked: int  # last turn that influenced this chunk; len(turns): the end of the session did
 
 
 class _Talk(msgspec.Struct, frozen=True):
-    """Turns, ready to be cut."""
+    """Turns, prepared for cutting."""
 
     turns: Sequence[Turn]
-    heads: Sequence[str]  # their headers
+    heads: Sequence[str]  # the turns' headers
     texts: Sequence[str]
-    costs: Sequence[int]  # of each turn with its header and a line end
+    costs: Sequence[int]  # cost of each turn with its header and a line end
     room: ChunkSize
-    carried: int  # the overlap, as a cost
+    carried: int  # cost of the overlap
     zone: tzinfo | None
 
     def is_long(self, turn: int) -> bool:
-        """Whether a turn does not fit in a chunk."""
+        """Return whether a turn does not fit into a chunk."""
         return self.costs[turn] > self.room.most
 
 
@@ -81,22 +83,23 @@ def chunk_turns(
     zone: tzinfo | None,
     longest: int = LONGEST,
 ) -> ChunkedTurns:
-    """Cut a session into chunks of at most so many estimated tokens.
+    """Cut a session into chunks of at most `tokens` estimated tokens.
 
-    Short turns share a chunk, a question above all with its answer. A chunk repeats the last turns of the one before,
-    whole or not at all. A turn that is longer than a chunk is cut at the end of a paragraph, a line or a sentence, and
-    each of its parts has its header.
+    Short turns share a chunk, above all a question and its answer. A chunk repeats the last turns of the
+    previous one, whole or not at all. A turn that is longer than a chunk is cut after a paragraph, a line or
+    a sentence, and each of its parts has its header.
 
-    Where a chunk ends depends on where it begins and on what follows, never on what was before: cutting from
-    ``resume`` on gives what cutting everything gives.
+    Where a chunk ends depends on where it begins and on what follows, never on what precedes: cutting from
+    ``resume`` on gives the same as cutting everything.
 
     Args:
         turns: In the order of the session.
-        first: The place of the first one among all turns of the session, from 0.
-        place: What places the session, for the context of its chunks.
+        first: Index of the first of them among all turns of the session, from 0.
+        place: Title of the session, for the context of its chunks.
         tokens: The most estimated tokens of a chunk, without its context; below 32 counts as 32.
-        overlap: How many estimated tokens of a chunk the next one repeats at most; never more than half a chunk.
-        zone: That times are told in; None: UTC.
+        overlap: How many estimated tokens of a chunk the next one repeats at most; never more than half a
+            chunk.
+        zone: The time zone of turn headers; None: UTC.
         longest: The most characters of a chunk; below 128 counts as 128. The overlap shrinks in proportion.
     """
     tokens = max(_MIN_TOKENS, tokens)
@@ -119,7 +122,7 @@ def chunk_turns(
 
 
 def _step(talk: _Talk, start: _At) -> _Step:
-    """The chunk that begins somewhere."""
+    """Return the chunk that begins at a position."""
     room, costs, at = talk.room, talk.costs, start.turn
     parts: list[_Part] = []
     left = room.most
@@ -136,7 +139,8 @@ def _step(talk: _Talk, start: _At) -> _Step:
         at += 1
     if at == len(costs):
         return _Step(parts, _At(at), at)
-    # A chunk that begins inside a long turn ends before the next one, which so has a beginning that is a turn's.
+    # A chunk that begins within a long turn ends before the next turn, so that the next chunk begins with a
+    # whole turn.
     if not start.offset and talk.is_long(at) and 2 * (room.most - left) <= room.capacity:
         part, after = _piece(talk, at, 0, left - room.line_end)
         if after is not None:
@@ -145,11 +149,11 @@ def _step(talk: _Talk, start: _At) -> _Step:
 
 
 def _overlap(talk: _Talk, first: int, end: int) -> int:
-    """The turn that the next chunk begins with: one of the last of this one, or the one after them.
+    """Return the first turn of the next chunk: one of the last of this chunk, or the one after them.
 
     Args:
         talk: The turns.
-        first: The turn that this chunk begins with; the next one begins after it.
+        first: The first turn of this chunk; the next chunk begins after it.
         end: The turn after its last one.
     """
     begin, cost = end, 0
@@ -165,14 +169,14 @@ def _overlap(talk: _Talk, first: int, end: int) -> int:
 
 
 def _goes_before(talk: _Talk, cost: int, turn: int) -> bool:
-    """Whether what costs so much leaves room in a chunk for a turn, or for a part of one that is long."""
+    """Return whether a cost leaves room in a chunk for a turn, or for a part of a long one."""
     if talk.is_long(turn):
         return 2 * cost <= talk.room.capacity
     return cost + talk.costs[turn] <= talk.room.most
 
 
 def _piece(talk: _Talk, turn: int, offset: int, most: int) -> tuple[_Part, int | None]:
-    """A part of a long turn, and where the next one begins; None: it was the last."""
+    """Return a part of a long turn, and the offset of the next; None: this was the last."""
     room, text = talk.room, talk.texts[turn]
     head = talk.heads[turn] + (CONTINUED if offset else "")
     most -= room.cost(head)
@@ -180,7 +184,8 @@ def _piece(talk: _Talk, turn: int, offset: int, most: int) -> tuple[_Part, int |
         rest = room.cost(text[offset:])
         if rest <= most:
             return _Part(turn, head, text[offset:]), None
-        # Two parts of about the same size: a few words by themselves would be found by anything and tell nothing.
+        # Two parts of about the same size: a few words in a chunk of their own would match anything and be
+        # useless.
         most = min(most, max(rest * 5 // 8, rest - most))
     end = fit_end(text, offset, most, room)
     half = offset + (end - offset) // 2
@@ -218,6 +223,6 @@ def _chunk(talk: _Talk, parts: Sequence[_Part], first: int, place: str) -> Chunk
 
 
 def _when(turns: Sequence[Turn], zone: tzinfo | None) -> TimeSpan | None:
-    """From the first of some turns to the last, where they have times."""
+    """Return the span from the first turn's time to the last one's, if they have times."""
     times = [at for turn in turns if (at := local_time(turn.at, zone)) is not None]
     return TimeSpan(min(times), max(times)) if times else None
