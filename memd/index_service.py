@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
+from memd.embedding.queue.agent_backlog import PublishedVectors
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.freshness import Freshness
@@ -85,6 +86,7 @@ def index_parts(
     pending: PendingChanges,
     providers: AgentProviders,
     rng: Random,
+    published: PublishedVectors | None = None,
     clock: Clock = time.monotonic,
 ) -> IndexParts:
     """Build the parts of one agent's index service; none runs yet.
@@ -98,12 +100,13 @@ def index_parts(
         pending: The marks of changed files.
         providers: The agent's embedding providers.
         rng: Source of the jitter of backoffs.
+        published: What the agent has published; None: it publishes nothing.
         clock: Returns seconds, monotonic, by which passes are measured.
     """
     # Threads of this agent alone, so that a disk that does not answer blocks no other agent.
     files = Threads(READERS, f"memd-files-{agent}")
     looking = Threads(1, f"memd-look-{agent}")
-    queues = AgentQueues(agent, providers)
+    queues = AgentQueues(agent, providers, published)
     recent = RecentFileCheck(RecentFiles(rules.roots), looking, look_by_scan(rules.roots, rules.max_bytes))
     backlog = EventBarrier()
     triggers = MaintenanceTriggers()

@@ -786,6 +786,8 @@ export interface PublishStatus {
   waiting: number;
   /** why nothing is published just now */
   reason: string | null;
+  /** vectors that the server had, which were not embedded again since the daemon began */
+  taken_back: number;
 }
 
 export interface IncludedStatus {

@@ -644,7 +644,8 @@ const PARTS = {
     "defaults": {
       "files": 0,
       "waiting": 0,
-      "reason": null
+      "reason": null,
+      "taken_back": 0
     },
     "holds": {}
   },

@@ -546,6 +546,7 @@ class PublishStatus(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0  # that the server has as they are here
     waiting: int = 0  # files that it is to have, or not to have any more
     reason: str | None = None  # why nothing is published just now
+    taken_back: int = 0  # vectors that the server had, which were not embedded again since the daemon began
 
 
 class IncludedStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from memd.text.memory_paths import Root
 from memd_client.session_key import SessionKey
 
 if TYPE_CHECKING:
+    from memd.agent.published_vectors import ServerVectors
     from memd.agent.publishing import Publisher
 
 
@@ -73,6 +74,7 @@ class RunningAgent:
         self.roots = roots
         self.providers = providers
         self.publisher: Publisher | None = None  # None: the agent publishes nothing
+        self.published: ServerVectors | None = None  # likewise
 
     @property
     def embeds(self) -> bool:
@@ -85,6 +87,8 @@ class RunningAgent:
             stack.push_async_callback(self.index.close)
             stack.push_async_callback(self.sync.stop)
             stack.push_async_callback(self.backend.close)
+            if self.published is not None:
+                stack.callback(self.published.close)
 
     @property
     def queue(self) -> EmbeddingQueue | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -35,6 +35,9 @@ from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
 from memd.text.memory_paths import Root
 from memd.watch.watcher import WatcherHealth, note_places, watch
+
+if TYPE_CHECKING:
+    from memd.agent.published_vectors import ServerVectors
 
 log = structlog.get_logger()
 
@@ -93,8 +96,13 @@ async def _built_on(
         time.monotonic,
     )
     rules = rules_of(settings, roots)
+    published = _published(agent_id, settings)
     parts = index_parts(
-        agent_id, settings, rules, index, wanted, pending=pending, providers=providers, rng=Random()
+        *(agent_id, settings, rules, index, wanted),
+        pending=pending,
+        providers=providers,
+        rng=Random(),
+        published=published,
     )
     sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
@@ -129,12 +137,25 @@ async def _built_on(
         roots=roots,
         providers=providers,
     )
-    if settings.publish.to:
-        # Imported only here, because it imports psycopg.
-        from memd.agent.publishing import Publisher, installation_of  # noqa: PLC0415
+    if published is not None:
+        from memd.agent.publishing import Publisher, installation_of  # noqa: PLC0415  as below
 
-        agent.publisher = Publisher(agent_id, index, sync, rules, settings.publish, installation_of(state))
+        agent.publisher = Publisher(
+            *(agent_id, index, sync, rules, settings.publish, installation_of(state)),
+            embeds=settings.provider != "none",
+        )
+        agent.published = published
     return agent
+
+
+def _published(agent_id: str, settings: AgentSettings) -> "ServerVectors | None":
+    """The vectors that an agent has published; None: it publishes nothing."""
+    if not settings.publish.to:
+        return None
+    # Imported only here, because it imports psycopg.
+    from memd.agent.published_vectors import ServerVectors  # noqa: PLC0415
+
+    return ServerVectors(agent_id, settings.publish)
 
 
 async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:

@@ -48,6 +48,11 @@ _KINDS = {
 }
 
 
+def kinds_of(settings: Publish) -> frozenset[Kind]:
+    """Of the files that are published."""
+    return frozenset(kind for one in settings.sources for kind in _KINDS[one])
+
+
 class PublishProgress(msgspec.Struct, frozen=True):
     """The state of publishing."""
 
@@ -67,6 +72,8 @@ class Publisher:
         rules: IndexingRules,
         settings: Publish,
         installation: str,
+        *,
+        embeds: bool,
     ) -> None:
         """Create the publisher; `run` connects.
 
@@ -77,13 +84,15 @@ class Publisher:
             rules: How notes are read.
             settings: The server, and what is published.
             installation: See installation_of.
+            embeds: Whether the texts are to have vectors, though it may not be known yet of what model.
         """
         self.progress = PublishProgress(0, 0, "it has not begun yet")
         self._agent = agent
         self._index = index
         self._sync = sync
         self._rules = rules
-        self._kinds = frozenset(kind for one in settings.sources for kind in _KINDS[one])
+        self._kinds = kinds_of(settings)
+        self._embeds = embeds
         self._mirror = Mirror(Path(settings.dsn_file), settings.memory, installation)
         self._thread = Threads(1, f"memd-publish-{agent}")
         self._there: dict[str, bytes] = {}  # path -> digest of the version on the server
@@ -206,7 +215,8 @@ class Publisher:
         if wanted != self._space:
             self._here.clear()
             self._space, self._is_adopted = wanted, False
-        if not self._is_adopted:
+        # Until it is known of what model they are to be, the vectors that are there may be those that are wanted.
+        if not self._is_adopted and (wanted is not None or not self._embeds):
             if await self._on_server(self._mirror.adopt, wanted):
                 self._there = {path: digest[:_TEXT] for path, digest in self._there.items()}
             self._is_adopted = True

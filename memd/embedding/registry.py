@@ -9,7 +9,7 @@ import structlog
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FallbackUse
 from memd.embedding.provider_pair import ProviderPair
-from memd.embedding.queue.agent_backlog import IndexToEmbed
+from memd.embedding.queue.agent_backlog import IndexToEmbed, PublishedVectors
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.choose import ProviderChoice, shared
@@ -300,14 +300,18 @@ class AgentProviders:
 class AgentQueues:
     """The embedding queues that serve one agent: two, while an index is built for another model."""
 
-    def __init__(self, agent: str, providers: AgentProviders) -> None:
+    def __init__(
+        self, agent: str, providers: AgentProviders, published: PublishedVectors | None = None
+    ) -> None:
         """Be served by no queue before `serve`.
 
         Args:
             agent: Its id.
             providers: What embeds for it.
+            published: What it has published; None: it publishes nothing.
         """
         self.providers = providers
+        self.published = published
         self.rest = False  # nobody searches by vectors just now
         self.queues: set[EmbeddingQueue] = set()
         self._agent = agent
@@ -333,7 +337,8 @@ class AgentQueues:
             queue: One of those within reach.
             index: The agent's, or one that is built beside it.
         """
-        queue.serve(IndexToEmbed(self._agent, index, use_cache=self.providers.cache is not None))
+        use_cache = self.providers.cache is not None
+        queue.serve(IndexToEmbed(self._agent, index, use_cache=use_cache, published=self.published))
         self.queues.add(queue)
 
     async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:

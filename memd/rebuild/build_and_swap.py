@@ -115,6 +115,11 @@ class NewIndexEmbedding:
         """The cache of vectors; None: the agent has none."""
         return self._queues.providers.cache
 
+    def leave_out_published(self) -> None:
+        """Take no vectors from where they are published."""
+        if self._queues.published is not None:
+            self._queues.published.leave_out()
+
     async def embed(self, new: Index) -> None:
         """Embed a new index, as long as the old one answers vector searches.
 

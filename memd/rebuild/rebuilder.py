@@ -257,6 +257,8 @@ class Rebuilder:
             with contextlib.nullcontext() if cache is None else cache.needed():
                 if cache is not None:
                     await self._prepare(cache, target.space)
+                if self._embed_again:
+                    self._embedding.leave_out_published()
                 await rebuild(
                     self._index, target, self._runner, embed=self._embedding.embed, swap=self._about_to_swap
                 )

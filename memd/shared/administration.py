@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from memd.shared.connection import (
+    LEAST_KNOWN,
     LEAST_PGVECTOR,
     LEAST_SERVER,
     VERSION,
@@ -18,6 +19,7 @@ from memd.shared.connection import (
     driver,
     errors_told,
     find_state,
+    quoted,
     version_of,
 )
 from memd.shared.nearest import MOST_COMPARED
@@ -106,13 +108,13 @@ def _tables(state: SharedState) -> Iterator[Step]:
         if number > at:
             yield Step(
                 f"make the tables of version {number}, with row-level security",
-                f"SET LOCAL search_path = pg_catalog, memd, {_quoted(state.vector_schema or 'memd')};\n"
+                f"SET LOCAL search_path = pg_catalog, memd, {quoted(state.vector_schema or 'memd')};\n"
                 f"SET LOCAL ROLE {OWNER};\n{sql}\nRESET ROLE",
             )
     if at < VERSION:
         yield Step(
             f"say that they have version {VERSION}",
-            f"SET LOCAL ROLE {OWNER};\nINSERT INTO memd.version (version, least) VALUES ({VERSION}, {VERSION})"
+            f"SET LOCAL ROLE {OWNER};\nINSERT INTO memd.version (version, least) VALUES ({VERSION}, {LEAST_KNOWN})"
             " ON CONFLICT (is_only) DO UPDATE SET version = excluded.version, least = excluded.least;\nRESET ROLE",
         )
 
@@ -149,7 +151,7 @@ def _vector_indexes(connection: "psycopg.Connection[Any]", state: SharedState) -
     Each has one of its own, so that a search goes through no vectors of others. Only an administrator makes one: a member
     has no right to, and a function that lent it would let members keep the server busy.
     """
-    schema = _quoted(state.vector_schema)
+    schema = quoted(state.vector_schema)
     rows = connection.execute(
         "SELECT m.tenant, m.name, m.dimensions, m.chunks, i.indisvalid, EXISTS (SELECT 1 FROM memd.vector_indexes v"
         "  WHERE v.tenant = m.tenant AND v.dimensions = m.dimensions)"
@@ -269,10 +271,6 @@ def _migrations() -> list[tuple[int, str]]:
 
 def _exists(connection: "psycopg.Connection[Any]", sql: str, *values: object) -> bool:
     return connection.execute(sql, values).fetchone() is not None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager

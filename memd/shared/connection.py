@@ -17,7 +17,8 @@ from memd.errors import TransientError
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 3  # of the tables in memd/shared/sql
+VERSION = 4  # of the tables in memd/shared/sql
+LEAST_KNOWN = 3  # the version that a memd must know to use them
 CONNECT_S = 5  # for which a connection is tried
 # A machine that slept, or changed its network, has connections that nobody closed: the system gives up after half a minute.
 _NOTICES = {
@@ -253,6 +254,11 @@ def troubles(state: SharedState) -> Iterator[str]:
         yield f"the shared memory is of a newer memd (its tables have version {state.version}, this one knows {VERSION}): upgrade memd"
     elif state.version < VERSION:
         yield f"the shared memory is of an older memd (version {state.version} of its tables): an administrator runs `memd-ctl shared init`"
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a statement."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def version_of(text: str) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared.publication import vector_binary
+from memd.shared.binary_vectors import vector_binary
+from memd.shared.connection import quoted
 from memd.shared.reading import ServerQuery
 from memd.store.chunks import ChunkPlace, typed
 from memd.store.disk_vectors import NearVectors
@@ -50,7 +51,7 @@ class NearestQuery(msgspec.Struct, frozen=True):
         Args:
             schema: Where pgvector is.
         """
-        quoted = '"' + schema.replace('"', '""') + '"'
+        schema = quoted(schema)
         values: dict[str, Any] = {
             "tenant": self.tenant,
             "kinds": [int(kind) for kind in self.kinds],
@@ -59,9 +60,9 @@ class NearestQuery(msgspec.Struct, frozen=True):
             "also": list(self.also),
         }
         if self.indexed is None:
-            found = _COMPARED.format(schema=quoted)
+            found = _COMPARED.format(schema=schema)
         else:
-            found = _INDEXED.format(schema=quoted)
+            found = _INDEXED.format(schema=schema)
             yield ServerQuery(f"SET LOCAL hnsw.ef_search = {_EXAMINED}")
             yield ServerQuery("SET LOCAL hnsw.iterative_scan = relaxed_order")
             # It expects a few rows, where conditions and policies say the same, and would sort them all instead.
@@ -75,12 +76,12 @@ class NearestQuery(msgspec.Struct, frozen=True):
                     values[f"among{number}"] = some.tolist()
                     condition += f" AND chunk_id = ANY(%(among{number})s)"
                 best.append(
-                    self._best(quoted, condition, is_few=some is not None and len(some) <= MOST_COMPARED)
+                    self._best(schema, condition, is_few=some is not None and len(some) <= MOST_COMPARED)
                 )
         yield ServerQuery(
             f"WITH {found}, best AS ({' UNION '.join(best)}),"
             " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[]))"
-            f" SELECT best.near, whole.mean, whole.count, v.kind, {quoted}.vector_send(v.vector), {PLACE}"
+            f" SELECT best.near, whole.mean, whole.count, v.kind, {schema}.vector_send(v.vector), {PLACE}"
             " FROM whole LEFT JOIN wanted ON true LEFT JOIN best USING (chunk_id)"
             # By key, one by one: the server, which multiplies what it expects of conditions and policies, would read them all.
             " LEFT JOIN LATERAL (SELECT * FROM memd.vectors WHERE tenant = %(tenant)s AND vectors.chunk_id = wanted.chunk_id"

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from memd.shared import keyword_index
+from memd.shared.binary_vectors import use_vectors, vector_binary
 from memd.shared.connection import (
     SharedUnavailable,
     abandon,
     check,
     connect,
-    driver,
     errors_told,
     find_state,
     read_dsn,
 )
+from memd.shared.vectors_by_text import StoredVectors, vector_queries
 from memd.store.embedding_cache import Space
 from memd.store.postings import TermReader
 from memd.store.publication import TERMS_VERSION, PublishedChunk, PublishedFile, term_reader
@@ -39,41 +39,6 @@ class VectorSpace(msgspec.Struct, frozen=True):
     has_parts: bool
 
 
-class BinaryVector(bytes):
-    """The binary form of a vector, see vector_binary."""
-
-
-def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> None:
-    """Have a connection send what is a BinaryVector as a vector.
-
-    Args:
-        connection: Of a member.
-        schema: Where pgvector is.
-    """
-    psycopg = driver()
-    row: Any = connection.execute(
-        "SELECT pg_type.oid FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace"
-        " WHERE typname = 'vector' AND nspname = %s",
-        (schema,),
-    ).fetchone()
-    assert row is not None
-
-    class _Dumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]  # the module is imported when it is needed
-        oid = row[0]
-        format = psycopg.pq.Format.BINARY
-
-        def dump(self, obj: bytes) -> bytes:
-            return bytes(obj)
-
-    connection.adapters.register_dumper(BinaryVector, _Dumper)
-
-
-def vector_binary(vector: bytes) -> BinaryVector:
-    """The binary form of pgvector, of little-endian float32: the dimensions, two bytes without a meaning, big-endian float32."""
-    numbers = np.frombuffer(vector, "<f4")
-    return BinaryVector(len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.astype(">f4").tobytes())
-
-
 class Mirror:
     """One memory on a server, as one installation publishes it. Blocks; used by one thread at a time."""
 
@@ -89,6 +54,7 @@ class Mirror:
         self._memory = memory
         self._installation = installation
         self._connection: psycopg.Connection[Any] | None = None
+        self._vector_schema = ""
         self._tenant = 0
         self._reader: TermReader = term_reader()
 
@@ -109,6 +75,7 @@ class Mirror:
                     "the server only reads (a replica, or default_transaction_read_only): the DSN must name the primary"
                 )
             use_vectors(connection, state.vector_schema)
+            self._vector_schema = state.vector_schema
             self._tenant = self._claimed(connection)
             rows = connection.execute(
                 "SELECT path, digest FROM memd.files WHERE tenant = %s", (self._tenant,)
@@ -254,6 +221,7 @@ class Mirror:
                     (digest, self._tenant, row[0]),
                 )
             else:
+                file = self._completed(connection, file)
                 if row is not None:
                     self._remove(connection, row[0])
                 self._insert(connection, next_id, file, lines, digest)
@@ -298,6 +266,18 @@ class Mirror:
             "UPDATE memd.memories SET chunks = chunks - %s, tokens = tokens - %s WHERE tenant = %s",
             (*row, self._tenant),
         )
+
+    def _completed(self, connection: "psycopg.Connection[Any]", file: PublishedFile) -> PublishedFile:
+        """A file with the vectors that it lacks here and that are there, with whichever file has the same text."""
+        lacking = [one.hash for one in file.chunks if one.vector is None]
+        if not lacking:
+            return file
+        whole, parts = (
+            connection.execute(one.sql, one.values, binary=one.binary)
+            for one in vector_queries(self._tenant, lacking, self._vector_schema)
+        )
+        there = StoredVectors.of(whole.fetchall(), parts.fetchall())
+        return msgspec.structs.replace(file, chunks=tuple(map(there.completed, file.chunks)))
 
     def _insert(
         self,

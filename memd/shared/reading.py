@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memd.runtime.threads import Threads
+from memd.shared.binary_vectors import use_vectors
 from memd.shared.connection import (
     SharedUnavailable,
     abandon,
@@ -20,7 +21,6 @@ from memd.shared.connection import (
     find_state,
     read_dsn,
 )
-from memd.shared.publication import use_vectors
 
 if TYPE_CHECKING:
     import psycopg

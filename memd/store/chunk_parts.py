@@ -123,8 +123,13 @@ def of_texts(connection: apsw.Connection, texts: Iterable[TextHash]) -> dict[Tex
             "SELECT vector FROM parts WHERE hash = ? AND length(vector) > 0 LIMIT 1", (text_hash,)
         ).fetchone()
         if row is not None:
-            found[text_hash] = np.frombuffer(row[0], _STORED).astype("<f4").tobytes()
+            found[text_hash] = widened(row[0])
     return found
+
+
+def widened(vector: bytes) -> bytes:
+    """The vector of a part, as it is stored, in float32."""
+    return np.frombuffer(vector, _STORED).astype("<f4").tobytes()
 
 
 def closest(

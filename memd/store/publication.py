@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from memd.domain_types import Kind, TextHash, Turn
+from memd.domain_types import ChunkId, Kind, TextHash, Turn
 from memd.store import meta, sessions, vectors
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, typed
 from memd.store.postings import TermReader
@@ -153,6 +153,60 @@ def read(connection: apsw.Connection, path: str) -> PublishedFile | None:
     if file.kind.is_session:
         return msgspec.structs.replace(file, turns=tuple(sessions.turns(connection, path, 0)))
     return file
+
+
+class LackingPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A part of a chunk that waits for a vector."""
+
+    id: int  # negative, see chunk_parts.PartId
+    hash: bytes  # of what is embedded for it
+    first: int  # text[first:last] of the chunk
+    last: int
+
+
+class LackingChunk(msgspec.Struct, frozen=True, array_like=True):
+    """A chunk that waits for a vector, or has parts that do."""
+
+    id: ChunkId
+    hash: bytes  # of the embedded text
+    is_waiting: bool  # itself
+    parts: tuple[LackingPart, ...]  # that wait
+
+
+def lacking(
+    connection: apsw.Connection, after: int, limit: int, kinds: Collection[Kind], *, with_parts: bool
+) -> tuple[list[LackingChunk], int]:
+    """The next chunks of files of some kinds that lack vectors, by id, and up to which id there are no others.
+
+    Args:
+        connection: Of a reader.
+        after: An id: only chunks with larger ones.
+        limit: How many at most.
+        kinds: Of the files.
+        with_parts: Parts of chunks get vectors, too.
+
+    Raises:
+        StoreDamaged: what is stored is no such thing.
+    """
+    wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
+    waits = f"chunks.vector = {vectors.WAITING}"
+    if with_parts:
+        waits += " OR EXISTS (SELECT 1 FROM parts WHERE parts.chunk_id = chunks.id AND parts.vector IS NULL)"
+    newest: int = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").get
+    rows = connection.execute(
+        f"SELECT chunks.id, chunks.hash, chunks.vector = {vectors.WAITING} FROM chunks JOIN files ON files.id = chunks.file_id"
+        f" WHERE chunks.id > ? AND files.kind IN ({wanted}) AND ({waits}) ORDER BY chunks.id LIMIT ?",
+        (after, limit),
+    ).fetchall()
+    found = []
+    for chunk_id, text_hash, is_waiting in rows:
+        parts = connection.execute(
+            "SELECT -id, hash, first, last FROM parts WHERE chunk_id = ? AND vector IS NULL AND ? ORDER BY id",
+            (chunk_id, with_parts),
+        ).fetchall()
+        found.append((chunk_id, text_hash, bool(is_waiting), parts))
+    lacking_chunks = typed(found, list[LackingChunk])
+    return lacking_chunks, lacking_chunks[-1].id if len(found) == limit else newest
 
 
 def term_reader() -> TermReader:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
+import msgspec
 import numpy as np
 import pytest
 import structlog
@@ -74,10 +75,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 
 
 @asynccontextmanager
-async def publishing(tmp_path: Path) -> AsyncIterator[tuple[Bench, Publisher]]:
+async def publishing(tmp_path: Path, *, embeds: bool = True) -> AsyncIterator[tuple[Bench, Publisher]]:
     async with indexing(tmp_path, "qmd") as bench:
         settings = Publish(to="team", memory="alice/main", dsn_file="/nowhere")
-        publisher = Publisher("main", bench.index, bench.sync, bench.rules, settings, "me")
+        publisher = Publisher("main", bench.index, bench.sync, bench.rules, settings, "me", embeds=embeds)
         running = asyncio.create_task(publisher.run())
         try:
             yield bench, publisher
@@ -145,6 +146,20 @@ async def test_vectors_of_chunks_wait_for_none_of_parts_that_get_no_vectors(
         await _embed(bench)
         await until_async(lambda: server.vectors["memory/a.md"] > 0)
         await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
+
+
+@pytest.mark.parametrize(("embeds", "adopted"), [(True, []), (False, [None])])
+async def test_vectors_there_are_kept_until_it_is_known_what_they_are_to_be(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch, *, embeds: bool, adopted: list[None]
+) -> None:
+    """An index that was lost does not know its model at first; where nothing is to be embedded, there are to be none."""
+    unknown = msgspec.structs.replace(FINGERPRINT, provider=None, model=None, key=None, dimensions=None)
+    monkeypatch.setattr("tests.backends.qmd.bench.FINGERPRINT", unknown)
+    async with publishing(tmp_path, embeds=embeds) as (bench, _):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await until_async(lambda: server.files)
+    assert server.adopted == adopted
 
 
 async def test_what_is_gone_goes_once_all_has_been_looked_at(

@@ -28,10 +28,11 @@ from memd.domain_types import DegradedPart, Kind
 from memd.providers.provider import Calibration, Vector
 from memd.search.searcher import Searcher
 from memd.shared import administration
+from memd.shared.binary_vectors import use_vectors
 from memd.shared.connection import connect
 from memd.shared.nearest import NearestQuery
 from memd.shared.packed_postings import TermPostings, term_id
-from memd.shared.publication import Mirror, use_vectors
+from memd.shared.publication import Mirror
 from memd.shared.reading import ServerSnapshot, SharedConnections
 from memd.shared.searching import SharedIndex
 from memd.store.embedding_cache import Space

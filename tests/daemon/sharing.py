@@ -4,6 +4,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.daemon.forked import HASHING
 from tests.daemon.process import Daemon
 
 PUBLISHING = """
@@ -21,13 +22,13 @@ dsn_file = "{dsn_file}"
 """
 
 
-def publisher(home: Path, dsn: str, *, more: str = "", before: str = "") -> Daemon:
+def publisher(home: Path, dsn: str, *, more: str = "", before: str = "", entry: str = HASHING) -> Daemon:
     """A daemon, not started yet, that publishes as alice/main."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
     dsn_file.chmod(0o600)
-    return Daemon(home, settings=PUBLISHING.format(more=more, before=before, dsn_file=dsn_file))
+    return Daemon(home, settings=PUBLISHING.format(more=more, before=before, dsn_file=dsn_file), entry=entry)
 
 
 def contents(admin_dsn: str) -> dict[str, str]:

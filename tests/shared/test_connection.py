@@ -27,7 +27,7 @@ from tests.shared.conftest import member
 
 PASSWORD = "swordfish-7731"
 SOUND = SharedState(
-    180004, "0.8.5", "memd", "memd_user_bob", bypasses=False, is_replica=False, version=3, least=3
+    180004, "0.8.5", "memd", "memd_user_bob", bypasses=False, is_replica=False, version=4, least=3
 )
 
 
@@ -182,8 +182,8 @@ def test_what_is_sound_has_no_trouble() -> None:
         ({"server": 140011}, "is PostgreSQL 14; memd needs 15"),
         ({"vector": "0.8.3"}, "pgvector 0.8.3; memd needs 0.8.4"),
         ({"vector": "0.7.4"}, "pgvector 0.7.4"),
-        ({"version": 4, "least": 4}, "newer memd .*this one knows 3.: upgrade memd"),
-        ({"version": 2, "least": 2}, "older memd"),
+        ({"version": 5, "least": 5}, "newer memd .*this one knows 4.: upgrade memd"),
+        ({"version": 3, "least": 3}, "older memd"),
     ],
 )
 def test_one_trouble_is_one_line(changes: dict[str, object], said: str) -> None:
@@ -202,6 +202,7 @@ def test_the_least_versions() -> None:
     assert LEAST_PGVECTOR == (0, 8, 4)
     assert shipped("memd.shared.connection.LEAST_SERVER") == 150_000
     assert shipped("memd.shared.connection.CONNECT_S") == 5
+    assert shipped("memd.shared.connection.LEAST_KNOWN") == SOUND.least  # version 4 has one index more
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from memd.domain_types import ChunkId, Kind
 from memd.shared import administration
+from memd.shared.binary_vectors import use_vectors, vector_binary
 from memd.shared.connection import connect
 from memd.shared.nearest import NearestQuery
-from memd.shared.publication import use_vectors, vector_binary
 from memd.store.disk_vectors import NearVectors
 from memd.store.vector_matrix import Floats
 from tests.bounds import shipped

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import psycopg
 
@@ -35,8 +36,8 @@ def _vectors(admin_dsn: str) -> list[tuple[str, str | None, int]]:
     with psycopg.connect(admin_dsn) as admin:
         admin.execute("SET search_path = memd")
         return admin.execute(
-            "SELECT text, vector::text, (SELECT count(p.vector) FROM parts p WHERE p.chunk_id = c.id)"
-            " FROM chunks c LEFT JOIN vectors v ON v.chunk_id = c.id ORDER BY c.id"
+            "SELECT text, vector::text, (SELECT count(p.vector) FROM parts p WHERE (p.tenant, p.chunk_id) = (c.tenant, c.id))"
+            " FROM chunks c LEFT JOIN vectors v ON (v.tenant, v.chunk_id) = (c.tenant, c.id) ORDER BY c.tenant, c.id"
         ).fetchall()
 
 
@@ -66,3 +67,26 @@ def test_vectors_that_are_not_here_yet_stay_there(admin_dsn: str, tmp_path: Path
     assert mirror.adopt(VectorSpace(("hashing", "words", "2"), 2, has_parts=True))
     assert _vectors(admin_dsn) == [(LINES[0], None, 0), (LINES[1], None, 0)]
     mirror.close()
+
+
+def test_a_new_version_of_a_file_keeps_the_vectors_of_chunks_that_are_as_they_were(
+    admin_dsn: str, tmp_path: Path
+) -> None:
+    """Also of one that is under another path by now; not those of a memory that the role may read, too."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    member(admin_dsn, "alice", "alice/main")
+    dsn_file.write_text(member(admin_dsn, "alice", "bob/main"))
+    for memory in ("alice/main", "bob/main"):
+        mirror = Mirror(dsn_file, memory, "me")
+        mirror.open()
+        mirror.adopt(SPACE)
+        first = _file(_floats(0.5), _floats(0.25)) if memory == "alice/main" else _file(None)
+        mirror.put(first, LINES, first.digests(LINES, SPACE))
+        if memory == "alice/main":
+            edited = msgspec.structs.replace(_file(None), written_ns=2)
+            mirror.put(edited, LINES[:1], edited.digests(LINES[:1], SPACE))
+            moved = msgspec.structs.replace(_file(None), path="memory/b.md")
+            mirror.put(moved, LINES[:1], moved.digests(LINES[:1], SPACE))
+        mirror.close()
+    assert _vectors(admin_dsn) == [(LINES[0], "[0.5,0]", 1), (LINES[0], "[0.5,0]", 1), (LINES[0], None, 0)]

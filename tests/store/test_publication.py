@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.domain_types import Kind, Label, LabelKind
-from memd.store import publication
+from memd.store import chunk_parts, publication
 from memd.store.files import FileChange
 from memd.store.index import Index
-from memd.store.publication import FileState, PublishedFile
+from memd.store.publication import FileState, LackingChunk, PublishedFile
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 
 KETTLE, HERON = chunk_of("the kettle", 1, "Kitchen"), chunk_of("the heron", 3)
@@ -102,6 +102,32 @@ async def test_parts_are_waited_for_where_they_get_vectors(index: Index) -> None
     await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(1)}, frozenset())
     assert (await state(index)).waiting == 2
     assert (await state(index, with_parts=False)).waiting == 0
+
+
+async def test_what_lacks_vectors_is_told_in_the_order_of_ids(index: Index) -> None:
+    """Chunks that wait, and those whose parts do; of the kinds that are asked for, and each once."""
+    parted = msgspec.structs.replace(chunk_of("one line\nanother line"), parts=((0, 8), (9, 21)))
+    await put(index)
+    await put(index, "MEMORY.md", Kind.CURATED)
+    await index.replace(found_file("memory/b.md"), b"1", [parted], {parted.hash: vector_of(1)}, frozenset())
+
+    async def lacking(after: int, limit: int, *, with_parts: bool) -> tuple[list[LackingChunk], int]:
+        return await index.database.read(
+            publication.lacking, after, limit, {Kind.NOTE}, with_parts=with_parts
+        )
+
+    (first, second), last = await lacking(0, 10, with_parts=True)
+    assert (first.hash, first.is_waiting, first.parts) == (HERON.hash, True, ())
+    assert (second.hash, second.is_waiting) == (parted.hash, False)
+    assert [(one.first, one.last, one.id < 0) for one in second.parts] == [(0, 8, True), (9, 21, True)]
+    assert [one.hash for one in second.parts] == [
+        chunk_parts.hash_of(one) for one in ("one line", "another line")
+    ]
+    assert last == second.id
+    assert await lacking(0, 1, with_parts=True) == ([first], first.id)
+    assert await lacking(first.id, 1, with_parts=True) == ([second], second.id)
+    assert await lacking(last, 1, with_parts=True) == ([], last)
+    assert await lacking(0, 10, with_parts=False) == ([first], last)
 
 
 async def test_a_digest_is_of_the_text_and_another_of_the_vectors(index: Index) -> None:

@@ -252,6 +252,9 @@ def _sources(agent: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "includes", ", ".join(one.memory for one in agent.included)
     if agent.publish is not None:
         late = f", {agent.publish.waiting:,} to go" if agent.publish.waiting else ""
+        late += (
+            f"; {counted(agent.publish.taken_back, 'vector')} taken back" if agent.publish.taken_back else ""
+        )
         yield (
             "published",
             f"{counted(agent.publish.files, 'file')} as {agent.publish.memory} on {agent.publish.to}{late}",

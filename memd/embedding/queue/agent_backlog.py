@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
 import msgspec
 
@@ -10,6 +11,7 @@ from memd.domain_types import ChunkId, TextHash
 from memd.embedding.health_transitions import Healthy, Refusing, RequestHealth, Retrying
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
+from memd.store.embedding_cache import Space
 from memd.store.index import Index
 from memd.text.tokens import estimate_tokens
 
@@ -58,12 +60,33 @@ def in_words(state: State, agent: str) -> str | None:
             )
 
 
+class PublishedVectors(Protocol):
+    """Vectors that an agent has published before: a text whose vector is there is not embedded again."""
+
+    async def next_found(
+        self, index: Index, space: Space
+    ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
+        """Ask for the next of the texts that wait in an index, and never twice for one; fails with nothing of its own.
+
+        Args:
+            index: Of the agent.
+            space: Of the vectors that are wanted.
+
+        Returns:
+            What is there for the index, float32; None: nothing is left to ask for, or it is no time to ask.
+        """
+
+    def leave_out(self) -> None:
+        """Find nothing from here on: the texts are wanted embedded anew."""
+
+
 class IndexToEmbed(msgspec.Struct, frozen=True):
     """An agent's index, as the scheduler serves it."""
 
     agent: str
     index: Index
     use_cache: bool
+    published: PublishedVectors | None = None  # None: the agent publishes nothing
 
 
 class EmbedRequest:

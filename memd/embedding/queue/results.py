@@ -66,6 +66,18 @@ class ResultWriter:
             self._progress.notify()
         return cached.refused.union(cached.vectors)
 
+    async def from_published(self, backlog: AgentBacklog) -> None:
+        """Write into the index what the agent has published of the texts that wait, before anything is embedded.
+
+        Not into the cache, which is that of all agents: other members may write to a published memory.
+        """
+        published = backlog.source.published
+        if published is None:
+            return
+        while (found := await published.next_found(backlog.source.index, self._known.space)) is not None:
+            if found and await self.store(backlog, found):
+                self._progress.notify()
+
     async def write_outcome(
         self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
     ) -> None:

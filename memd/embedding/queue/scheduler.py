@@ -401,6 +401,8 @@ class EmbeddingQueue:
             await self._results.store(backlog, [])  # before anything is paid for: does it take again?
             backlog.store = Healthy()
             self._progress.notify()
+        if is_anew:
+            await self._results.from_published(backlog)
         if (is_anew or not backlog.ahead) and await self._look(backlog):
             return True  # what came out of the cache may have been all of what was read
         if not backlog.ahead or not self._slots.may_send(backlog):

@@ -118,6 +118,7 @@ def _publish(agent: RunningAgent) -> wire.PublishStatus | None:
         files=progress.files,
         waiting=progress.waiting,
         reason=progress.trouble,
+        taken_back=0 if agent.published is None else agent.published.taken,
     )
 
 

@@ -1,0 +1,150 @@
+"""Which texts a publisher asks its server for, and how often, without a server: what it would answer is in a dict."""
+
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memd.agent.published_vectors import LEFT_ALONE_S, ServerVectors
+from memd.config.settings import Publish
+from memd.shared.connection import SharedUnavailable
+from memd.shared.reading import SharedConnections
+from memd.shared.vectors_by_text import StoredVectors
+from memd.store.embedding_cache import Space
+from memd.store.meta import Fingerprint
+from tests.backends.qmd.bench import Bench, indexing
+from tests.bounds import shipped
+
+SPACE: Space = ("hashing", "words-and-pairs", "1")
+VECTOR = np.array([1, 0, 0, 0], "<f4").tobytes()
+
+
+class FakeSnapshot:
+    """Has vectors of all texts, or fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[set[bytes]] = []
+        self.trouble: str | None = None
+        self.is_other_model = False
+
+    def vectors(self, hashes: Collection[bytes]) -> StoredVectors | None:
+        self.asked.append(set(hashes))
+        if self.trouble is not None:
+            raise SharedUnavailable(self.trouble)
+        return None if self.is_other_model else StoredVectors(dict.fromkeys(hashes, VECTOR), {})
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> FakeSnapshot:
+    """The server."""
+    made = FakeSnapshot()
+
+    async def run(_: SharedConnections, work: object) -> object:
+        assert callable(work)
+        return work(made)
+
+    monkeypatch.setattr("memd.shared.reading.SharedConnections.run", run)
+    monkeypatch.setattr(
+        "memd.agent.published_vectors.stored_vectors",
+        lambda snapshot, _memory, _space, hashes, _schema: snapshot.vectors(hashes),
+    )
+    monkeypatch.setattr(
+        "tests.backends.qmd.bench.FINGERPRINT",
+        Fingerprint("c1", "t1", ("memory",), *SPACE, 4),
+    )
+    return made
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, there: FakeSnapshot) -> AsyncIterator[Bench]:
+    """An index of five notes and of MEMORY.md."""
+    assert not there.asked
+    async with indexing(tmp_path, "qmd") as made:
+        made.write("MEMORY.md", "Alice's own.\n")
+        for number in range(5):
+            made.write(f"memory/{number}.md", f"Note {number}.\n")
+        await made.settle()
+        yield made
+
+
+class Clock:
+    """Stands still."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _vectors(clock: Clock) -> ServerVectors:
+    return ServerVectors("main", Publish(to="team", memory="alice/main", dsn_file="/nowhere"), clock)
+
+
+async def _all(vectors: ServerVectors, bench: Bench) -> int:
+    """Ask until nothing is left; how many were found."""
+    count = 0
+    while (found := await vectors.next_found(bench.index, SPACE)) is not None:
+        count += await bench.index.add_vectors(found, SPACE)
+    return count
+
+
+async def test_each_published_text_is_asked_for_once(
+    bench: Bench, there: FakeSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few at a time; the owner's own file, which is published nowhere, is not named there even by its hash."""
+    monkeypatch.setattr("memd.agent.published_vectors.AT_ONCE", 2)
+    vectors = _vectors(Clock())
+    assert await _all(vectors, bench) == vectors.taken == 5
+    assert [len(one) for one in there.asked] == [2, 2, 1]
+    [own] = await bench.index.waiting(10)
+    assert "Alice's own" in own.text
+    assert own.hash not in set().union(*there.asked)
+    assert await _all(vectors, bench) == 0
+    assert len(there.asked) == 3
+    bench.write("memory/new.md", "A new note.\n")
+    await bench.settle()
+    assert await _all(vectors, bench) == 1
+    assert [len(one) for one in there.asked[3:]] == [1]
+
+
+@pytest.mark.parametrize("is_other_model", [False, True])
+async def test_a_server_that_cannot_tell_is_left_alone_for_a_while(
+    bench: Bench, there: FakeSnapshot, *, is_other_model: bool
+) -> None:
+    """And then asked for what it was not asked for; nothing fails."""
+    clock = Clock()
+    vectors = _vectors(clock)
+    there.is_other_model = is_other_model
+    there.trouble = None if is_other_model else "it is away"
+    for _ in range(3):
+        assert await _all(vectors, bench) == 0
+    assert len(there.asked) == 1
+    there.is_other_model, there.trouble = False, None
+    clock.now += LEFT_ALONE_S - 1
+    assert await _all(vectors, bench) == 0
+    clock.now += 1
+    assert await _all(vectors, bench) == 5
+
+
+async def test_what_is_wanted_anew_is_not_asked_for(bench: Bench, there: FakeSnapshot) -> None:
+    """By a forced reindex."""
+    vectors = _vectors(Clock())
+    vectors.leave_out()
+    assert await _all(vectors, bench) == 0
+    assert there.asked == []
+
+
+async def test_vectors_of_another_space_than_the_index_has_are_not_asked_for(
+    bench: Bench, there: FakeSnapshot
+) -> None:
+    """They would have no place."""
+    assert await _vectors(Clock()).next_found(bench.index, ("another", "model", "1")) is None
+    assert there.asked == []
+
+
+def test_bounds() -> None:
+    """How long embedding may wait for a server, and how much is asked for at once."""
+    assert shipped("memd.agent.published_vectors.TIMEOUT_S") == 5
+    assert shipped("memd.agent.published_vectors.AT_ONCE") == 200
+    assert LEFT_ALONE_S == 60
