@@ -268,7 +268,10 @@ class Fused(msgspec.Struct, frozen=True):
         evidence, r = evidence[rows], r[rows]
         is_equal = (evidence[1:] == evidence[:-1]) & (r[1:] == r[:-1])
         if is_equal.any():
-            tied = np.flatnonzero(np.append(is_equal, False) | np.append(False, is_equal))
+            is_tied = np.zeros(len(rows), np.bool_)
+            is_tied[:-1] |= is_equal
+            is_tied[1:] |= is_equal
+            tied = np.flatnonzero(is_tied)
             ids = self.candidates.ids[rows[tied]].tolist()
             places = places_of(ids)
             by_place = sorted(

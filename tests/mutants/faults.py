@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -44,10 +45,15 @@ class Fault(msgspec.Struct, frozen=True):
         return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
 
     def shown(self, source: str) -> tuple[str, str]:
-        """The lines that change, without what stands around them: as they were, and as they are."""
+        """The lines that change, without comments and what stands around them: as they were, and as they are."""
         compared = difflib.ndiff(source.splitlines(), self.applied(source).splitlines())
         changed = [line for line in compared if line[:2] in {"- ", "+ "}]
-        return tuple(" ".join(line[2:].strip() for line in changed if line[0] == sign) for sign in "-+")  # type: ignore[return-value]  # two of them
+        return tuple(" ".join(code_of(line[2:]) for line in changed if line[0] == sign) for sign in "-+")  # type: ignore[return-value]  # two of them
+
+
+def code_of(line: str) -> str:
+    """A line without its indentation, and without a comment at its end: that may be put in other words."""
+    return re.sub(r"\s+# .*", "", line.strip())
 
 
 def faults(source: str) -> list[Fault]:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.mutants.__main__ import EQUIVALENT, equivalents, noticing
 from tests.mutants.copies import ROOT
-from tests.mutants.faults import faults
+from tests.mutants.faults import code_of, faults
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_tests_of_the_same_package_are_to_notice(tmp_path: Path, file: str, expe
 def test_what_is_no_fault_is_said_of_lines_that_are_there() -> None:
     """With a reason; a line that has changed since may have become a fault."""
     for (file, old, _), reason in equivalents(EQUIVALENT.read_text("utf-8")).items():
-        assert old in [line.strip() for line in (ROOT / file).read_text("utf-8").splitlines()], (file, old)
+        assert old in [code_of(line) for line in (ROOT / file).read_text("utf-8").splitlines()], (file, old)
         assert reason
