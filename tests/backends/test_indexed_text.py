@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.backends.backend import MAX_CHARS, Excerpt
-from memd.backends.indexed_text import PARTS_FROM, line_of, note_excerpt, turns_excerpt
+from memd.backends.indexed_text import PARTS_FROM, line_of, note_excerpt, part_end, turns_excerpt
 from memd.domain_types import Kind, Turn
 from memd.store import sessions
 from memd.store.sessions import SessionChange
@@ -189,3 +189,22 @@ def test_daemon_and_clients_take_the_same_numbers_for_places() -> None:
 def test_an_empty_file_has_no_lines() -> None:
     """Nothing to read is no error."""
     assert note_excerpt([], 1, 120) == Excerpt("", 1, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "most", "end"),
+    [
+        ("one two three", 0, 20, 13),  # all of it
+        ("one two three", 0, 9, 8),  # at the last space
+        ("one\ntwo three", 0, 7, 4),  # the end of a line goes before a space
+        ("one two three", 8, 4, 12),  # there is no space
+        ("a b c", 0, 3, 2),
+        ("one twothree", 0, 10, 10),  # a space in its first half is too far away
+        ("😀" * 4, 0, 3, 3),
+        ("e\u0301" * 3, 0, 3, 2),  # no letter is divided from its accent
+        ("e\u0301", 0, 1, 1),  # but where there is no other place
+    ],
+)
+def test_a_text_that_is_too_long_is_cut_where_it_is_best(text: str, begin: int, most: int, end: int) -> None:
+    """Within its second half, and never at once."""
+    assert part_end(text, begin, most) == end

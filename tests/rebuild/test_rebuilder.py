@@ -121,11 +121,21 @@ async def test_force_embeds_everything_once_however_many_attempts_fail(tmp_path:
     async with running(tmp_path) as bench:
         assert await bench.rebuilt() == []
         assert bench.left_out == 0
+        asked: list[tuple[object, ...]] = []
+        permitted = bench.permitted
+
+        def noted(*what: object) -> AbstractAsyncContextManager[None]:
+            asked.append(what)
+            return permitted(*what)
+
+        bench.permitted = noted  # type: ignore[method-assign]
         bench.failures = failures
         assert sorted(await bench.rebuilt(force=True)) == sorted(HASHES)
         assert bench.left_out > 0
         assert await bench.index.vectors_of(HASHES) == dict.fromkeys(HASHES, vector_of(99))
-        assert await bench.rebuilt() == []
+        assert await bench.known.forget(HASHES[:3]) is None
+        assert await bench.rebuilt() == []  # what the cache has lost meanwhile is put there by the index
+        assert asked == [*[(FINGERPRINT, True)] * (failures + 1), (FINGERPRINT, False)]
 
 
 async def test_force_that_is_wished_again_meanwhile_holds_for_the_next_one(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_a_subagents_session_is_hidden_unless_those_count(
     store.say("one", "third")
     assert follower.read() == "UnchangedTranscript"
     follower.subagents = True
-    follower.read()
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["first", "second", "third"]
     assert "sessions.subagent" not in follower.progress.tally
     follower.subagents = False

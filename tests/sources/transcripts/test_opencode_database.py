@@ -151,8 +151,10 @@ def test_what_a_subagent_was_told_is_hidden_unless_it_counts(base: Path, store: 
     assert follower.texts == []
     assert follower.read() == "UnchangedTranscript"
     follower.subagents = True
-    follower.read()
+    assert follower.read() == "WholeTranscript"
     assert follower.texts == ["count the tables"]
+    assert follower.progress is not None
+    assert (follower.progress.learnt.cwd, follower.progress.tally) == ("/home/li/shop", {})
     assert {one.id: one.is_subagent for one in list_sessions(_root(base), (FILE,)).sessions} == {
         "ses_1": False,
         "ses_2": True,
