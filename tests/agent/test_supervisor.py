@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -14,6 +15,9 @@ from memd.agent.supervisor import AgentSupervisor
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
+from memd.runtime.timing import LONGEST_WAIT_S
+from memd.store.errors import StoreDamaged
+from tests.clock import hastily, now_s
 
 IDS = ("a", "b", "main")
 
@@ -37,21 +41,25 @@ class _Provided:
 
     def __init__(self, settings: AgentSettings) -> None:
         self.settings = settings
+        self.released = 0
 
     def release(self) -> None:
-        pass
+        self.released += 1
 
 
 class _World:
     """A fleet, and the steps at which it is to fail or to stand still."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, **how: int) -> None:
         self.agents = Agents()
+        self.provided: list[_Provided] = []
+        self.built: list[str] = []
+        self.kept_alive: list[str] = []
         self.failures: dict[tuple[str, str], Exception] = {}
         self.standing_still: tuple[str, str] | None = None
         self.stands = asyncio.Event()
         self.fleet = AgentSupervisor(
-            self.agents, cast("ProviderRegistry", self), tasks, self._build, _for_ever
+            self.agents, cast("ProviderRegistry", self), tasks, self._build, self._keep, **how
         )
 
     async def reached(self, step: str, agent_id: str) -> None:
@@ -67,10 +75,19 @@ class _World:
 
     async def providers_for(self, settings: AgentSettings) -> _Provided:
         await self.reached("providers", settings.workspace.name)
-        return _Provided(settings)
+        self.provided.append(_Provided(settings))
+        return self.provided[-1]
+
+    async def _keep(self, agent: RunningAgent) -> None:
+        self.kept_alive.append(agent.id)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.kept_alive.remove(agent.id)
 
     async def _build(self, agent_id: str, settings: AgentSettings, providers: AgentProviders) -> RunningAgent:
         assert providers.settings == settings
+        self.built.append(agent_id)
         await self.reached("build", agent_id)
         return cast("RunningAgent", _Member(self, agent_id, settings))
 
@@ -80,10 +97,6 @@ class _World:
         members = cast("dict[str, _Member]", self.agents.all())
         assert all(member.is_open for member in members.values())
         return {agent_id: member.settings.max_file_mb for agent_id, member in members.items()}
-
-
-async def _for_ever(_: RunningAgent) -> None:
-    await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -153,3 +166,96 @@ async def test_what_was_given_up_half_way_is_made_up_for_by_the_next_call(
     world.standing_still = None
     await world.fleet.follow(_all_with(next_mb))
     assert world.serving == dict.fromkeys(IDS, next_mb)
+
+
+def _held(world: _World) -> list[str]:
+    """Whose providers were not given back, nor given back twice."""
+    assert all(one.released <= 1 for one in world.provided)
+    return sorted(one.settings.workspace.name for one in world.provided if not one.released)
+
+
+async def test_the_main_agent_is_begun_first(world: _World) -> None:
+    """It is what most requests mean."""
+    assert world.built == ["main", "a", "b"]
+
+
+async def test_only_what_changed_is_stopped_and_started(world: _World) -> None:
+    """What is gone gives back all that it had."""
+    changed = dict(_all_with(1).agents)
+    del changed["a"]
+    changed["b"] = _all_with(2).agents["b"]
+    await world.fleet.follow(Config(daemon=DaemonSettings(), agents=changed, file=None))
+    assert world.serving == {"b": 2, "main": 1}
+    assert world.built[3:] == ["b"]
+    assert _held(world) == sorted(world.kept_alive) == ["b", "main"]
+    assert world.agents.left_out() == {}
+
+
+async def test_all_is_given_back_at_the_end(world: _World) -> None:
+    """Also what one has that cannot run."""
+    world.failures["build", "a"] = NoThread("no thread can be started")
+    await world.fleet.follow(_all_with(2))
+    assert _held(world) == ["a", "b", "main"]  # one embeds with what it got, whenever it can begin
+    members = world.agents.all().values()
+    await world.fleet.close()
+    assert (_held(world), world.kept_alive) == ([], [])
+    assert not any(cast("_Member", member).is_open for member in members)
+
+
+async def test_no_more_agents_run_than_there_are_files_for() -> None:
+    """The reason says what to do; when one goes, one that waits has its place."""
+    async with asyncio.TaskGroup() as tasks:
+        world = _World(tasks, most=2)
+        await world.fleet.follow(_all_with(1))
+        assert set(world.serving) == {"main", "a"}
+        left_out = world.agents.left_out()["b"]
+        assert "more than 2 agents: raise `ulimit -n`" in left_out.reason
+        await left_out.try_again()
+        assert set(world.serving) == {"main", "a"}
+        fewer = {agent_id: one for agent_id, one in _all_with(1).agents.items() if agent_id != "a"}
+        await world.fleet.follow(Config(daemon=DaemonSettings(), agents=fewer, file=None))
+        assert "b" in world.agents.left_out()
+        await world.agents.left_out()["b"].try_again()
+        assert (set(world.serving), world.agents.left_out()) == ({"main", "b"}, {})
+        await world.fleet.close()
+
+
+def test_one_that_cannot_run_is_tried_again_less_and_less_often() -> None:
+    """By itself; nobody has to ask. What has changed of the reason is told."""
+    tried: list[float] = []
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            world = _World(tasks)
+            build = world.fleet._build  # noqa: SLF001 - to see when
+
+            async def noted(agent_id: str, *of: Any) -> RunningAgent:
+                if agent_id == "a":
+                    tried.append(now_s())
+                return await build(agent_id, *of)
+
+            world.fleet._build = noted  # noqa: SLF001 - as said
+            world.failures["build", "a"] = NoThread("no thread")
+            with structlog.testing.capture_logs() as logs:
+                await world.fleet.follow(_all_with(1))
+                await asyncio.sleep(9 * LONGEST_WAIT_S)
+                world.failures["build", "a"] = StoreDamaged("page 7")
+                await asyncio.sleep(2 * LONGEST_WAIT_S)
+            assert [one["reason"] for one in logs if one["event"] == "agent.left_out"] == [
+                "no thread",
+                "page 7",
+            ]
+            assert world.agents.left_out()["a"].reason == "page 7"
+            world.failures.clear()
+            await asyncio.sleep(2 * LONGEST_WAIT_S)
+            assert (world.serving["a"], world.agents.left_out()) == (1, {})
+            count = len(tried)
+            await asyncio.sleep(9 * LONGEST_WAIT_S)
+            assert len(tried) == count
+            await world.fleet.close()
+
+    hastily(main())
+    waits = [later - earlier for earlier, later in pairwise(tried)]
+    assert waits[0] <= 2
+    assert LONGEST_WAIT_S / 2 <= max(waits) <= LONGEST_WAIT_S + 0.001
+    assert waits[:5] == sorted(waits[:5])
