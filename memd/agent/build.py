@@ -256,9 +256,14 @@ def _postgres(
     providers: AgentProviders,
     reranker: Reranker | None,
 ) -> Fallback[Any]:
-    """Return the postgres backend, with the built-in one, which searches the local memory, as its fallback."""
+    """Return the postgres backend, with the built-in one, which searches the local memory, as its fallback.
+
+    As for qmd, the vectors of the local memory are not made as long as the server answers.
+    """
     # Imported only here, because it imports psycopg.
     from memd.backends import postgres  # noqa: PLC0415
+
+    agent.sync.rest_vectors()
 
     async def create() -> postgres.PostgresBackend:
         return await postgres.PostgresBackend.create(
