@@ -5,6 +5,7 @@ enough has come, or when nothing has for a while.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -163,11 +164,9 @@ class TranscriptSchedule:
         came: dict[str, Growth] = {}
         at_most = self._settings.delta_bytes
         for found in unsure:
-            try:
-                count = entry_growth if found.entry else growth
+            count = entry_growth if found.entry else growth
+            with contextlib.suppress(SourceError):
                 came[found.path] = count(found, self._roots, progress.get(found.path), at_most=at_most)
-            except SourceError:
-                continue
         return came
 
     def _set_alarm(self) -> None:

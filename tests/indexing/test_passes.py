@@ -256,10 +256,10 @@ async def test_what_the_index_before_kept_is_not_told_of_another(tmp_path: Path)
 
 
 async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_path: Path) -> None:
-    """A rebuild reads all of them: they need not be waited for any more."""
+    """A rebuild reads all of them: they need not be waited for any more. At once, whatever else is quiet by then."""
     (tmp_path / "chats").mkdir()
     sessions = SessionSettings(paths=(tmp_path / "chats",), idle_seconds=3600)
-    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    bench = Bench(tmp_path, marks_clock=Clock(), sources=("memory", "sessions"), sessions=sessions)
     file = tmp_path / "chats" / "a.jsonl"
     async with running(bench):
         await bench.settle()
@@ -269,7 +269,8 @@ async def test_transcripts_that_grow_are_looked_at_again_in_another_index(tmp_pa
         await until_async(lambda: bench.parts.runner.growing == 1, 10)
         assert not bench.pending.awaits_paths
         bench.parts.runner.index_replaced()
-        assert bench.pending.awaits_paths
+        assert bench.pending.count == 1
+        await until_async(lambda: bench.pending.count == 0, 10)
 
 
 class HeldTranscripts(Index):

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
 from memd.indexing import transcript_schedule
+from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Debouncer
 from memd.sources.scan import scan
-from memd.sources.transcripts.open_transcript import Growth
+from memd.sources.transcripts.open_transcript import Growth, growth
 from memd.store.index import Index
 from tests.bounds import shipped
 from tests.indexing.transcribed import apply, opened, rules, shelf
@@ -88,13 +89,23 @@ class Bench:
         await apply(self.index, rules(self.roots))
 
 
-async def test_what_was_never_indexed_counts_from_nothing(tmp_path: Path, index: Index) -> None:
-    """Long ones and quiet ones are due, what was begun a moment ago is not."""
+async def test_what_was_never_indexed_counts_from_nothing(
+    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long ones and quiet ones are due, what was begun a moment ago is not; to know of a quiet one, it need not be opened."""
     bench = Bench(tmp_path / "here", index)
+    opened: list[str] = []
+
+    def counted(found: FoundFile, *of: Any, **how: Any) -> Growth:
+        opened.append(found.file.name)
+        return growth(found, *of, **how)
+
+    monkeypatch.setattr(transcript_schedule, "growth", counted)
     bench.say("long.jsonl", 5)
     bench.say("quiet.jsonl", 1, ago_s=60)
     bench.say("begun.jsonl", 1, ago_s=1)
     assert await bench.due() == {"long.jsonl", "quiet.jsonl"}
+    assert sorted(opened) == ["begun.jsonl", "long.jsonl"]
     assert len(bench.growing) == 1
     bench.growing.stop()
 
@@ -192,11 +203,9 @@ async def test_it_is_marked_when_it_is_due(tmp_path: Path, index: Index) -> None
     bench.growing.stop()
 
 
-async def test_those_that_are_due_within_a_second_are_marked_together(
-    tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One pass reads all of them."""
-    bench = Bench(tmp_path / "here", index)
+@pytest.fixture
+async def alarms(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, set[str]]]:
+    """In how many seconds alarms that were set ring, and for which files."""
     loop, rung = asyncio.get_running_loop(), list[tuple[float, set[str]]]()
     call_later = loop.call_later
 
@@ -206,11 +215,19 @@ async def test_those_that_are_due_within_a_second_are_marked_together(
         return call_later(wait_s, ring, *given)
 
     monkeypatch.setattr(loop, "call_later", noted)
+    return rung
+
+
+async def test_those_that_are_due_within_a_second_are_marked_together(
+    tmp_path: Path, index: Index, alarms: list[tuple[float, set[str]]]
+) -> None:
+    """One pass reads all of them."""
+    bench = Bench(tmp_path / "here", index)
     for name, ago_s in (("a.jsonl", 30), ("b.jsonl", 29), ("c.jsonl", 28)):
         bench.say(name, 1, ago_s=ago_s)
     assert await bench.due() == set()
     bench.growing.stop()
-    assert rung == [(30.0, {"a.jsonl", "b.jsonl"})]
+    assert alarms == [(30.0, {"a.jsonl", "b.jsonl"})]
 
 
 async def test_a_clock_that_was_put_back_hides_nothing(tmp_path: Path, index: Index) -> None:
@@ -238,6 +255,22 @@ async def test_a_pass_over_some_says_nothing_of_the_others(tmp_path: Path, index
     await bench.growing.due([], {}, lambda path: path != "sessions/here/a.jsonl", eager=False)
     assert len(bench.growing) == 1
     await until_async(lambda: bench.marked)
+
+
+async def test_what_was_read_all_the_same_rings_no_alarm(
+    tmp_path: Path, index: Index, alarms: list[tuple[float, set[str]]]
+) -> None:
+    """That of the next one is set in its place."""
+    bench = Bench(tmp_path / "here", index)
+    bench.say("read.jsonl", 1, ago_s=30)
+    bench.say("other.jsonl", 1, ago_s=20)
+    assert await bench.due() == set()
+    read = [found for found in bench.found() if found.file.name == "read.jsonl"]
+    threads = Threads(1, "reading")
+    await apply_sessions(index, read, rules=rules(bench.roots), vectors=None, threads=threads)
+    await bench.growing.forget([found.path for found in read])
+    bench.growing.stop()
+    assert alarms == [(30.0, {"read.jsonl"}), (40.0, {"other.jsonl"})]
 
 
 async def test_what_was_read_all_the_same_is_not_waited_for(tmp_path: Path, index: Index) -> None:
