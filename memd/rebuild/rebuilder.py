@@ -99,7 +99,7 @@ class Rebuilder:
         """Whether the new index is to have vectors of another model."""
         return self._space_reason is not None
 
-    def want(self, reason: str, *, force: bool = False) -> None:
+    def want(self, reason: str, *, force: bool) -> None:
         """Build a new index beside the current one, and swap them.
 
         Args:
