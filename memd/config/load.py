@@ -1,4 +1,4 @@
-"""From a configuration file to the settings of the daemon."""
+"""Loads the configuration file into the settings of the daemon."""
 
 import os
 import re
@@ -20,37 +20,38 @@ from memd_client import paths
 
 DEFAULT_WORKSPACE = "~/.openclaw/workspace"
 _MAX_BYTES = 1024 * 1024
-_MAX_PROBLEMS = 50  # in one message
-_MAX_COUNTED = 200  # for each unknown key the nearest known one is looked for, which takes a millisecond
-_MOST_PARTS = 64  # of a key
+_MAX_PROBLEMS = 50  # shown in one message
+_MAX_COUNTED = 200  # finding the nearest known key for an unknown one takes 1 ms each
+_MOST_PARTS = 64  # parts of a dotted key
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*+"|'[^']*+'""")
 _DOTS = re.compile(rf"(?:\.[\s\w-]*+){{{_MOST_PARTS}}}")
 
 
 class ConfigError(FatalError):
-    """The configuration cannot be used; the message has a line for each problem."""
+    """The configuration is invalid; the message has a line for each problem."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_code=78)
 
 
 class ConfigUnreadable(ConfigError):
-    """The file is there and cannot be read, which says nothing of what is in it: another attempt may read it."""
+    """The file exists but cannot be read now; its content is unknown, so a retry may succeed."""
 
 
 def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
-    """Read the configuration, wherever it is.
+    """Load the configuration.
 
     Args:
-        file: The file named on the command line, which goes before ``MEMD_CONFIG`` in the environment. Without
-            both, the file at its usual place is read. Where that is missing, named or not, built-in defaults hold.
-        environ: The environment. Only memd's own variables and ``XDG_CONFIG_HOME`` are looked at: what an agent's
-            shell knows, a service started at login does not, and both must come to the same workspace.
-        home: What ``~`` stands for.
+        file: The file given on the command line, which takes precedence over ``MEMD_CONFIG``. Without both,
+            the default path is used; if there is no file, built-in defaults apply.
+        environ: The environment. Only memd's own variables and ``XDG_CONFIG_HOME`` are used: a service
+            started at login lacks other variables of an agent's shell, and both must arrive at the same
+            workspace.
+        home: Replaces ``~``.
 
     Raises:
-        ConfigUnreadable: it cannot be read.
-        ConfigError: it is wrong, or not there.
+        ConfigUnreadable: the file cannot be read.
+        ConfigError: the file is invalid, or was given and does not exist.
     """
     path, is_named = location(file, environ, home)
     if not is_named and not _stands(path):
@@ -61,7 +62,7 @@ def load(file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
 def location(
     file: Path | None, environ: Mapping[str, str], home: Path, *, platform: str = sys.platform
 ) -> tuple[Path, bool]:
-    """The absolute path of the configuration file, and whether it must exist: it is not the usual one, but was named."""
+    """Return the absolute path of the configuration file, and whether it was given, so that it must exist."""
     usual = paths.config_file({**environ, "MEMD_CONFIG": ""}, platform, home)
     path = paths.config_file(environ, platform, home) if file is None else _expanded(str(file), home)
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps `..`
@@ -69,11 +70,11 @@ def location(
 
 
 def read(file: Path, home: Path) -> str:
-    """The text of a configuration file.
+    """Return the text of a configuration file.
 
     Raises:
-        ConfigUnreadable: it is there, and the system refuses to read it.
-        ConfigError: there is none, or it is not a text of a sensible size.
+        ConfigUnreadable: the file exists, and the system refuses to read it.
+        ConfigError: there is no file, it is not text, or it is too large.
     """
     shown = _shown(file, home)
     try:
@@ -95,7 +96,7 @@ def read(file: Path, home: Path) -> str:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"{shown} is larger than 1 MiB; it cannot be a configuration of memd")
     if b"\0" in data:
-        # UTF-16, as some editors save what they call Unicode, or no text at all.
+        # UTF-16, which some editors call Unicode, or a binary file.
         raise ConfigError(f"{shown} is UTF-16, or no text; save the file as UTF-8")
     try:
         return data.decode("utf-8-sig")
@@ -105,36 +106,37 @@ def read(file: Path, home: Path) -> str:
 
 
 def leads_nowhere(link: Path) -> str:
-    """What is wrong with a link to a file that is not there, and how to mend it."""
+    """Return what is wrong with a link to a missing file, and how to fix it."""
     return f"is a link to {os.path.realpath(link)}, which does not exist; make that file, or remove the link"
 
 
 def parse(text: str, file: Path, home: Path) -> Config:
-    """The configuration that a text means, as if it stood in a file.
+    """Parse a configuration text as if it were in a file.
 
     Raises:
-        ConfigError: it is not TOML, or says something memd does not know.
+        ConfigError: it is not valid TOML, or contains something that memd does not know.
     """
     return _config(document(text, _shown(file, home)), text, file, home)
 
 
 def document(text: str, shown: str) -> dict[str, Any]:
-    """The tables of a TOML text.
+    """Parse a TOML text.
 
     Args:
-        text: What is in the file.
-        shown: The name of the file for people.
+        text: The content of the file.
+        shown: The name of the file in messages.
 
     Raises:
-        ConfigError: it is not TOML.
+        ConfigError: it is not valid TOML.
     """
-    # A key of many parts takes the square of their number to read: half a minute for what fits in a file.
+    # tomllib takes quadratic time for a key of many parts: half a minute for one that fits into a file.
     deep = next((number for number, line in enumerate(text.split("\n"), 1) if _is_deep(line)), None)
     if deep is not None:
         raise ConfigError(f"{shown}:{deep}: no key of memd has that many parts")
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # tomllib's own error is one, and so is that of a number with too many digits
+    # TOMLDecodeError is one, and so is the error for a number with too many digits.
+    except ValueError as error:
         twice = repeated(text)
         if twice:
             raise ConfigError(_twice(twice, shown)) from error
@@ -144,14 +146,14 @@ def document(text: str, shown: str) -> dict[str, Any]:
 
 
 def _is_deep(line: str) -> bool:
-    """Whether a line holds more dots, with names between them, than any key of memd has."""
+    """Return whether a line has more dots between names than any key of memd."""
     return (
         line.count(".") >= _MOST_PARTS and _DOTS.search(_QUOTED.sub("", line).partition("#")[0]) is not None
     )
 
 
 def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
-    """What to mend where keys stand several times; a line for each."""
+    """Return the message about keys that occur several times, one line for each."""
     problems = []
     for key, found in sorted(given.items(), key=lambda item: item[1]):
         *others, last = map(str, found[:_MAX_PROBLEMS])
@@ -162,7 +164,7 @@ def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
 
 
 def _stands(path: Path) -> bool:
-    """Whether there is something to read: also a dangling symlink or an unreadable directory, whose error says what is wrong."""
+    """Return whether anything is at a path, including a dangling link or an unreadable directory."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -183,7 +185,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
         for agent, table in (tables.get("agents") or {"main": {}}).items():
             merged = _merged(defaults, table)
             if "workspace" not in merged and merged.get("backend") == "postgres":
-                # It needs no files here; what somebody puts there is searched while the server is away.
+                # It needs no local files; notes in this directory are searched while the server is away.
                 merged["workspace"] = str(base / f"memd-{agent}")
             elif "workspace" not in merged:
                 if agent != "main":
@@ -207,7 +209,7 @@ def _config(tables: dict[str, Any], text: str, file: Path | None, home: Path) ->
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """[defaults] with an agent's own table over it, key by key; the extra paths are those of both."""
+    """Return an agent's table merged over [defaults], key by key; extra paths are concatenated."""
     merged = _overlaid(under, over)
     if "extra_paths" in merged:
         merged["extra_paths"] = [*under.get("extra_paths", ()), *over.get("extra_paths", ())]
@@ -226,7 +228,7 @@ def _overlaid(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(merged: dict[str, Any], base: Path, home: Path) -> AgentSettings:
     def path(_: type, text: str) -> Path:
-        # `..` is taken as a shell's cd takes it, so that one directory has one name.
+        # `..` is resolved textually, like a shell's cd, so that a directory has one name.
         return Path(os.path.normpath(base / _expanded(text, home)))
 
     known = _with_collections(_known(merged, AgentSettings), path(Path, merged["workspace"]), home)
@@ -274,7 +276,7 @@ def _server(table: dict[str, Any], base: Path, home: Path) -> SharedServer:
 
 
 def _with_server(settings: AgentSettings, servers: Mapping[str, SharedServer]) -> AgentSettings:
-    """Settings in which what is published and searched knows the file with the DSN; where there is no such server, not."""
+    """Return settings with the DSN file of the named server filled in, if there is such a server."""
     publish, shared = settings.publish, settings.shared
     if publish.to in servers and not publish.dsn_file:
         publish = msgspec.structs.replace(publish, dsn_file=str(servers[publish.to].dsn_file))
@@ -290,7 +292,7 @@ def _with_server(settings: AgentSettings, servers: Mapping[str, SharedServer]) -
 
 
 def _included(given: str | dict[str, Any]) -> dict[str, Any]:
-    """An included memory as a table."""
+    """Return an included memory as a table."""
     if not isinstance(given, str):
         return given
     server, _, memory = given.partition(":")
@@ -298,7 +300,7 @@ def _included(given: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dict[str, Any]:
-    """Settings with each collection of qmd a table, and its path one from the root on: it may be relative to the workspace."""
+    """Return settings in which each collection of qmd is a table, with its path resolved in the workspace."""
     qmd = known.get("qmd", {})
     if "collections" not in qmd:
         return known
@@ -308,7 +310,7 @@ def _with_collections(known: dict[str, Any], workspace: Path, home: Path) -> dic
 
 
 def _known(table: dict[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """A checked table without the keys that do nothing yet."""
+    """Return a checked table without keys that have no effect yet."""
     known: dict[str, Any] = {}
     for field in msgspec.structs.fields(struct):
         if field.name in table:
@@ -322,7 +324,7 @@ def _is_table(kind: Any) -> bool:
 
 
 def _normalised(settings: AgentSettings) -> AgentSettings:
-    """The same settings, the weights of keywords and vectors summing to 1."""
+    """Return settings whose weights of keywords and vectors sum to 1."""
     query, hybrid = settings.query, settings.query.hybrid
     total = hybrid.vector_weight + hybrid.text_weight
     shares: Hybrid = msgspec.structs.replace(
@@ -332,7 +334,7 @@ def _normalised(settings: AgentSettings) -> AgentSettings:
 
 
 def _origin(keys: Iterable[Key], agent: str, tables: dict[str, Any]) -> Key:
-    """The line of the first of these keys in the file: in the agent's table or in [defaults]."""
+    """Return the full path of the first of these keys that the file contains, in the agent's table or in [defaults]."""
     for above in (("agents", agent), ("defaults",)):
         for key in keys:
             value: Any = tables
@@ -345,7 +347,7 @@ def _origin(keys: Iterable[Key], agent: str, tables: dict[str, Any]) -> Key:
 
 def _report(problems: Iterable[ConfigProblem], text: str, shown: str) -> str:
     known = lines(text)
-    # What is wrong in [defaults] is wrong for every agent, and said once.
+    # A problem in [defaults] affects every agent, and is reported once.
     found = sorted({(_line(problem.key, known), problem.text) for problem in problems})
     problem_lines = [
         f"{shown}:{line}: {sentence}" if line else f"{shown}: {sentence}"
@@ -358,7 +360,7 @@ def _report(problems: Iterable[ConfigProblem], text: str, shown: str) -> str:
 
 
 def _line(key: Key, known: Mapping[Key, int]) -> int:
-    """The line of a key, or of the table around it; 0 where it is not known."""
+    """Return the line of a key, or of the table around it; 0 if unknown."""
     for length in range(len(key), 0, -1):
         if key[:length] in known:
             return known[key[:length]]
@@ -366,10 +368,10 @@ def _line(key: Key, known: Mapping[Key, int]) -> int:
 
 
 def _expanded(path: str, home: Path) -> Path:
-    """A path with ~ taken for the home directory."""
+    """Return a path with ~ replaced by the home directory."""
     return home / path[2:] if path == "~" or path.startswith("~/") else Path(path)
 
 
 def _shown(file: Path, home: Path) -> str:
-    """A file as a person would write it."""
+    """Return a file's path for messages, with ~ for the home directory."""
     return f"~/{file.relative_to(home)}" if file.is_relative_to(home) and home != Path("/") else str(file)

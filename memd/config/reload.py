@@ -1,7 +1,8 @@
-"""The configuration in force, its file, and which changes of it a running daemon applies without a person.
+"""Reloads the configuration, and decides which changes of its file are applied without confirmation.
 
-An agent may be able to write the configuration file. So only what concerns how memory is read and ranked is followed as soon as
-the file says so; what starts a program, sends text elsewhere or lets more be seen waits for `memd-ctl reload`.
+An agent may be able to write the configuration file. Therefore only settings that affect how memory is read
+and ranked are applied automatically; those that start a program, send text elsewhere or make more visible
+wait for `memd-ctl reload`.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class ReloadClass(Enum):
-    """How a setting that has changed in the file comes into force."""
+    """When a changed setting is applied."""
 
     FOLLOWS = "at once"
     GROWS = "at once, where a list only got longer; else it waits"
@@ -40,17 +41,17 @@ CLASSES: Mapping[str, ReloadClass] = {
     "daemon.memory_limit_mb": ReloadClass.FOLLOWS,
     "agents.*.workspace": ReloadClass.WAITS,
     "agents.*.extra_paths": ReloadClass.WAITS,
-    "agents.*.exclude": ReloadClass.GROWS,  # one pattern less lets more be seen
+    "agents.*.exclude": ReloadClass.GROWS,  # removing a pattern makes more visible
     "agents.*.max_file_mb": ReloadClass.FOLLOWS,
     "agents.*.sources": ReloadClass.WAITS,
     "agents.*.memory_presets": ReloadClass.WAITS,
     "agents.*.backend": ReloadClass.WAITS,
     "agents.*.citations": ReloadClass.FOLLOWS,
-    "agents.*.timezone": ReloadClass.WAITS,  # turns are cut, and embedded, anew with their times
+    "agents.*.timezone": ReloadClass.WAITS,  # turns are cut and embedded again, with new times
     "agents.*.provider": ReloadClass.WAITS,
     "agents.*.model": ReloadClass.WAITS,
     "agents.*.fallback": ReloadClass.WAITS,
-    "agents.*.chunking": ReloadClass.WAITS,  # texts are cut, and embedded, anew: that may cost
+    "agents.*.chunking": ReloadClass.WAITS,  # texts are cut and embedded again, which may cost money
     "agents.*.query": ReloadClass.FOLLOWS,
     "agents.*.limits": ReloadClass.FOLLOWS,
     "agents.*.sync": ReloadClass.FOLLOWS,
@@ -62,7 +63,7 @@ CLASSES: Mapping[str, ReloadClass] = {
     "agents.*.sessions.idle_seconds": ReloadClass.FOLLOWS,
     "agents.*.redact": ReloadClass.WAITS,
     "agents.*.qmd": ReloadClass.WAITS,
-    "agents.*.cache": ReloadClass.WAITS,  # without it texts that were paid for are paid for again
+    "agents.*.cache": ReloadClass.WAITS,  # without it, texts may be embedded, and paid for, again
     "agents.*.remote": ReloadClass.WAITS,
     "agents.*.rerank": ReloadClass.WAITS,
     "agents.*.publish": ReloadClass.WAITS,
@@ -74,7 +75,7 @@ CLASSES: Mapping[str, ReloadClass] = {
 
 
 def class_of(key: Key) -> ReloadClass:
-    """How a setting comes into force; an agent that comes or goes waits as a whole."""
+    """Return when a changed setting is applied; a new or removed agent waits as a whole."""
     names = ["*" if place == 1 and key[0] == "agents" else str(part) for place, part in enumerate(key)]
     for length in range(len(names), 0, -1):
         if (found := CLASSES.get(".".join(names[:length]))) is not None:
@@ -83,11 +84,11 @@ def class_of(key: Key) -> ReloadClass:
 
 
 def followed(old: Config, new: Config) -> Config:
-    """The configuration in force after the file has changed and before a person has said so.
+    """Return the configuration to apply automatically after the file has changed.
 
     Args:
-        old: In force.
-        new: What the file says.
+        old: The configuration in use.
+        new: The configuration in the file.
     """
     return Config(
         daemon=_followed(old.daemon, new.daemon, ("daemon",)),
@@ -95,13 +96,13 @@ def followed(old: Config, new: Config) -> Config:
             name: _followed(settings, new.agents[name], ("agents", name)) if name in new.agents else settings
             for name, settings in old.agents.items()
         },
-        shared=old.shared,  # where memory is sent, and taken from
+        shared=old.shared,  # decides where memory is sent and read from
         file=new.file,
     )
 
 
 def changed_settings(old: Config, new: Config) -> tuple[str, ...]:
-    """The dotted keys of settings that differ, and of agents that came or went."""
+    """Return the dotted keys of settings that differ, and of agents that were added or removed."""
     keys = list(_changed(old.daemon, new.daemon, ("daemon",)))
     for name in sorted(old.agents.keys() | new.agents.keys()):
         before, after = old.agents.get(name), new.agents.get(name)
@@ -118,7 +119,7 @@ def changed_settings(old: Config, new: Config) -> tuple[str, ...]:
 
 
 def digest(config: Config) -> str:
-    """A text that is the same for configurations that say the same, 32 hexadecimal digits."""
+    """Return a digest of a configuration: 32 hexadecimal digits, equal for equal settings."""
     tables = msgspec.to_builtins(
         {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=str
     )
@@ -156,16 +157,16 @@ def _changed(old: msgspec.Struct, new: msgspec.Struct, at: Key) -> Iterator[Key]
             yield (*at, name)
 
 
-LOOK_S = 2.0  # from one look at the file to the next
-UNCHANGED_S = 0.2  # for which it must stay as it is before it is read: an editor may be writing it
-READ_ATTEMPTS = 5  # of a file that is being written, until it is left alone
+LOOK_S = 2.0  # between two checks of the file
+UNCHANGED_S = 0.2  # how long the file must stay unchanged before it is read: an editor may be writing it
+READ_ATTEMPTS = 5  # attempts to read a file that is being written
 
 Stamp = tuple[int, ...]
 Apply = Callable[[Config, Config], Awaitable[None]]
 
 
 class Configuration:
-    """The configuration in force: harmless changes of the file are followed by themselves, all others on request."""
+    """The configuration in use; harmless changes of the file are applied automatically, others by `reload`."""
 
     def __init__(
         self,
@@ -177,37 +178,38 @@ class Configuration:
         look_s: float = LOOK_S,
         unchanged_s: float = UNCHANGED_S,
     ) -> None:
-        """The file has not been looked at since what is in force was read.
+        """Create it; the file is not checked yet.
 
         Args:
-            in_force: At the start.
-            load: Reads the file; raises a ConfigError where it cannot be used. Called on a thread: its disk may not answer.
-            stamp: Tells one state of the file from another. Called on a thread, too.
-            apply: Brings a configuration into force in the place of another one.
-            look_s: From one look at the file to the next, in seconds.
-            unchanged_s: For which the file must stay as it is before it is read.
+            in_force: The initial configuration.
+            load: Reads the file, or raises a ConfigError. Called on a thread, as its disk may not answer.
+            stamp: Returns a value that changes with the file. Called on a thread, too.
+            apply: Replaces the first configuration by the second.
+            look_s: Seconds between two checks of the file.
+            unchanged_s: Seconds for which the file must stay unchanged before it is read.
         """
         self.in_force = in_force
-        self.waiting: tuple[str, ...] = ()  # dotted keys that the file has otherwise: they wait for reload()
-        self.error: str | None = None  # why what the file says cannot be used
+        self.waiting: tuple[str, ...] = ()  # dotted keys of changed settings that wait for reload()
+        self.error: str | None = None  # why the configuration in the file cannot be used
         self._load = load
         self._stamp = stamp
         self._apply = apply
         self._look_s = look_s
         self._unchanged_s = unchanged_s
         self._thread = Threads(1, "memd-config")
-        self._changing = asyncio.Lock()  # one reader after the other, so that the last one has what is newest
+        self._changing = asyncio.Lock()  # one reader at a time, so that the last has the newest file
         self._applying = asyncio.Lock()
-        self._seen: Stamp | None = None  # of the state that need not be looked at again
+        self._seen: Stamp | None = None  # stamp of the file version that was handled already
 
     async def reload(self) -> tuple[str, ...]:
-        """Bring all that the file says into force; the dotted keys of what was not.
+        """Apply the whole configuration file; return the dotted keys that have changed.
 
-        The half of a file that is being written would be in force until the next reload, without the rules of the other.
+        A file that is still being written is not read, since half of it would apply until the next reload,
+        without the rules of the other half.
 
         Raises:
-            ConfigError: it cannot be used, and what was in force stays so.
-            ResourceShortage: it cannot be looked at just now; likewise.
+            ConfigError: the file is invalid; the previous configuration stays in use.
+            ResourceShortage: the file cannot be read now; likewise.
         """
         async with self._changing:
             for _ in range(READ_ATTEMPTS):
@@ -229,19 +231,19 @@ class Configuration:
             return changed
 
     async def run(self) -> None:
-        """Look at the file at intervals until the task is cancelled."""
+        """Check the file at intervals until cancelled."""
         while True:
             await asyncio.sleep(until_next_tick_s(asyncio.get_running_loop().time(), self._look_s))
-            # The log and the status say so; the next look tries again.
+            # The failure is in the log and the status; the next check tries again.
             with contextlib.suppress(ConfigError, ResourceShortage):
                 await self.look()
 
     async def look(self) -> None:
-        """Follow the file, if it has changed.
+        """Apply harmless changes of the file, if it has changed.
 
         Raises:
-            ConfigError: it cannot be used.
-            ResourceShortage: it cannot be looked at just now.
+            ConfigError: the file is invalid.
+            ResourceShortage: the file cannot be read now.
         """
         now = await self._thread.run(self._stamp)
         if now == self._seen:
@@ -250,7 +252,7 @@ class Configuration:
         if now != await self._thread.run(self._stamp):
             return
         async with self._changing:
-            # One that is wrong is not read again until it changes; one that could not be read, or brought into force, is.
+            # An invalid file is not read again until it changes; one that could not be read or applied is.
             self._seen = None
             try:
                 new = await self._read(now)
@@ -274,7 +276,7 @@ class Configuration:
 
     @contextlib.asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:
-        """Whatever is being brought into force is, and nothing else until the end."""
+        """Wait until a configuration that is being applied is complete, and apply no other within the block."""
         async with self._applying:
             yield
 
@@ -284,10 +286,10 @@ class Configuration:
             self.in_force = new
 
     async def _read(self, stamp: Stamp) -> Config | None:
-        """What the file says; None if it has changed since it had this stamp: what was read may be the half of it.
+        """Return the configuration in the file; None if the file has changed since this stamp, and may be incomplete.
 
         Raises:
-            ConfigError: it cannot be used.
+            ConfigError: the file is invalid.
         """
         try:
             read: Config | ConfigError = await self._thread.run(self._load_again)
@@ -304,12 +306,13 @@ class Configuration:
         return read
 
     def _load_again(self) -> Config:
-        """What the file says.
+        """Return the configuration in the file.
 
         Raises:
-            ConfigError: it cannot be used, or is gone or empty. At a start no file means built-in defaults; but to lose one is
-                no wish to drop every agent that it names, nor is what a full disk leaves of it.
-            ConfigUnreadable: what it says is not known just now.
+            ConfigError: the file is invalid, missing or empty. At the start, a missing file means built-in
+                defaults; but a file that disappears, or is emptied by a full disk, is no request to remove
+                all agents.
+            ConfigUnreadable: the file cannot be read now.
         """
         new = self._load()
         before = self.in_force
@@ -329,7 +332,7 @@ def _is_empty(file: Path) -> bool:
 
 
 def stamp_of(file: Path) -> Stamp:
-    """What changes with each change of a file, and of the links that lead to it."""
+    """Return a value that changes with each change of a file, or of the links that lead to it."""
     try:
         status = file.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The settings of a daemon, as the rest of the program sees them: complete, checked, and frozen."""
+"""The settings of the daemon: complete, validated and frozen."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from msgspec import Meta
 from memd.domain_types import Source
 
 Share = Annotated[float, Meta(ge=0, le=1)]
-# Every number has an upper bound: TOML knows inf and whole numbers of any length, SQLite and sleep() do not.
+# Every number has an upper bound: TOML allows inf and integers of any length, SQLite and sleep() do not.
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 Embedder = Literal["local", "openai", "gemini", "voyage", "ollama", "openai-compatible"]
@@ -25,41 +25,43 @@ WORTH_READING = 0.35
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the configuration file: an unknown key in it is an error."""
+    """A table of the configuration file; unknown keys in it are errors."""
 
 
 class DaemonSettings(_Section, frozen=True):
-    """[daemon]: what concerns the process."""
+    """[daemon]: settings of the process."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    memory_limit_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # 0: none; LEAST_LIMIT_MB and more
+    memory_limit_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # 0: none, else LEAST_LIMIT_MB or more
 
 
 class Chunking(_Section, frozen=True):
-    """How a document is cut: a chunk ends at whichever limit is nearer.
+    """How a document is cut into chunks: a chunk ends at the limit that is reached first.
 
-    Tokens are estimated: 4 ASCII characters or 1 CJK character a token.
+    Tokens are estimated: 4 ASCII characters or 1 CJK character per token.
     """
 
     tokens: Annotated[int, Meta(ge=1, le=8192)] = 400
     overlap: Annotated[int, Meta(ge=0, le=8191)] = 80  # less than tokens
-    # What an agent reads of one hit. A chunk of 1,600 characters under that window hides its answer one time in two, and its
+    # As much as is shown of one hit. In a chunk of 1,600 characters the answer is outside of that window one
+    # time in two, and its vector represents each part less well.
     # vector tells less of each of its parts.
     max_chars: Annotated[int, Meta(ge=100, le=32768)] = 700
-    parts: Literal["auto", "on", "off"] = "auto"  # have vectors, too; auto: by the local model alone
+    # Whether parts are embedded, too; auto: only by the local model.
+    parts: Literal["auto", "on", "off"] = "auto"
 
 
 class Hybrid(_Section, frozen=True):
-    """How keywords and vectors are put together; the weights are normalised to sum 1 when they are read."""
+    """How keyword and vector scores are combined; the weights are normalised to sum to 1 when the file is read."""
 
-    enabled: bool = True  # False: vectors alone
+    enabled: bool = True  # False: vectors only
     vector_weight: Share = 0.7
     text_weight: Share = 0.3
     candidate_multiplier: Annotated[int, Meta(ge=1, le=20)] = 4
 
 
 class QuerySettings(_Section, frozen=True):
-    """What a search returns where the request does not say."""
+    """Defaults of a search request."""
 
     max_results: Annotated[int, Meta(ge=1, le=50)] = 6
     min_score: Share = WORTH_READING
@@ -67,7 +69,7 @@ class QuerySettings(_Section, frozen=True):
 
 
 class SearchLimits(_Section, frozen=True):
-    """What an agent reads at most."""
+    """Limits on the text of a reply."""
 
     max_snippet_chars: Annotated[int, Meta(ge=80, le=4000)] = 700
     max_injected_chars: Annotated[int, Meta(ge=200, le=1_000_000)] = 4000  # of all hits, footers included
@@ -83,19 +85,19 @@ class SyncSettings(_Section, frozen=True):
 
 
 class CacheSettings(_Section, frozen=True):
-    """The vectors kept by text hash, for all agents."""
+    """The cache of vectors by text hash, shared by all agents."""
 
     enabled: bool = True
     max_entries: Count = 50_000
 
 
 class BatchSettings(_Section, frozen=True):
-    """The provider's batch API: cheaper and slower, for a first index."""
+    """The provider's batch API, which is cheaper and slower, for a first index."""
 
     enabled: bool = False
     min_chunks: Count = 500  # fewer waiting chunks than this are embedded by plain requests
     wait: bool = True  # False: submit a job and go on; its vectors are fetched when it is done
-    concurrency: Annotated[int, Meta(ge=1, le=16)] = 2  # jobs
+    concurrency: Annotated[int, Meta(ge=1, le=16)] = 2  # concurrent jobs
     poll_interval_ms: Annotated[int, Meta(ge=100, le=3_600_000)] = 2000
     timeout_minutes: Annotated[float, Meta(gt=0, le=10_080)] = 60
 
@@ -105,48 +107,48 @@ SECRETS = frozenset({"api_key", "headers"})
 
 
 class Remote(_Section, frozen=True):
-    """How a provider is reached over HTTP: the one that `provider` names or, where that is the local one, `fallback`."""
+    """How the provider named by `provider` or, if that is local, by `fallback` is reached over HTTP."""
 
-    base_url: str = ""  # "": the provider's own
+    base_url: str = ""  # "": the provider's default
     api_key: str = ""
     api_key_env: str = ""  # name of an environment variable
-    api_key_file: str = ""  # an absolute path, once it is read
+    api_key_file: str = ""  # absolute once it was read
     headers: dict[str, str] = {}
-    dimensions: Annotated[int, Meta(ge=0, le=16_384)] = 0  # 0: the model's
-    query_prefix: str = ""  # before each text, for models that want one
+    dimensions: Annotated[int, Meta(ge=0, le=16_384)] = 0  # 0: the model's default
+    query_prefix: str = ""  # put before each text, for models that expect one
     document_prefix: str = ""
-    query_input_type: str = ""  # sent as input_type, to servers that take one
+    query_input_type: str = ""  # sent as input_type, for servers that accept one
     document_input_type: str = ""
-    max_input_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # of one text; 0: the model's
-    concurrency: Annotated[int, Meta(ge=1, le=64)] = 4  # requests at once
+    max_input_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] = 0  # per text; 0: the model's limit
+    concurrency: Annotated[int, Meta(ge=1, le=64)] = 4  # concurrent requests
     query_timeout_ms: Annotated[int, Meta(ge=50, le=60_000)] = 2000
     confirm_above_chunks: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 20_000
     batch: BatchSettings = BatchSettings()
 
     def __repr__(self) -> str:
-        """All but what may be secret: whatever prints settings must not print keys."""
+        """Return all fields that are not secret, so that printing settings never prints keys."""
         return f"Remote({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """What rich shows, in tracebacks too; msgspec's own shows every field."""
+        """Return the fields that rich shows, also in tracebacks; msgspec's own method shows every field."""
         return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
 
 
 class Rerank(_Section, frozen=True):
-    """What orders the first hits anew; over HTTP it is sent questions and texts of memory."""
+    """The reranker of the first candidates; over HTTP it receives questions and texts of memory."""
 
     provider: Literal["none", "cohere", "voyage", "compatible", "onnx"] = "none"
-    model: str = ""  # "": the provider's default; of "onnx" a path, absolute once it is read
-    base_url: str = ""  # "": the provider's own
+    model: str = ""  # "": the provider's default; for "onnx" a path, absolute once it was read
+    base_url: str = ""  # "": the provider's default
     api_key: str = ""
     api_key_env: str = ""  # name of an environment variable
-    api_key_file: str = ""  # an absolute path, once it is read
-    candidates: Annotated[int, Meta(ge=2, le=100)] = 30  # that are sent with a question
-    timeout_ms: Annotated[int, Meta(ge=10, le=10_000)] = 150  # that a search waits
+    api_key_file: str = ""  # absolute once it was read
+    candidates: Annotated[int, Meta(ge=2, le=100)] = 30  # candidates sent with a question
+    timeout_ms: Annotated[int, Meta(ge=10, le=10_000)] = 150  # longest time that a search waits
 
     @property
     def as_remote(self) -> Remote:
-        """Where it is and with which key, as of a provider of vectors."""
+        """The address and key in the form of a provider's settings."""
         return Remote(
             base_url=self.base_url,
             api_key=self.api_key,
@@ -155,18 +157,18 @@ class Rerank(_Section, frozen=True):
         )
 
     def __repr__(self) -> str:
-        """All but what is secret, as of Remote."""
+        """Return all fields that are not secret; see Remote."""
         return f"Rerank({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """What rich shows, in tracebacks too."""
+        """Return the fields that rich shows, also in tracebacks."""
         return [(name, value) for name, value in msgspec.structs.asdict(self).items() if name not in SECRETS]
 
 
 class PathMatch(_Section, frozen=True):
-    """What a scope rule looks at, in any letter case; an absent field matches everything.
+    """What a scope rule matches, ignoring case; absent fields match everything.
 
-    A prefix ends at a colon or at the end of the key, unless it ends with a colon or a star itself.
+    A prefix must end at a colon or at the end of the key, unless it ends with a colon or a star itself.
     """
 
     channel: str | None = None
@@ -176,14 +178,14 @@ class PathMatch(_Section, frozen=True):
 
 
 class ScopeRule(_Section, frozen=True):
-    """One scope rule; the first that matches decides."""
+    """A scope rule; the first that matches decides."""
 
     action: Literal["allow", "deny"]
     match: PathMatch = PathMatch()
 
 
 class Scope(_Section, frozen=True):
-    """Which sessions may search; a request without a session key is the owner's and always may."""
+    """Which sessions may search; a request without a session key is the owner's, and always may."""
 
     default: Literal["allow", "deny"] = "deny"
     rules: tuple[ScopeRule, ...] = (ScopeRule(action="allow", match=PathMatch(chat_type="direct")),)
@@ -193,21 +195,23 @@ PresetName = Literal["openclaw", "claude-code", "codex", "gemini", "qwen", "open
 
 
 class SessionSettings(_Section, frozen=True):
-    """Which transcripts are indexed, and when: nothing unless sources has "sessions"."""
+    """Which transcripts are indexed, and when; nothing unless `sources` contains "sessions"."""
 
     presets: tuple[PresetName, ...] = ()
-    paths: tuple[Path, ...] = ()  # transcripts, or directories of some
-    delta_bytes: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 100_000  # growth that is indexed at once
-    delta_messages: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # likewise, in lines
-    idle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 120  # and anything after so much quiet
+    paths: tuple[Path, ...] = ()  # files of transcripts, or directories
+    # Growth in bytes that is indexed at once.
+    delta_bytes: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 100_000
+    delta_messages: Annotated[int, Meta(ge=0, le=1_000_000)] = 50  # growth in lines that is indexed at once
+    # Any growth is indexed after so long without more.
+    idle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 120
     subagents: bool = False
 
 
 class UserRule(_Section, frozen=True):
-    """What else is secret."""
+    """An additional rule for secrets."""
 
-    name: str  # stands in [REDACTED:name]
-    # A regular expression. Its group "secret" is replaced, or else its first group, or else all of it.
+    name: str  # shown as [REDACTED:name]
+    # A regular expression. Its group "secret" is replaced, else its first group, else the whole match.
     pattern: str
 
 
@@ -215,70 +219,70 @@ PersonalNumber = Literal["payment-card", "iban", "chinese-id", "chinese-mobile"]
 
 
 class Redact(_Section, frozen=True):
-    """What is taken out of texts before anything else sees them."""
+    """What is removed from texts before anything else reads them."""
 
     mode: Literal["sessions", "all", "off"] = "sessions"
     extra: tuple[UserRule, ...] = ()
-    allow: tuple[str, ...] = ()  # texts that are no secrets, whatever they look like
-    kinds: tuple[PersonalNumber, ...] = ()  # numbers of persons that are taken out, too
+    allow: tuple[str, ...] = ()  # texts that are never secrets
+    kinds: tuple[PersonalNumber, ...] = ()  # kinds of personal numbers that are removed, too
 
 
 class Collection(_Section, frozen=True):
-    """Files that qmd searches besides the agent's memory; each must be indexed by memd too."""
+    """Files that qmd searches in addition to the agent's memory; memd must index them, too."""
 
     path: Path
-    name: str = ""  # "": made of the path
+    name: str = ""  # "": derived from the path
     pattern: str = "**/*.md"
 
 
 class QmdSettings(_Section, frozen=True):
-    """The external engine qmd, for agents with backend = "qmd"."""
+    """Settings of the external program qmd, for agents with backend = "qmd"."""
 
-    command: str = "qmd"  # a name on PATH, or a path; ./ is the workspace
+    command: str = "qmd"  # a name on PATH, or a path; ./ is relative to the workspace
     search_mode: Literal["search", "vsearch", "query"] = "search"
     collections: tuple[Collection, ...] = ()
     update_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 5  # 0: no update on a timer
     debounce_seconds: Annotated[float, Meta(ge=0, le=3600)] = 15
-    embed_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 60  # 0: once, and when asked
-    timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 4000  # of a search
+    embed_minutes: Annotated[float, Meta(ge=0, le=10_080)] = 60  # 0: once, and on request
+    timeout_ms: Annotated[int, Meta(ge=100, le=600_000)] = 4000  # for a search
     cooldown_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60  # after a failure
     session_days: Annotated[int, Meta(ge=0, le=36_500)] = 0  # older transcripts are not exported; 0: all
 
 
 class Publish(_Section, frozen=True):
-    """Where the memory of an agent is published."""
+    """Where an agent's memory is published."""
 
-    to: str = ""  # the name of a [shared.<name>]; "": nowhere
-    memory: str = ""  # its name there, such as alice/main
+    to: str = ""  # name of a [shared.<name>]; "": nowhere
+    memory: str = ""  # its name on the server, such as alice/main
     # memory: notes; curated: MEMORY.md and USER.md; sessions: transcripts.
     sources: tuple[Literal["memory", "curated", "sessions"], ...] = ("memory",)
-    dsn_file: str = ""  # an absolute path, once it is read; "": that of the server
+    dsn_file: str = ""  # absolute once it was read; "": that of the server
 
 
 class SharedMemory(_Section, frozen=True):
-    """Which published memory an agent with backend = "postgres" searches."""
+    """The published memory that an agent with backend = "postgres" searches."""
 
-    server: str = ""  # the name of a [shared.<name>]
-    memory: str = ""  # its name there, such as alice/main
-    dsn_file: str = ""  # as of Publish
+    server: str = ""  # name of a [shared.<name>]
+    memory: str = ""  # its name on the server, such as alice/main
+    dsn_file: str = ""  # see Publish
 
 
 class IncludedMemory(_Section, frozen=True):
     """A published memory that is searched together with the agent's own; "team:alice/main" is a short form."""
 
-    server: str  # the name of a [shared.<name>]
-    memory: str  # its name there, such as alice/main
-    in_groups: bool = False  # conversations that others read along may see it, too
-    dsn_file: str = ""  # as of Publish
+    server: str  # name of a [shared.<name>]
+    memory: str  # its name on the server, such as alice/main
+    in_groups: bool = False  # conversations with other readers may see it, too
+    dsn_file: str = ""  # see Publish
 
     @property
     def name(self) -> str:
-        """What its paths begin with for who asks the agent."""
+        """The prefix of its paths in the agent's replies."""
         return f"{self.server}:{self.memory}"
 
 
 def included_path(path: str, include: Iterable[IncludedMemory]) -> tuple[IncludedMemory, str] | None:
-    """The included memory that a path begins with, and the path there; None: it is one of the agent's own."""
+    """Return the included memory that a path begins with, and the rest of the path; None: it is the agent's own."""
     found = [one for one in include if path.startswith(f"{one.name}/")]
     if not found:
         return None
@@ -287,20 +291,20 @@ def included_path(path: str, include: Iterable[IncludedMemory]) -> tuple[Include
 
 
 class AgentSettings(_Section, frozen=True):
-    """[agents.<id>]: one agent, with [defaults] already merged under it."""
+    """[agents.<id>]: one agent, merged over [defaults]."""
 
     workspace: Path
     extra_paths: tuple[Path, ...] = ()
-    exclude: tuple[str, ...] = ()  # globs, against the path in the index
+    exclude: tuple[str, ...] = ()  # globs, matched against paths in the index
     max_file_mb: Annotated[float, Meta(gt=0, le=1024)] = 16
     sources: tuple[Source, ...] = ("memory",)
-    memory_presets: tuple[PresetName, ...] = ()  # notes that these agents keep in places of their own
+    memory_presets: tuple[PresetName, ...] = ()  # agents whose own notes are searched, too
     backend: Literal["builtin", "qmd", "postgres"] = "builtin"
     citations: Literal["auto", "on", "off"] = "auto"
-    timezone: str = ""  # in which days begin and times are told, such as "Europe/Berlin"; "": the machine's
+    timezone: str = ""  # of days and times, such as "Europe/Berlin"; "": the machine's
     provider: ProviderName = "auto"
     model: str = ""  # "": the provider's default
-    fallback: FallbackName = "none"  # with its own default model
+    fallback: FallbackName = "none"  # used with its default model
     chunking: Chunking = Chunking()
     query: QuerySettings = QuerySettings()
     limits: SearchLimits = SearchLimits()
@@ -320,18 +324,18 @@ class AgentSettings(_Section, frozen=True):
 class SharedServer(_Section, frozen=True):
     """[shared.<name>]: a PostgreSQL server with memories of several machines."""
 
-    dsn_file: Path  # readable by its owner alone: one line, the DSN of a member
+    dsn_file: Path  # readable by its owner only; one line, the DSN of a member
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings: of the daemon, of each agent, and of each shared memory."""
+    """All settings: of the daemon, of each agent, and of each shared server."""
 
     daemon: DaemonSettings
     agents: dict[str, AgentSettings]
     shared: dict[str, SharedServer] = {}
-    file: Path | None  # None: no file, built-in defaults
+    file: Path | None  # None: there is no file, and built-in defaults apply
 
 
 def differences(old: Mapping[str, AgentSettings], new: Mapping[str, AgentSettings]) -> frozenset[str]:
-    """The ids of the agents that were added, removed or changed from some agents to others."""
+    """Return the ids of agents that were added, removed or changed."""
     return frozenset(agent for agent in old.keys() | new.keys() if old.get(agent) != new.get(agent))

@@ -1,4 +1,4 @@
-"""Which lines of a TOML text say what."""
+"""Finds the lines of a TOML text that define each key."""
 
 import re
 import tomllib
@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-# ("agents", "main", "scope", "rules", 0): names of tables and keys, places in lists.
+# ("agents", "main", "scope", "rules", 0): names of tables and keys, indexes in lists.
 Key = tuple[str | int, ...]
 
-# Only a line with one of these may end what another line has begun.
+# Only a line with one of these may end a statement that began on an earlier line.
 _CLOSING = re.compile(r"""[]}]|\"{3}|'{3}""")
-# Each attempt to end a statement parses it from its beginning. After so many characters, about a second, the rest of the
+# Each attempt to end a statement parses it from its beginning. After so many characters, about a second, the
+# rest of the text is ignored.
 # text is not followed.
 _MOST_PARSED = 1_000_000
 
@@ -22,21 +23,21 @@ class TomlStatement(msgspec.Struct, frozen=True):
 
     line: int  # 1-based
     last_line: int  # inclusive
-    # Every key it mentions: a header's table is the last, what is in a value comes after it.
+    # Every key it mentions: a header's table is the last; keys within a value follow the key itself.
     keys: tuple[Key, ...]
     is_header: bool
 
 
 def statements(text: str) -> Iterator[TomlStatement]:
-    """The statements of a text that is valid TOML, in order.
+    """Yield the statements of a valid TOML text, in order.
 
-    TOML ends a statement with its line unless a list or a string is still open. So the fewest lines that are valid
-    by themselves are one statement.
+    TOML ends a statement with its line unless a list or a string is still open. So the fewest lines that are
+    valid TOML together are one statement.
     """
     table: Key = ()
-    tables_in: dict[Key, int] = {}  # array of tables -> how many so far
+    tables_in: dict[Key, int] = {}  # array of tables -> number of its elements so far
     pending: list[str] = []
-    parsed = 0  # in attempts that failed
+    parsed = 0  # characters parsed in failed attempts
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         pending.append(line)
         if len(pending) > 1 and not _CLOSING.search(line):
@@ -44,7 +45,7 @@ def statements(text: str) -> Iterator[TomlStatement]:
         attempt = "\n".join(pending)
         try:
             piece = tomllib.loads(attempt)
-        except (ValueError, RecursionError):  # open still, wrong, or nested without end
+        except (ValueError, RecursionError):  # incomplete, invalid, or nested too deeply
             parsed += len(attempt)
             if parsed > _MOST_PARSED:
                 return
@@ -62,9 +63,9 @@ def statements(text: str) -> Iterator[TomlStatement]:
 
 
 def repeated(text: str) -> dict[Key, list[int]]:
-    """The keys and tables that a text gives more than once, which TOML does not allow, with their lines.
+    """Return the keys and tables that a text defines more than once, which TOML forbids, with their lines.
 
-    Other than the functions beside it, this one is for a text that is no valid TOML because of that.
+    Unlike the other functions, this one accepts a text that is invalid for that reason.
     """
     given: dict[tuple[Key, bool], dict[int, None]] = {}
     for statement in statements(text):
@@ -75,13 +76,13 @@ def repeated(text: str) -> dict[Key, list[int]]:
 
 
 def _leaves(keys: tuple[Key, ...]) -> Iterator[Key]:
-    """The keys that are above no other."""
+    """Return the keys that contain no other key."""
     above = {key[:-1] for key in keys}
     return (key for key in keys if key not in above)
 
 
 def lines(text: str) -> dict[Key, int]:
-    """Where each key of a text that is valid TOML is first mentioned; 1-based."""
+    """Return the line, from 1, on which each key of a valid TOML text is first mentioned."""
     found: dict[Key, int] = {}
     for statement in statements(text):
         for key in statement.keys:
@@ -90,13 +91,13 @@ def lines(text: str) -> dict[Key, int]:
 
 
 def _header(piece: dict[str, Any], tables_in: dict[Key, int]) -> Key:
-    """The table that ``[a.b]`` or ``[[a.b]]`` opens; within an array of tables, that of its last element."""
+    """Return the table that ``[a.b]`` or ``[[a.b]]`` opens; for an array of tables, its last element."""
     key: Key = ()
     value: Any = piece
     while isinstance(value, dict) and value:
         name, value = next(iter(value.items()))
         key = (*key, name)
-        if isinstance(value, list):  # [[a.b]]: one more
+        if isinstance(value, list):  # [[a.b]]: another element
             tables_in[key] = tables_in.get(key, 0) + 1
         if key in tables_in:
             key = (*key, tables_in[key] - 1)
@@ -104,7 +105,7 @@ def _header(piece: dict[str, Any], tables_in: dict[Key, int]) -> Key:
 
 
 def _keys(value: Any, key: Key) -> Iterator[Key]:
-    """The keys of a value, those of its tables and lists too, under the key it has."""
+    """Yield the keys within a value, including those of nested tables and lists, with the path of the value in front."""
     members = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
