@@ -1,4 +1,4 @@
-"""Where a provider is asked and with which key, keys in files, and logins that are none. A key never goes to a host it does not belong to."""
+"""Finds the address and API key of a provider. A key is never sent to a host that it does not belong to."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from memd.providers.provider import EmbedTerminal
 Read = Callable[[Path], str]
 """Gives the text of a small file; raises OSError or ValueError."""
 
-# Where servers look for a key: one of these with a value is as good as a key.
+# Headers in which servers expect a key: one of these with a value counts as a key.
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -27,31 +27,31 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 class ProviderAddress(msgspec.Struct, frozen=True):
     """A provider's own address, and where its key usually is."""
 
-    base_url: str  # "": it has none
-    variables: tuple[str, ...] = ()  # of the environment, the first that is set counts
+    base_url: str  # "": the provider has no own address
+    variables: tuple[str, ...] = ()  # environment variables with a key; the first that is set is used
     needs_key: bool = True
-    endings: tuple[str, ...] = ()  # of paths that people take for the base URL, though they go on from it
-    path: str = ""  # of the base URL where none is given
+    endings: tuple[str, ...] = ()  # paths that people append to the base URL by mistake
+    path: str = ""  # appended if the base URL has no path
 
 
 class NoAccount(EmbedTerminal):
-    """There is no key, or no address, to ask this provider with."""
+    """There is no key or address for this provider."""
 
 
 class NoKey(NoAccount):
-    """The provider's own service was meant, and there is no key for it."""
+    """The provider's own service would be used, and there is no key for it."""
 
 
 class Account(msgspec.Struct, frozen=True):
-    """An address together with what may be sent to it."""
+    """An address, with the key and headers that may be sent to it."""
 
-    base_url: str  # without a slash at the end
+    base_url: str  # without a final slash
     key: str | None
-    headers: Mapping[str, str] = {}  # of the configuration; they may be secret, too
+    headers: Mapping[str, str] = {}  # configured headers; they may be secret, too
 
     @property
     def host(self) -> str:
-        """Who hears what is sent."""
+        """The host that receives what is sent."""
         return urlsplit(self.base_url).netloc
 
     @property
@@ -61,31 +61,31 @@ class Account(msgspec.Struct, frozen=True):
         return f"{parts.scheme}://{parts.netloc}"
 
     def __repr__(self) -> str:
-        """The address alone: whatever prints an account must not print its key."""
+        """Return the address only, so that printing an account never prints its key."""
         return f"Account({self.base_url})"
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
-        """What rich shows, in tracebacks too."""
+        """Return the fields that rich shows, also in tracebacks."""
         return [("base_url", self.base_url)]
 
 
 def account(
     provider: str, home: ProviderAddress, remote: Remote, environ: Mapping[str, str], read: Read
 ) -> Account:
-    """The address and the key that settings mean.
+    """Return the address and the key that the settings give.
 
-    The usual environment variable holds a key of the provider's own service. It is used for that alone: any other
-    base_url must be given a key of its own.
+    The usual environment variable contains a key for the provider's own service, and is used for that only:
+    any other base_url must be given a key of its own.
 
     Args:
-        provider: Its name, for messages.
-        home: Its own address.
+        provider: The provider's name, for messages.
+        home: The provider's own address.
         remote: The settings.
-        environ: Of the process.
-        read: Gives the text of a file.
+        environ: The process's environment.
+        read: Reads a text file.
 
     Raises:
-        NoAccount: what is missing, and how to mend it.
+        NoAccount: the message says what is missing, and how to provide it.
     """
     base_url = _base_url(provider, home, remote)
     is_home = bool(home.base_url) and _origin(base_url) == _origin(home.base_url)
@@ -109,12 +109,12 @@ def account(
 
 
 def origin_of(home: ProviderAddress) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port of a provider's own service."""
+    """Return scheme, host and port of a provider's own service."""
     return _origin(home.base_url)
 
 
 def _base_url(provider: str, home: ProviderAddress, remote: Remote) -> str:
-    """The address that requests go below."""
+    """Return the base URL of requests."""
     given = remote.base_url or home.base_url
     if not given:
         raise NoAccount(f"{provider}: set remote.base_url to the address of the server.")
@@ -129,11 +129,11 @@ def _base_url(provider: str, home: ProviderAddress, remote: Remote) -> str:
 
 
 def _own_key(provider: str, remote: Remote, environ: Mapping[str, str], read: Read) -> str | None:
-    """The key that the settings name."""
+    """Return the key that the settings give; None if they give none."""
     if remote.api_key:
         return _checked(provider, "remote.api_key", remote.api_key)
     if remote.api_key_env:
-        # A key that was put there by mistake is not repeated.
+        # The value may be a key, entered by mistake, so it is not repeated.
         name = remote.api_key_env if _VARIABLE.fullmatch(remote.api_key_env) else "variable of that name"
         if not environ.get(remote.api_key_env, "").strip():
             raise NoAccount(f"{provider}: the environment has no {name} (remote.api_key_env).")
@@ -141,7 +141,7 @@ def _own_key(provider: str, remote: Remote, environ: Mapping[str, str], read: Re
     if remote.api_key_file:
         try:
             text = read(Path(remote.api_key_file))
-        except (OSError, ValueError) as failure:  # of a path with NUL in it, too
+        except (OSError, ValueError) as failure:  # ValueError: the path contains a NUL
             raise NoAccount(
                 f"{provider}: cannot read {remote.api_key_file} (remote.api_key_file): {_why(failure)}."
             ) from failure
@@ -175,18 +175,18 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, (parts.hostname or "").rstrip("."), port
 
 
-LONGEST_KEY_FILE = 65_536  # bytes; a key has less than a thousandth
+LONGEST_KEY_FILE = 65_536  # bytes; keys are shorter than a thousandth of that
 
 
 def read_small(file: Path) -> str:
-    """The text of a regular file; one that would have to be waited for is refused.
+    """Read a small regular text file, without ever blocking on a pipe.
 
     Raises:
-        OSError: it cannot be read, is something else than a file, or is too large for a key.
-        UnicodeDecodeError: it is no text.
-        ValueError: there is a NUL in its path.
+        OSError: it cannot be read, is not a regular file, or is too large for a key.
+        UnicodeDecodeError: it is not text.
+        ValueError: its path contains a NUL.
     """
-    # A pipe would be waited for.
+    # Opening a pipe would wait for a writer.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -198,13 +198,13 @@ def read_small(file: Path) -> str:
 
 
 def with_credentials(environ: Mapping[str, str], read: Callable[[Path], str]) -> Mapping[str, str]:
-    """The environment, with systemd's credentials that are named like variables as variables.
+    """Return the environment with systemd's credentials added as variables, if their names are valid for variables.
 
-    ``LoadCredential=OPENAI_API_KEY:FILE`` is then as good as ``OPENAI_API_KEY`` in the environment, which other
-    programs of the user could read in /proc. A variable that is set goes before a credential of its name.
+    ``LoadCredential=OPENAI_API_KEY:FILE`` then works like ``OPENAI_API_KEY`` in the environment, which other
+    programs of the user could read in /proc. A variable that is set takes precedence over a credential.
 
     Args:
-        environ: Of the process; CREDENTIALS_DIRECTORY is where they are.
+        environ: The process's environment; CREDENTIALS_DIRECTORY is the directory of the credentials.
         read: Reads a small file.
     """
     directory = environ.get("CREDENTIALS_DIRECTORY", "")
@@ -213,7 +213,8 @@ def with_credentials(environ: Mapping[str, str], read: Callable[[Path], str]) ->
     found = {}
     with suppress(OSError):
         for file in Path(directory).iterdir():
-            # One that cannot be read is as good as none: whoever needs it says that there is no key.
+            # An unreadable credential counts as missing: the provider that needs it reports that there is no
+            # key.
             with suppress(OSError, UnicodeError, ValueError):
                 if _VARIABLE.fullmatch(file.name) and not environ.get(file.name, "").strip():
                     found[file.name] = read(file).strip()
@@ -224,23 +225,23 @@ _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_API_KEY", "CL
 
 
 class ChoiceInputs(msgspec.Struct, frozen=True):
-    """What a choice of provider looks at beside the settings."""
+    """Where the choice of a provider looks for keys and logins, apart from the settings."""
 
     environ: Mapping[str, str]
     home: Path
     read: Read
 
     def __repr__(self) -> str:
-        """Without the environment, which holds keys."""
+        """Return a text without the environment, which contains keys."""
         return f"ChoiceInputs({self.home})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Likewise."""
+        """Return the fields that rich shows."""
         return [("home", self.home)]
 
 
 def mistaken(provider: str, inputs: ChoiceInputs) -> str | None:
-    """What there is for a provider that is no key to its embeddings, as a sentence; None: nothing."""
+    """Return a sentence about a login or key that cannot be used for a provider's embeddings; None if there is none."""
     look = _LOOKS.get(provider)
     return None if look is None else look(inputs)
 
@@ -281,13 +282,13 @@ _LOOKS: Mapping[str, Callable[[ChoiceInputs], str | None]] = {
 
 
 def _folder(inputs: ChoiceInputs, variable: str, usual: str) -> tuple[Path, str]:
-    """A program's directory, and how to name it."""
+    """Return a program's directory, and its name for messages."""
     named = inputs.environ.get(variable, "")
     return (Path(named), f"${variable}") if named else (inputs.home / usual, f"~/{usual}")
 
 
 def _document(read: Read, file: Path) -> dict[str, Any] | None:
-    """What a file of JSON says; None where there is none, or something else in it."""
+    """Return the object in a JSON file; None if there is no file, or it contains something else."""
     try:
         document = msgspec.json.decode(read(file))
     except (OSError, UnicodeError, msgspec.DecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What the rest of memd knows of an embedding provider, and the ways one can fail."""
+"""The interface of an embedding provider, and the errors that one raises."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,50 +22,50 @@ READABLE = 0.365
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """How a model's cosines map to meaning: 0 for what is usual between unrelated texts, 1 for close ones. Linear above 0."""
+    """Maps a model's cosines to relevance: 0 for the usual cosine of unrelated texts, 1 for close ones; linear above 0."""
 
     low: float = 0.0
     high: float = 1.0
 
     @classmethod
     def where(cls, low: float, readable: float) -> "Calibration":
-        """The calibration by which a cosine has the meaning READABLE.
+        """Return the calibration that maps a given cosine to READABLE.
 
         Args:
-            low: The cosine that means nothing.
-            readable: The one from which on a text is worth reading.
+            low: The cosine that counts as 0.
+            readable: The cosine from which on a text is worth reading.
         """
         return cls(low, low + (readable - low) / READABLE)
 
     def __call__(self, cosine: float) -> float:
-        """What a cosine means: 0 at or below low, 1 at high, more above."""
+        """Return the relevance of a cosine: 0 at or below low, 1 at high, more above."""
         return max(0.0, (cosine - self.low) / (self.high - self.low))
 
     def of_all(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same of several."""
+        """Return the relevance of several cosines, of any shape."""
         return np.maximum(0.0, (cosines - self.low) / (self.high - self.low))
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What makes two vectors comparable: vectors of different identities never meet."""
+    """Identifies a space of vectors: only vectors of equal identities are comparable."""
 
     provider: str  # local | openai | ...
     model: str
-    key: str  # hash of whatever else shapes the vector: endpoint, dimensions, prefixes
+    key: str  # hash of everything else that shapes the vectors: endpoint, dimensions, prefixes
     dimensions: int
 
 
 def space_of(identity: Identity) -> tuple[str, str, str]:
-    """Where the vectors of a model belong: only within one such space may they be compared."""
+    """Return the key of the space of a model's vectors, within which they may be compared."""
     return identity.provider, identity.model, identity.key
 
 
 class ProviderLimits(msgspec.Struct, frozen=True):
-    """What a provider takes in one call of embed_passages, and how many calls at once."""
+    """Limits of one call of embed_passages, and of concurrent calls."""
 
-    tokens: int  # estimated, of all texts of a call
+    tokens: int  # estimated tokens of all texts of a call
     texts: int
-    concurrency: int  # calls
+    concurrency: int  # concurrent calls
 
 
 class EmbedUnavailable(TransientError):
@@ -73,24 +73,25 @@ class EmbedUnavailable(TransientError):
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after_s = retry_after_s  # what the provider asked for, if it said
-        self.vectors: Mapping[int, Vector] = {}  # of texts that had theirs before, by their places
+        self.retry_after_s = retry_after_s  # wait that the provider asked for, if any
+        # Vectors of texts that were embedded before the failure, by index.
+        self.vectors: Mapping[int, Vector] = {}
 
 
 class EmbedTerminal(MemdError):
-    """No request will succeed until the key, the account or the configuration changes: it is not tried again."""
+    """No request will succeed until the key, the account or the configuration changes, so none is retried."""
 
-    vectors: Mapping[int, Vector] = MappingProxyType({})  # as of EmbedUnavailable
+    vectors: Mapping[int, Vector] = MappingProxyType({})  # see EmbedUnavailable
 
 
 class EmbedRejected(MemdError):
-    """The provider will never embed some texts.
+    """The provider will never embed some of the texts.
 
     Args:
-        index: The first of them, by its place in the request.
-        reason: Why.
-        refused: All of them with their reasons, by their places; None: that one.
-        vectors: What the others were given, by their places; those without one were not tried.
+        index: Index of the first of them in the request.
+        reason: Why it was refused.
+        refused: All of them by index, with reasons; None: only that one.
+        vectors: Vectors of other texts, by index; texts in neither were not tried.
     """
 
     def __init__(
@@ -109,15 +110,13 @@ class EmbedRejected(MemdError):
 
 @contextlib.contextmanager
 def failures_of(provider: str) -> Iterator[None]:
-    """Have any exception out of a provider that is no error of memd be a failure of that provider.
-
-    Whatever a server sends, or a library makes of it, concerns those who asked it: the other agents go on.
+    """Convert unexpected exceptions within the block to failures of a provider, so that only its users are affected.
 
     Args:
-        provider: Its name, for the message.
+        provider: The provider's name, for the message.
 
     Raises:
-        EmbedUnavailable: in the place of an exception that nobody foresaw. Its account is logged, without its words.
+        EmbedUnavailable: in place of an exception that is no MemdError. Its traceback is logged, without its message.
     """
     try:
         yield
@@ -132,32 +131,32 @@ def failures_of(provider: str) -> Iterator[None]:
 
 @runtime_checkable
 class HasWorker(Protocol):
-    """A provider that has some of its work done by a process of its own."""
+    """A provider with a worker process."""
 
     @property
     def worker_pid(self) -> int | None:
-        """That process, while there is one."""
+        """The process id of the worker; None if it is not running."""
         ...
 
 
 class Provider(Protocol):
-    """Texts to vectors. One instance serves all agents with the same settings."""
+    """Embeds texts. One instance serves all agents with the same settings."""
 
     @property
     def identity(self) -> Identity:
-        """What its vectors may be compared with."""
+        """The space of its vectors."""
         ...
 
     @property
     def calibration(self) -> Calibration:
-        """The range of its model's cosines."""
+        """The calibration of its model's cosines."""
         ...
 
     @property
     def limits(self) -> ProviderLimits:
-        """What one call of embed_passages should carry at most, and how many there may be at once.
+        """The largest call of embed_passages, and how many may run concurrently.
 
-        It may change: a server that takes less than its provider promises is noticed.
+        The limits may change when a server turns out to accept less than its provider promises.
         """
         ...
 
@@ -166,10 +165,10 @@ class Provider(Protocol):
 
         Raises:
             EmbedUnavailable: try again later.
-            EmbedTerminal: do not.
+            EmbedTerminal: do not try again.
             EmbedRejected: some texts can never be embedded.
 
-        Each of them holds the vectors that there are all the same: they have been paid for.
+        Each error contains the vectors that were returned before it: they have been paid for.
         """
         ...
 
@@ -177,23 +176,23 @@ class Provider(Protocol):
         """Embed a question.
 
         Raises:
-            EmbedUnavailable: answer without it.
+            EmbedUnavailable: the search must answer without it.
         """
         ...
 
     async def close(self) -> None:
-        """End worker, connections and threads."""
+        """Stop the worker, connections and threads."""
         ...
 
 
 @runtime_checkable
 class EmbedsTogether(Protocol):
-    """A provider that embeds several questions in one request."""
+    """A provider that can embed several questions in one request."""
 
     async def embed_queries(self, texts: Sequence[str]) -> "Sequence[Vector | EmbedUnavailable]":
-        """For each question its vector, or why it has none.
+        """Return for each question its vector, or why it has none.
 
         Raises:
-            EmbedUnavailable: none has one.
+            EmbedUnavailable: no question has a vector.
         """
         ...

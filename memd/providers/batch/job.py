@@ -1,4 +1,4 @@
-"""One job at the provider: its creation, its end, and the download of what it brought."""
+"""Runs one batch job: creates it, waits for its end, and downloads its vectors."""
 
 import asyncio
 import contextlib
@@ -31,25 +31,25 @@ from memd.runtime.threads import beside
 log = structlog.get_logger()
 
 POLL_GROWTH = 1.5
-AT_ONCE = 256  # vectors in memory
-SPARE_LINES = 1000  # beyond one a text; a file that has no end is not read to it
+AT_ONCE = 256  # vectors held in memory before they are stored
+SPARE_LINES = 1000  # lines read beyond one per text, so that an endless file is not read to its end
 
 Keep = Callable[[Mapping[TextHash, bytes]], Awaitable[None]]
 
 
 class JobLate(JobFailed):
-    """A job took too long, and was ended."""
+    """A job took too long, and was cancelled."""
 
 
 class VectorForm(msgspec.Struct, frozen=True):
-    """How a job's vectors are kept: as the provider's plain requests would give them."""
+    """How a job's vectors are stored: as the provider's plain requests would return them."""
 
     dimensions: int
-    without: BiasLine | None  # what is taken out of each; None: nothing
+    without: BiasLine | None  # the direction that is removed from each; None: nothing is removed
 
 
 class JobRun:
-    """The course of one job."""
+    """Runs one batch job."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class JobRun:
         job: BatchJob,
         files: RemoteFiles,
     ) -> None:
-        """See the parameters.
+        """Create the run of a job.
 
         Args:
-            client: Of the provider.
-            settings: Of the configuration.
-            form: Of the vectors.
-            job: As the ledger has it.
-            files: Learns which files of the job there are at the provider's.
+            client: Sends requests to the provider.
+            settings: The configured batch settings.
+            form: How the vectors are stored.
+            job: The job as recorded in the ledger.
+            files: Records which files of the job the provider stores.
         """
         self.job = job
         self._client = client
@@ -74,19 +74,21 @@ class JobRun:
         self._form = form
         self._files = files
 
-    # --- creation: once and not twice, whatever happens to the reply
+    # --- creation: exactly once, even if the reply is lost
 
     async def begin(
         self, texts: Mapping[TextHash, str] | None, note: Callable[[BatchJob], Awaitable[None]]
     ) -> bool:
-        """Have the job created if need be; whether it is there.
+        """Create the job unless it exists; return whether it exists.
 
         Args:
-            texts: What is in it; None: it was begun in an earlier life, and is not begun again.
-            note: Remembers the job with its name.
+            texts: The job's texts; None: it was begun in an earlier run of the daemon, and is not created
+                again.
+            note: Records the job with its name.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported, JobFailed: it is not there.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported, JobFailed: it was
+                not created.
         """
         job = self.job
         if job.name is not None:
@@ -96,7 +98,7 @@ class JobRun:
             name: str | None = await self._create(await self._upload(texts))
             job = msgspec.structs.replace(job, created_at=now())
         else:
-            # When one of an earlier life was created is not known better than when it was begun.
+            # The creation time of a job of an earlier run is unknown: keep the time at which it was begun.
             name = await self._find(since=now())
         if name is None:
             return False
@@ -106,18 +108,18 @@ class JobRun:
         return True
 
     async def _upload(self, texts: Mapping[TextHash, str]) -> str:
-        """The name of a new file with the texts."""
+        """Upload the texts; return the name of the file."""
         client, job_id = self._client, self.job.id
 
         def form() -> HttpRequest:
             return client.dialect.upload(upload_name(job_id), lines(client.dialect, texts))
 
         self._files.uploading(job_id)
-        # Tens of megabytes: the loop must not stand still for them, and they are not kept while the job runs.
+        # On a thread: tens of megabytes would block the event loop. They are not kept while the job runs.
         body, times = await client.send_with_retries(await beside(form))
         file = client.dialect.uploaded(body)
         await self._files.add(job_id, [file])
-        if times == 1:  # a lost reply leaves other files of the same upload
+        if times == 1:  # after a lost reply, the provider may store other files of the same upload
             await self._files.uploaded(job_id)
         return file
 
@@ -127,7 +129,7 @@ class JobRun:
             try:
                 return client.dialect.created(await client.send(client.dialect.create(file, self.job.id)))
             except EmbedUnavailable as failure:
-                # The job may be there although no reply came: another one would be paid for as well.
+                # The job may exist although no reply came; a second one would have to be paid for, too.
                 if not isinstance(failure, RateLimited):
                     name = await self._find(since=client.clock())
                     if name is not None:
@@ -140,7 +142,7 @@ class JobRun:
                 await client.wait_after(backoff, failure)
 
     async def _find(self, *, since: float) -> str | None:
-        """The name of a job that may have been created; None: it was not.
+        """Return the name of a job that may have been created; None: it was not.
 
         Args:
             since: Unix time from which forget_s counts.
@@ -166,26 +168,26 @@ class JobRun:
             after = page.after
         return None
 
-    # --- the end
+    # --- end
 
     async def finish(
         self, missing: set[TextHash], shares: Mapping[TextHash, float | None], keep: Keep
     ) -> None:
-        """Wait for the job, and fetch what it brought.
+        """Wait for the end of the job, and download its vectors.
 
         Args:
-            missing: Its texts without a vector; what has been kept is taken out.
-            shares: How much of each of its texts is CJK, 0..1; None: not known.
-            keep: Takes some vectors, and returns when they are safe.
+            missing: The job's texts without a vector; those whose vectors were stored are removed from it.
+            shares: The CJK share of each text, 0..1; None: unknown.
+            keep: Stores some vectors, and returns when they are safe.
 
         Raises:
-            JobLate: it was ended, since it took too long; what it had brought by then is kept.
-            JobFailed: it ended early or brought nothing; likewise.
-            EmbedUnavailable, RequestTooLarge, ContentRefused: what it brought could not be fetched, or not all.
+            JobLate: the job took too long and was cancelled; vectors that it had returned are stored.
+            JobFailed: the job ended early or returned no vectors; likewise.
+            EmbedUnavailable, RequestTooLarge, ContentRefused: the results could not be downloaded completely.
         """
         client, name, time_s = self._client, self.job.name, self._time_s()
         assert name is not None
-        # A clock that was put back must not make a job of the future out of it.
+        # If the clock was set back, a job must not count as created in the future.
         begun_at = min(self.job.created_at, client.clock())
         download = JobResults(client, self.job.texts, self._form, missing, shares, keep)
         try:
@@ -198,7 +200,7 @@ class JobRun:
             await self._files.add(self.job.id, (*results.inputs, *results.outputs))
             await download.fetch_all(results.outputs)
         except NotSupported as gone:
-            await self._cancel(name)  # it may be there all the same, and would be paid for
+            await self._cancel(name)  # it may still exist, and would have to be paid for
             raise JobFailed(f"{client.provider}: the job or its results are not there any more") from gone
         if is_late and (ended is None or ended.failure is not None or missing):
             raise JobLate(f"{client.provider}: a job was not done after {time_s / 60:g} minutes")
@@ -211,11 +213,11 @@ class JobRun:
             )
 
     def _time_s(self) -> float:
-        """After how long the job is late."""
+        """Return after how many seconds the job is late."""
         return self._settings.timeout_minutes * 60 if self._settings.wait else self._client.timeouts.end_s
 
     async def _ended(self, name: str, deadline: float) -> JobEnded | None:
-        """Poll until the job ends; None: it did not in time. It is asked once even if it is late already."""
+        """Poll until the job ends; None if it does not in time. A job that is late already is polled once."""
         client, wait_s = self._client, self._settings.poll_interval_ms / 1000
         longest_s, logged = max(client.timeouts.longest_s, wait_s), ""
         while True:
@@ -234,7 +236,7 @@ class JobRun:
             wait_s = min(wait_s * POLL_GROWTH, longest_s)
 
     async def _cancel(self, name: str) -> None:
-        """Ask for the job's end. It may have ended meanwhile: the next poll says so."""
+        """Cancel the job; if it has ended meanwhile, the next poll says so."""
         try:
             await self._client.send_with_retries(self._client.dialect.cancel(name))
         except REQUEST_FAILURES as failure:
@@ -242,7 +244,7 @@ class JobRun:
 
 
 class JobResults:
-    """Fetches the results of one job, and has them kept as they come."""
+    """Downloads the results of one job, and stores them as they arrive."""
 
     def __init__(
         self,
@@ -253,17 +255,18 @@ class JobResults:
         shares: Mapping[TextHash, float | None],
         keep: Keep,
     ) -> None:
-        """See the parameters.
+        """Create the download.
 
         Args:
-            client: Of the provider.
-            texts: How many are in the job, those with a vector too: its files have a line for each.
-            form: Of the vectors.
-            missing: The texts of the job without a vector; what has been kept is taken out.
-            shares: How much of each text is CJK, 0..1; None: not known.
-            keep: Takes some vectors, float32 of length 1, and returns when they are safe.
+            client: Sends requests to the provider.
+            texts: The number of texts in the job, including those that have a vector: its files have a line
+                for each.
+            form: How the vectors are stored.
+            missing: The job's texts without a vector; those whose vectors were stored are removed from it.
+            shares: The CJK share of each text, 0..1; None: unknown.
+            keep: Stores some vectors, float32 of length 1, and returns when they are safe.
         """
-        self.reasons: Counter[str] = Counter()  # why texts failed
+        self.reasons: Counter[str] = Counter()  # why texts have no vector
         self._client = client
         self._missing = missing
         self._form = form
@@ -272,28 +275,29 @@ class JobResults:
         self._most_lines = texts + SPARE_LINES
 
     async def fetch_all(self, files: Sequence[str]) -> None:
-        """Keep what the job's files hold, in the order of JobEnded.outputs; raises like fetch."""
+        """Store the contents of the job's files, in the order of JobEnded.outputs; raises like fetch."""
         for number, file in enumerate(files):
             try:
                 await self.fetch(file, since=self._client.clock(), is_paid_for=not number)
             except (EmbedUnavailable, RequestTooLarge, ContentRefused, NotSupported) as failure:
                 if not number:
                     raise
-                # What was good came with the first file; this one would only say why the rest failed.
+                # The vectors came with the first file; this one would only say why others are missing.
                 log.info("embed.batch_errors_not_read", reason=str(failure))
 
     async def fetch(self, file: str, *, since: float, is_paid_for: bool) -> None:
-        """Keep all vectors of one file that can be trusted. One that breaks off is fetched again.
+        """Store all valid vectors of one file; a download that breaks off is repeated.
 
         Args:
-            file: As the job named it.
+            file: The name in the job's result.
             since: Unix time from which forget_s counts.
-            is_paid_for: Whether vectors are in it: that it is not there is then not believed at once.
+            is_paid_for: Whether the file contains vectors, so that a reply that it does not exist is not
+                believed at once.
 
         Raises:
-            EmbedUnavailable: it breaks off again and again, with nothing new in it.
-            JobFailed: it could not be fetched for too long.
-            RequestTooLarge, ContentRefused, NotSupported: it is not there.
+            EmbedUnavailable: the download broke off repeatedly without new vectors.
+            JobFailed: it failed for too long.
+            RequestTooLarge, ContentRefused, NotSupported: the file does not exist.
         """
         fruitless, backoff = 0, self._client.backoff()
         while self._missing:
@@ -310,11 +314,11 @@ class JobResults:
             await self._client.wait_after(backoff, broken)
 
     async def _read(self, file: str) -> EmbedUnavailable | None:
-        """Keep what a file holds, some at a time; what is wrong with it, if it broke off or holds nothing.
+        """Store the contents of a file; return what is wrong if it broke off or contains no results, else None.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal: not a line of it came.
-            RequestTooLarge, ContentRefused, NotSupported: it is not there.
+            EmbedUnavailable, EmbedTerminal: not a single line was received. RequestTooLarge, ContentRefused,
+                NotSupported: the file does not exist.
         """
         some: dict[TextHash, Sequence[float]] = {}
         count = results = 0
@@ -335,26 +339,26 @@ class JobResults:
             broken = failure
         await self._hand_over(some)
         if broken is None and not results:
-            # An error in the place of a file, whatever its status says.
+            # An error message in place of a file, whatever the HTTP status.
             return BadReply(f"{self._client.provider}: a file with results holds none")
         return broken
 
     def _take(self, line: bytes, some: dict[TextHash, Sequence[float]]) -> bool:
-        """Put the vector of a line to the others, if it is one that is wanted; whether the line is a result at all.
+        """Add the vector of a line to `some`, if it is wanted; return whether the line is a result.
 
-        Of two for a text, the first counts.
+        Of two results for a text, the first counts.
         """
         try:
             with failures_of(self._client.provider):
                 result = self._client.dialect.result(line)
             text_hash = TextHash(bytes.fromhex(result.id))
         except (EmbedUnavailable, ValueError):
-            return False  # its text, if it is one of ours, stays missing
+            return False  # its text, if it is one of the job's, stays missing
         if text_hash in self._missing and text_hash not in some:
             if result.vector is None:
                 self.reasons[result.reason] += 1
             else:
-                some[text_hash] = array("d", result.vector)  # a quarter of what a list takes
+                some[text_hash] = array("d", result.vector)  # takes a quarter of the memory of a list
         return True
 
     async def _hand_over(self, some: Mapping[TextHash, Sequence[float]]) -> None:
@@ -368,7 +372,7 @@ class JobResults:
 def _sound(
     some: Mapping[TextHash, Sequence[float]], form: VectorForm, shares: Mapping[TextHash, float | None]
 ) -> dict[TextHash, bytes]:
-    """Those vectors that can be trusted, as the store keeps them."""
+    """Return the valid vectors, encoded for the store."""
     good: dict[TextHash, bytes] = {}
     for text_hash, values in some.items():
         try:
@@ -378,7 +382,7 @@ def _sound(
         if form.without is not None:
             share = shares.get(text_hash)
             if share is None:
-                continue  # it would stand among centred ones as it came: its text is asked for anew
+                continue  # it cannot be stored uncentred among centred ones, so its text is embedded again
             row = centred_at(row, [share], form.without)
         good[text_hash] = np.ascontiguousarray(row[0], "<f4").tobytes()
     return good

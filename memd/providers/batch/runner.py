@@ -1,4 +1,4 @@
-"""The jobs of one provider: which texts are in one, and what becomes of them whatever happens."""
+"""Runs the batch jobs of one provider: puts texts into jobs, and follows each job to its end."""
 
 import asyncio
 import secrets
@@ -26,14 +26,14 @@ from memd.text.tokens import cjk_share, estimate_tokens
 
 log = structlog.get_logger()
 
-UNREMEMBERED_S = 60.0  # after a job could not be remembered, until another one is tried
+UNREMEMBERED_S = 60.0  # wait until the next job, after one could not be recorded
 
 
 class BatchRunner:
     """The jobs of one provider, model and key.
 
-    Texts that are in a job are held: no plain request may ask for them. They are let go when the job has ended, with or
-    without their vectors; those that came have been kept by then.
+    Texts in a job are held: no plain request may embed them. They are released when the job has ended, with
+    or without their vectors; those that the job returned are stored by then.
     """
 
     def __init__(
@@ -44,29 +44,29 @@ class BatchRunner:
         form: VectorForm,
         changes: ChangeNotifier,
     ) -> None:
-        """No text is taken until resume was called.
+        """Create the runner; it takes no texts until `resume` was called.
 
         Args:
-            client: Of the provider.
-            ledger: Where jobs are remembered, and vectors kept.
-            settings: Of the configuration.
-            form: Of the vectors.
-            changes: Notified when vectors were kept, texts are let go, or held ones are known.
+            client: Sends requests to the provider.
+            ledger: Records jobs, and stores vectors.
+            settings: The configured batch settings.
+            form: How the vectors are stored.
+            changes: Notified when vectors were stored, texts are released, or it is known which are held.
         """
         self._client = client
         self._ledger = ledger
         self._files = RemoteFiles(client, ledger)
-        self._is_clearing = False  # what is left of jobs that have ended is being deleted
-        self._is_more_left = False  # since that was looked at last
+        self._is_clearing = False  # files of ended jobs are being deleted
+        self._is_more_left = False  # there are more of them since the last check
         self._settings = settings
         self._form = form
         self.changes = changes
         self._state = BatchState()
-        self._missing: dict[str, set[TextHash]] = {}  # our id of a job -> its texts without a vector
-        self._failed: set[TextHash] = set()  # texts that came out of a job without one
+        self._missing: dict[str, set[TextHash]] = {}  # memd's id of a job -> its texts without a vector
+        self._failed: set[TextHash] = set()  # texts that a job did not embed
         self._is_resumed = False
         self._is_closed = False
-        self._unwritten: str | None = None  # what stands in the way of the ledger, and what comes of it
+        self._unwritten: str | None = None  # why the ledger cannot be written, and the consequence
         self._barred_until = float("-inf")  # loop time
         self._at_once = asyncio.Semaphore(settings.concurrency)
         self._submitting = asyncio.Lock()
@@ -74,16 +74,16 @@ class BatchRunner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._faults: asyncio.Queue[BaseException] = asyncio.Queue()
 
-    # --- what is known of them
+    # --- status
 
     @property
     def state(self) -> BatchState:
-        """Whether batches are used, and why not."""
+        """Whether batch jobs are used, and why not."""
         return state.cooled_down(self._state, self._client.clock())
 
     @property
     def is_open(self) -> bool:
-        """Whether jobs are taken at all just now; if not, plain requests do everything that is not held."""
+        """Whether jobs are accepted now; if not, plain requests embed everything that is not held."""
         return (
             self._is_resumed
             and not self._is_closed
@@ -93,71 +93,73 @@ class BatchRunner:
 
     @property
     def reason(self) -> str | None:
-        """What jobs that are under way wait for, beside the provider's work."""
+        """What running jobs wait for, apart from the provider's work."""
         return self._unwritten or self._client.reason
 
     @property
     def jobs(self) -> int:
-        """How many have begun and not ended."""
+        """The number of running jobs."""
         return len(self._missing)
 
     @property
     def claimed(self) -> int:
-        """How many texts are in jobs, and have no vector yet."""
+        """The number of texts in jobs that have no vector yet."""
         return sum(map(len, self._missing.values()))
 
     @property
     def files_left(self) -> int:
-        """How many files of jobs that have ended could not be deleted at the provider's, and are tried again."""
+        """The number of files of ended jobs that could not be deleted yet; deletion is retried."""
         return self._files.left
 
     def holds(self, text_hash: TextHash) -> bool:
-        """Whether a text is in a job, or may be in one as long as the ledger cannot be read.
+        """Return whether a text is in a job, or may be in one while the ledger cannot be read.
 
-        To be asked before the cache is: a text of a job that ends between the two is then found there.
+        Ask before looking into the cache: the vector of a job that ends between the two calls is then found
+        there.
         """
         if not self._is_resumed:
             return True
         return any(text_hash in missing for missing in self._missing.values())
 
     def held_of(self, hashes: AbstractSet[TextHash]) -> frozenset[TextHash]:
-        """Those of some texts that are in a job, or may be; of 150,000 in jobs in some milliseconds."""
+        """Return which of some texts are, or may be, in a job; takes some milliseconds with 150,000 texts in jobs."""
         if not self._is_resumed:
             return frozenset(hashes)
         return frozenset().union(*(missing & hashes for missing in self._missing.values()))
 
     def takes(self, text_hash: TextHash) -> bool:
-        """Whether a text may be put into a job: it is in none, and none failed to embed it."""
+        """Return whether a text may be put into a job: it is in none, and no job has failed to embed it."""
         return text_hash not in self._failed and not self.holds(text_hash)
 
-    # --- what can be done with them
+    # --- operations
 
     async def resume(self) -> None:
-        """Take up the jobs of an earlier life of the daemon.
+        """Resume the jobs of an earlier run of the daemon.
 
-        Where the ledger cannot be read for now, that is tried again; every text is held until it can be, since it might
-        be in a job, and would be paid for twice.
+        If the ledger cannot be read, that is retried; until then every text is held, since it might be in a
+        job and would be paid for twice.
         """
         await self._try_to_take_up()
         if not self._is_resumed:
             self._begin(self._resume_later())
 
     async def submit(self, texts: Mapping[TextHash, str]) -> None:
-        """Put texts into jobs; returns when all are remembered, before any is created.
+        """Put texts into jobs; return when all jobs are recorded, before any is created.
 
-        Those that cannot be in one are left out, and so are those whose vectors are kept. Where a job cannot be
-        remembered, it is not created: reason says so.
+        Texts that cannot be in a job, or have a vector, are left out. A job that cannot be recorded is not
+        created; `reason` then says why.
         """
         async with self._submitting:
             if not self.is_open:
                 return
-            # First what is in jobs, then what is kept: a job that ends in between is in the one or the other.
+            # Jobs before stored vectors: a job that ends in between is in one or the other.
             taken = [*map(frozenset, self._missing.values()), self._failed]
             taken.append(await self._ledger.kept(texts.keys()))
             for group, shares in await beside(_groups, self._client.dialect, texts, taken):
                 job = BatchJob(f"memd-{secrets.token_hex(8)}", len(group), self._client.clock())
                 try:
-                    # Remembered before it is created: a crash in between must not leave a job that no ledger has.
+                    # Recorded before it is created, so that a crash in between leaves no job that is missing
+                    # in the ledger.
                     await self._ledger.begin(job, shares, upload_name(job.id))
                 except MemdError as failure:
                     self._enter(f"no job is created, since none can be remembered: {failure}")
@@ -170,10 +172,10 @@ class BatchRunner:
                 self._begin(self._carry_out(job, group, shares))
 
     async def turn_on(self) -> None:
-        """Use batches again, whatever went wrong.
+        """Use batch jobs again after failures.
 
         Raises:
-            MemdError: they are on, but will not be after a restart.
+            MemdError: they are on, but this will be forgotten at a restart.
         """
         self._state = state.turned_on(self._state)
         self._failed.clear()
@@ -182,17 +184,17 @@ class BatchRunner:
             await self._ledger.put_document(state.DOCUMENT, msgspec.json.encode(self._state))
 
     async def watch(self) -> None:
-        """Wait until a job ends with an error that is not foreseen, and raise it."""
+        """Wait until a job ends with an unexpected error, and raise it."""
         raise await self._faults.get()
 
     async def close(self) -> None:
-        """Send no more requests. The jobs go on where they are, and are taken up again at the next start."""
+        """Send no more requests. The jobs continue at the provider, and are resumed at the next start."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --- the life of a job
+    # --- one job
 
     async def _take_up(self) -> None:
         self._state = state.decoded(await self._ledger.document(state.DOCUMENT))
@@ -205,16 +207,16 @@ class BatchRunner:
         self._begin(self._clear_left(has_failed=False))
         if jobs:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
-        self.changes.notify()  # until here all texts were held, also those that are in no job
+        self.changes.notify()  # all texts were held until now, including those that are in no job
 
     async def _try_to_take_up(self) -> None:
-        """Take up the jobs of an earlier life, if they can be read; where they never will be in this one, there are none."""
+        """Resume earlier jobs if the ledger can be read; if this daemon can never read it, use no jobs."""
         try:
             await self._take_up()
         except TransientError as failure:
             self._enter(f"whether texts are in jobs cannot be read, so none is embedded: {failure}")
         except MemdError as failure:
-            # A ledger of a newer memd will not be readable in this life.
+            # The ledger of a newer memd cannot be read by this version at all.
             self._enter(f"jobs cannot be remembered, so there are none: {failure}")
             self._is_resumed, self._barred_until = True, float("inf")
             self.changes.notify()
@@ -230,12 +232,12 @@ class BatchRunner:
     async def _carry_out(
         self, job: BatchJob, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
     ) -> None:
-        """One job to its end.
+        """Run one job to its end.
 
         Args:
-            job: As the ledger has it.
-            texts: What is in it; None: it was begun in an earlier life.
-            shares: How much of each of its texts without a vector is CJK; None: not known.
+            job: The job as recorded in the ledger.
+            texts: Its texts; None: it was begun in an earlier run of the daemon.
+            shares: The CJK share of each of its texts without a vector; None: unknown.
         """
         missing, before = self._missing[job.id], self._state
         run = JobRun(self._client, self._settings, self._form, job, self._files)
@@ -261,19 +263,19 @@ class BatchRunner:
         self.changes.notify()
         is_clear = True
         if not missing:
-            is_clear = await self._files.clear(job.id)  # before the job is forgotten
+            is_clear = await self._files.clear(job.id)  # before the job's record is deleted
         await self._until_written(lambda: self._end(job.id), "a job that is done cannot be forgotten")
         if before.is_on and not self._state.is_on:
             log.warning("embed.batches_turned_off", reason=self._state.reason)
-        # Not before, of one that may be taken up again: a restart after a crash would need them.
+        # Not earlier, as a job that is resumed after a crash would need its files.
         if not (await self._files.clear(job.id) and is_clear):
             await self._clear_left(has_failed=True)
 
     async def _clear_left(self, *, has_failed: bool) -> None:
-        """Try until no file is left of jobs that have ended, or the provider has none any more that is so old.
+        """Retry until no file of ended jobs is left, or those that are left are old enough to be ignored.
 
         Args:
-            has_failed: Whether it has just been tried in vain, so that there is a pause first.
+            has_failed: Whether an attempt has just failed, so that a wait comes first.
         """
         self._is_more_left = True
         if self._is_clearing:
@@ -288,7 +290,7 @@ class BatchRunner:
                 if has_failed:
                     await asyncio.sleep(backoff.failed())
                 self._is_more_left = False
-                # Not |=, which would take back what is left of a job that ends during the await.
+                # Not |=, which would overwrite what a job that ends during the await has set.
                 if not await self._files.clear_left():
                     self._is_more_left = True
                 has_failed = True
@@ -296,7 +298,7 @@ class BatchRunner:
             self._is_clearing = False
 
     async def _was_brought(self, job_id: str) -> bool:
-        """Whether all vectors of a job are kept: agents with other settings for the same model take it up as well."""
+        """Return whether all vectors of a job are stored: agents with other settings for the same model resume it, too."""
         try:
             return not await self._ledger.missing(job_id)
         except MemdError:
@@ -309,7 +311,7 @@ class BatchRunner:
         missing: set[TextHash],
         shares: Mapping[TextHash, float | None],
     ) -> bool:
-        """Begin a job and finish it; whether there was one."""
+        """Create a job and finish it; return whether it existed."""
 
         async def keep(vectors: Mapping[TextHash, bytes]) -> None:
             await self._keep(run.job.id, vectors)
@@ -319,11 +321,11 @@ class BatchRunner:
                 return False
             if texts is not None:
                 await self._count(texts.values())
-                texts.clear()  # they are at the provider's now
+                texts.clear()  # the provider has them now
             if self._settings.wait:
                 await run.finish(missing, shares, keep)
                 return True
-        # Syncs do not wait for it: the next job may begin.
+        # Outside of the semaphore: nobody waits for this job, so the next one may begin.
         await run.finish(missing, shares, keep)
         return True
 
@@ -334,7 +336,7 @@ class BatchRunner:
             log.warning("embed.sent_not_noted", reason=str(failure))
 
     async def _note(self, job: BatchJob) -> None:
-        """Remember the name of a job. Without it, it is found by its label after a restart."""
+        """Record the name of a job; if that fails, it is found by its label after a restart."""
         assert job.name is not None
         try:
             await self._ledger.created(job.id, job.name, job.created_at)
@@ -342,7 +344,7 @@ class BatchRunner:
             log.warning("embed.batch_not_noted", reason=str(failure))
 
     async def _keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
-        """Have vectors kept, however long that takes: they are at the provider's until then."""
+        """Store vectors, retrying until that succeeds: the provider keeps them until then."""
         await self._until_written(
             lambda: self._ledger.keep(job_id, vectors),
             "vectors of a job wait at the provider's until they can be kept",
@@ -350,7 +352,7 @@ class BatchRunner:
         self.changes.notify()
 
     async def _end(self, job_id: str) -> None:
-        # One after the other: the state of now is what must be there at last.
+        # One write at a time, so that the current state is written last.
         async with self._writing_state:
             await self._ledger.end(job_id, {state.DOCUMENT: msgspec.json.encode(self._state)})
 
@@ -393,9 +395,9 @@ class BatchRunner:
 def _groups(
     dialect: BatchDialect, texts: Mapping[TextHash, str], taken: Sequence[AbstractSet[TextHash]]
 ) -> list[tuple[dict[TextHash, str], dict[TextHash, float]]]:
-    """The texts of each job, without those that are taken, and how much of each is CJK; on a thread: it takes its time."""
+    """Return the texts of each job, without those in `taken`, and the CJK share of each; slow, so it runs on a thread."""
     free = {
         text_hash: text for text_hash, text in texts.items() if not any(text_hash in some for some in taken)
     }
-    # Of the texts as they are: what is sent of them may differ.
+    # Computed from the original texts; what is sent may differ.
     return [(group, {one: cjk_share(texts[one]) for one in group}) for group in groups(dialect, free)]

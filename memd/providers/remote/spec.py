@@ -1,4 +1,4 @@
-"""What it takes to send requests to a provider over HTTP."""
+"""Everything needed to send requests to a provider over HTTP."""
 
 from collections.abc import Mapping
 from typing import Literal, assert_never
@@ -17,42 +17,42 @@ _OLLAMA_ENDINGS = ("/api", "/api/embed", "/api/embeddings", "/ollama")
 
 
 class ProviderSpec(msgspec.Struct, frozen=True):
-    """A provider over HTTP, of whose model nothing is known until it is probed.
+    """A provider over HTTP, whose model has not been probed yet.
 
     Its repr contains no key; neither do those of its parts.
     """
 
     dialect: Dialect
     account: Account
-    key_header: str | None  # where the key goes; None: Authorization, as a bearer
+    key_header: str | None  # header of the key; None: Authorization, as a bearer token
     query_timeout_s: float
-    key_places: str = "remote.api_key"  # where another key would be looked for, for people
+    key_places: str = "remote.api_key"  # where a key can be configured, for messages
 
     @property
     def provider(self) -> str:
-        """Its name in the configuration."""
+        """The provider's name in the configuration."""
         return self.dialect.provider
 
     @property
     def model(self) -> str:
-        """As requests name it."""
+        """The model's name in requests."""
         return self.dialect.model
 
 
 def provider_spec(
     name: Name, model: str, remote: Remote, environ: Mapping[str, str], read: Read
 ) -> ProviderSpec:
-    """The specification of a provider.
+    """Return the specification of a provider.
 
     Args:
-        name: Of the provider.
-        model: As configured; empty for the provider's default.
-        remote: The settings, which are this provider's own.
-        environ: Of the process.
-        read: Gives the text of the file with the key.
+        name: The provider's name.
+        model: The configured model; empty for the provider's default.
+        remote: The settings of this provider.
+        environ: The process's environment.
+        read: Reads the file with the key.
 
     Raises:
-        NoAccount: what is missing, and how to mend it.
+        NoAccount: the message says what is missing, and how to provide it.
     """
     key_header = None
     home: ProviderAddress
@@ -81,7 +81,7 @@ def provider_spec(
 
 
 def _key_places(home: ProviderAddress, who: Account, remote: Remote) -> str:
-    """Where the key for an address is looked for: a variable of the environment counts for the provider's own host alone."""
+    """Return where the key for an address can be configured; environment variables are for the provider's own host only."""
     if remote.api_key:
         return "remote.api_key"
     if remote.api_key_env:
@@ -93,7 +93,7 @@ def _key_places(home: ProviderAddress, who: Account, remote: Remote) -> str:
 
 
 def provider_at(base_url: str) -> Name:
-    """The provider to expect at an address: the one whose address it is, Ollama at its port, else any other."""
+    """Return the provider to expect at an address: the one that it belongs to, Ollama at its port, else any other."""
     origin = origin_of(ProviderAddress(base_url))
     homes: Mapping[Name, ProviderAddress] = {
         "openai": openai.HOME,
