@@ -1,7 +1,8 @@
-"""Every struct that crosses the socket; the only definition of the protocol.
+"""All structs that cross the socket; the only definition of the protocol.
 
 A message is a msgpack map with its kind under ``type``. To change the protocol, add a field with a default:
-a reader skips fields it does not know. Never rename, reorder or re-type one. PROTOCOL.md describes the frames.
+readers skip fields that they do not know. Never rename, reorder or re-type a field. PROTOCOL.md describes the
+frames.
 """
 
 from typing import Literal
@@ -25,68 +26,70 @@ class WireMessage(
 
 
 class Hello(WireMessage, frozen=True):
-    """The first frame in both directions, the client first."""
+    """The first frame in both directions; the client sends first."""
 
     protocol: int
     version: str
 
 
-# --- what a client asks ------------------------------------------------------------------------------------------
+# --- requests
+# ----------------------------------------------------------------------------------------------------
 
 
 class Search(WireMessage, frozen=True):
-    """Find what memory says about a question."""
+    """Search memory for a question."""
 
     query: str
-    max_results: int | None = None  # 1..50; None: the configured number
-    min_score: float | None = None  # 0..1, the least score of a hit; None: the configured one
-    source: Source | None = None  # None: every source the agent has
+    max_results: int | None = None  # 1..50; None: as configured
+    min_score: float | None = None  # 0..1; None: as configured
+    source: Source | None = None  # None: all sources of the agent
     agent: str | None = None
     session_key: str | None = None  # None: the owner
-    max_chars: int | None = None  # of all snippets; None: the configured number; 0: as many as there are
-    now: str | None = None  # the day or moment at which it is asked, in ISO 8601; None: that of the daemon
-    strict: bool = False  # no weak hits
-    mode: Mode | None = None  # what hits are found by; None: by all there is
-    since: str | None = None  # a date, a time or a phrase such as "last week": nothing older takes part
-    until: str | None = None  # likewise: nothing that is later than its end
-    sort: Sort = "relevance"  # time: the newest hit first
-    # What takes part: "tag:work" and "property:status=done", each of them; "path:memory/**", one of them, none of "path:!old/".
+    max_chars: int | None = None  # limit of all snippets together; None: as configured; 0: no limit
+    now: str | None = None  # day or time at which the question is asked, in ISO 8601; None: the daemon's time
+    strict: bool = False  # leave out weak hits
+    mode: Mode | None = None  # how hits are found; None: in all ways available
+    since: str | None = None  # a date, time or phrase such as "last week": nothing older is searched
+    until: str | None = None  # likewise: nothing later than its end is searched
+    sort: Sort = "relevance"  # time: newest hit first
+    # Filters: all "tag:work" and "property:status=done" must match, one of "path:memory/**", and none of
+    # "path:!old/".
     only: list[str] = []
 
 
 class Get(WireMessage, frozen=True):
     """Read lines of an indexed file."""
 
-    path: str  # as a hit gave it
+    path: str  # as in a hit
     start_line: int = 1
-    lines: int | None = None  # None: as many as one reply holds
+    lines: int | None = None  # None: as many as fit into a reply
     agent: str | None = None
     session_key: str | None = None
-    max_chars: int | None = None  # of the text, 100 or more; None: as many as one reply holds
+    max_chars: int | None = None  # limit of the text, 100 or more; None: as much as fits into a reply
 
 
 class Sync(WireMessage, frozen=True):
     """Bring the index up to date with the disk."""
 
-    agent: str | None = None  # None: all
-    force: bool = False  # look into every file, whatever its size and time say
-    wait: bool = True  # answer when all text that was on disk at the request is searchable
-    vectors: bool = True  # and wait on for vectors while they progress
-    patience_ms: int | None = None  # answer after this long at the latest, with what is done by then
-    session_key: str | None = None  # None: the owner; else the agent of that key alone
+    agent: str | None = None  # None: all agents
+    force: bool = False  # read every file, even if size and time are unchanged
+    wait: bool = True  # reply once all text that was on disk at the request can be searched
+    vectors: bool = True  # also wait for vectors as long as they progress
+    patience_ms: int | None = None  # longest wait, after which the reply says what is done
+    session_key: str | None = None  # None: the owner; else only the agent of that key
 
 
 class Reindex(WireMessage, frozen=True):
-    """Build the index anew beside the old one, and swap."""
+    """Rebuild the index beside the old one, and swap them."""
 
     agent: str | None = None
-    force: bool = False  # embed again too: cached vectors are not used
-    dry_run: bool = False  # only tell what it would cost
-    session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
+    force: bool = False  # embed all texts again, ignoring cached vectors
+    dry_run: bool = False  # only estimate the cost
+    session_key: str | None = None  # None: the owner; else only its agent, from a private conversation
 
 
 class Explain(WireMessage, frozen=True):
-    """Search, and tell how each hit came to its place."""
+    """Search, and explain how each candidate was ranked."""
 
     query: str
     max_results: int | None = None
@@ -102,94 +105,94 @@ class Explain(WireMessage, frozen=True):
 
 
 class Files(WireMessage, frozen=True):
-    """Which files are indexed? Told to the owner alone, a page at a time."""
+    """List indexed files, page by page; for the owner only."""
 
     agent: str | None = None
-    source: Source | None = None  # None: every source the agent has
-    folder: str | None = None  # with its last slash: what lies in it alone; "": at the top; None: every file
-    since: str | None = None  # as of Search: files of which a chunk is of this time
+    source: Source | None = None  # None: all sources of the agent
+    folder: str | None = None  # with its final slash: only files directly in it; "": the top; None: all files
+    since: str | None = None  # see Search: files with a chunk of this time
     until: str | None = None
-    only: list[str] = []  # as of Search
-    sort: FileSort = "path"  # time: the newest first; a folder is always in the order of paths
-    after: str | None = None  # the next of the page before
-    max_files: int = 200  # 1..500, files and folders of the page
-    session_key: str | None = None  # a session is denied
+    only: list[str] = []  # see Search
+    sort: FileSort = "path"  # time: newest first; folders are always in the order of paths
+    after: str | None = None  # `next` of the previous page
+    max_files: int = 200  # 1..500, files and folders per page
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Chunks(WireMessage, frozen=True):
-    """How is a file cut into chunks? Told to the owner alone, a page at a time."""
+    """List the chunks of a file, page by page; for the owner only."""
 
     path: str
     agent: str | None = None
     skip: int = 0  # chunks before the page
     max_chunks: int = 50  # 1..200
-    session_key: str | None = None  # a session is denied
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Turns(WireMessage, frozen=True):
-    """What was said in a transcript? Told to the owner alone, a page at a time."""
+    """List the turns of a transcript, page by page; for the owner only."""
 
     path: str
     agent: str | None = None
     skip: int = 0  # turns before the page
     max_turns: int = 50  # 1..200
-    session_key: str | None = None  # a session is denied
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Duplicates(WireMessage, frozen=True):
-    """Which notes say the same, or are replaced by others? Told to the owner alone."""
+    """List notes that are copies of each other or superseded; for the owner only."""
 
     agent: str | None = None
-    session_key: str | None = None  # a session is denied
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Warm(WireMessage, frozen=True):
-    """A session begins: bring the index up to date, once for each session key."""
+    """Bring the index up to date at the start of a session, once for each session key."""
 
     session_key: str
     agent: str | None = None
 
 
 class Embed(WireMessage, frozen=True):
-    """Have embedding pause or go on, pay for what waits, or have batch jobs again."""
+    """Pause or resume embedding, confirm the cost of what waits, or turn batch jobs on again."""
 
     action: EmbedAction
-    agent: str | None = None  # None: all
-    session_key: str | None = None  # None: the owner; else its agent alone, if nobody else reads along
+    agent: str | None = None  # None: all agents
+    session_key: str | None = None  # None: the owner; else only its agent, from a private conversation
 
 
 class Status(WireMessage, frozen=True):
-    """How is everything?"""
+    """Report the state of the daemon and its agents."""
 
     agent: str | None = None
-    session_key: str | None = None  # None: the owner; else the agent of that key alone
+    session_key: str | None = None  # None: the owner; else only the agent of that key
 
 
 class RedactText(WireMessage, frozen=True, tag="redact"):
-    """Take out of a text what is secret, before somebody writes it down."""
+    """Redact a text before it is written to memory."""
 
     text: str
     agent: str | None = None
-    session_key: str | None = None  # a conversation that others read along is denied
+    session_key: str | None = None  # conversations with other readers are denied
 
 
 class Reload(WireMessage, frozen=True):
-    """Bring all that the configuration file says into force."""
+    """Apply the whole configuration file."""
 
-    session_key: str | None = None  # a session is denied
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Stop(WireMessage, frozen=True):
-    """End the daemon."""
+    """Stop the daemon."""
 
-    session_key: str | None = None  # a session is denied
+    session_key: str | None = None  # requests with a session key are denied
 
 
 class Tags(WireMessage, frozen=True):
-    """Which tags do notes have, and to which notes do they link?"""
+    """Count the tags of notes, and the notes that they link to."""
 
-    agent: str | None = None  # None: all
-    session_key: str | None = None  # None: the owner; else its agent alone, and the notes that it may see
+    agent: str | None = None  # None: all agents
+    session_key: str | None = None  # None: the owner; else only its agent, and the notes that it may see
 
 
 Request = (
@@ -211,11 +214,12 @@ Request = (
     | RedactText
 )
 
-# --- what the daemon answers -------------------------------------------------------------------------------------
+# --- replies
+# -----------------------------------------------------------------------------------------------------
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One search result; the lines are those of the snippet."""
+    """A search result; the lines are those of the snippet."""
 
     path: str
     start_line: int
@@ -223,27 +227,27 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: float
     snippet: str
     source: Source = "memory"
-    citation: str | None = None  # path#L3-L9, where citations are on
-    own_scale: bool = False  # the score is the backend's, not memd's: min_score did not cut it
-    weak: bool = False  # shown for want of better: nothing that was found is likely to answer
-    # Of when it is: a day, or the first and the last with a slash between; None: not known.
+    citation: str | None = None  # path#L3-L9, if citations are on
+    own_scale: bool = False  # the score is the backend's, not memd's: min_score was not applied
+    weak: bool = False  # nothing found is likely to answer the question; shown for lack of better hits
+    # Its time: a day, or the first and the last with a slash between; None: unknown.
     date: str | None = None
-    file_date: bool = False  # that is when its file was written: nothing in it says
-    superseded: bool = False  # its note says that it holds no more, or its lines are struck through
-    superseded_by: str | None = None  # what replaced that note, by its front matter
-    copies: list[str] = []  # where else the same is said, at most five places, each as path#L3-L9
+    file_date: bool = False  # the date is the modification time of its file, as nothing in the file says
+    superseded: bool = False  # its note says that it is no longer valid, or its lines are struck through
+    superseded_by: str | None = None  # the replacement, as the note's front matter says
+    copies: list[str] = []  # other places with the same text, at most five, each as path#L3-L9
     memory: str | None = None  # the included memory that it is from, SERVER:MEMORY; None: the agent's own
 
 
 class Degraded(msgspec.Struct, frozen=True, kw_only=True):
-    """A capability that was missing for this reply."""
+    """A capability that was not available for this reply."""
 
     part: str  # keyword | vector | query_embedding | watcher | provider | rebuild | store | included
     reason: str
 
 
 class Found(WireMessage, frozen=True):
-    """The answer to Search."""
+    """The reply to Search."""
 
     results: list[Hit] = []
     backend: str = "builtin"
@@ -255,11 +259,11 @@ class Found(WireMessage, frozen=True):
     fallback_reason: str | None = None
     citations: bool = False
     scope_denied: bool = False
-    stale: bool = False  # something written is not in these results yet, or may not be
+    stale: bool = False  # a recent change may be missing from these results
     degraded: list[Degraded] = []
-    max_chars: int = 0  # of all snippets, as was asked or is configured; 0: as many as there are
-    omitted: int = 0  # hits that had no room
-    filtered: bool = False  # the filters of the request, and its sort, are known; False: an older daemon has passed them over
+    max_chars: int = 0  # limit of all snippets that was applied; 0: none
+    omitted: int = 0  # hits that did not fit
+    filtered: bool = False  # the request's filters and sort were applied; False: an older daemon ignored them
 
 
 PLACES_FROM = 1_000_000_000
@@ -267,26 +271,26 @@ PLACES_FROM = 1_000_000_000
 
 
 class Note(WireMessage, frozen=True):
-    """The answer to Get. A denied path, one that is not indexed and a missing file look the same."""
+    """The reply to Get. A denied path, one that is not indexed and a missing file give the same reply."""
 
     path: str
     text: str = ""
     missing: bool = False
     start_line: int = 1
-    end_line: int = 0  # of the last line in text; 0 where there is none
-    # Where to read on; None at the end of the file; above PLACES_FROM, within a line.
+    end_line: int = 0  # the last line in text; 0 if there is none
+    # The start_line to continue with; None at the end of the file; above PLACES_FROM, within a line.
     next_line: int | None = None
-    max_chars: int = 0  # what an agent is to read at once, as is configured; the text may have more
-    # Of the file; of a transcript, and only where there is no text, the last on which something is said.
+    max_chars: int = 0  # configured limit of what an agent reads at once; the text may be longer
+    # Lines of the file; for a transcript, and only if there is no text, the last line that has a turn.
     total_lines: int | None = None
 
 
 class SyncReport(WireMessage, frozen=True):
-    """The answer to Sync and Warm."""
+    """The reply to Sync and Warm."""
 
-    files: int = 0  # indexed now
+    files: int = 0  # indexed files
     chunks: int = 0
-    changed: int = 0  # files indexed again by this pass
+    changed: int = 0  # files that this pass indexed again
     removed: int = 0
     took_s: float = 0.0
     vectors: str = "complete"  # complete | waiting
@@ -295,109 +299,110 @@ class SyncReport(WireMessage, frozen=True):
 
 
 class ReindexReport(WireMessage, frozen=True):
-    """The answer to Reindex: started, or what it would cost."""
+    """The reply to Reindex: started, or the estimated cost."""
 
     agents: list[str] = []
     dry_run: bool = False
     files: int = 0
     chunks: int = 0
-    cached: int = 0  # chunks whose vector is already there
+    cached: int = 0  # chunks with a cached vector
     to_embed: int = 0
-    tokens: int = 0  # estimate for the chunks to embed
+    tokens: int = 0  # estimate for the texts to embed
     asks: list[str] = []  # agents whose chunks would wait for Embed(action="confirm")
 
 
 class ExplainedHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One candidate of a search, and how it came to its place."""
+    """A candidate of a search, and how it was ranked."""
 
     path: str
-    start_line: int  # of the chunk
+    start_line: int  # first line of the chunk
     end_line: int
     score: float
     cosine: float | None = None  # None: the chunk has no vector, or vectors are off
-    part: float | None = None  # the cosine of its best part; None: it has no parts with a vector
+    part: float | None = None  # cosine of its best part; None: it has no parts with a vector
     keyword: float | None = None  # r = -bm25; None: no keyword matched
-    keyword_rank: int | None = None  # 1-based place among the keyword candidates
+    keyword_rank: int | None = None  # rank among the keyword candidates, from 1
     vector_rank: int | None = None
-    terms: list[str] = []  # the query's terms that the window holds
+    terms: list[str] = []  # terms of the query that the window contains
     window: tuple[int, int] | None = None  # lines of the snippet, or of what it would have been
-    # None: it is a hit; else what cut it: min_score | duplicate | overlap | joined | max_results.
+    # Why it is no hit: min_score | duplicate | overlap | joined | max_results; None: it is one.
     cut: str | None = None
-    place: int = 0  # by its score among all candidates, from 1
-    share: float = 0.0  # 0..1, of what the question's words tell: 1 where it holds each of them
-    meaning: float = 0.0  # what its vectors give to the score
-    by_words: float = 0.0  # what its words give to the score
-    places: dict[str, list[int]] = {}  # term -> the lines of the window that it begins on
-    chosen: str | None = None  # why this window: whole | terms | part | beginning | rest (not in others)
-    others: list[int] = []  # places of those that show the same text, or some of its lines
-    owed: bool = False  # it comes before better ones, because two hits of the other source stand before it
-    foreign: float = 0.0  # 0..1, how much of it is written in other scripts than the query
-    # It is of a time that the query names, so that meaning and by_words are 1.5 times as much.
+    place: int = 0  # rank by score among all candidates, from 1
+    share: float = 0.0  # 0..1: share of the weight of the query's words that it contains; 1: all of them
+    meaning: float = 0.0  # contribution of its vectors to the score
+    by_words: float = 0.0  # contribution of its words to the score
+    places: dict[str, list[int]] = {}  # term -> lines of the window on which it begins
+    # Why this window: whole | terms | part | beginning | rest (not shown by `others`).
+    chosen: str | None = None
+    others: list[int] = []  # places of the candidates that show the same text, or some of its lines
+    owed: bool = False  # ranked before better ones, because two hits of the other source precede it
+    foreign: float = 0.0  # 0..1: share of it that is in other scripts than the query
+    # Its time is one that the query names, so that meaning and by_words are multiplied by 1.5.
     of_time: bool = False
-    repeats: bool = False  # it only repeats the question, so that its score was lowered
-    superseded: bool = False  # it holds no more, so that its score was lowered
-    # The place of what says the same earlier: it is in front of that, with its score.
+    repeats: bool = False  # it only repeats the question, for which its score was lowered
+    superseded: bool = False  # it is no longer valid, for which its score was lowered
+    # Place of an earlier chunk that says the same: this one is ranked before it, with its score.
     older: int | None = None
 
 
 class Explanation(WireMessage, frozen=True):
-    """The answer to Explain.
+    """The reply to Explain.
 
-    The score of a candidate is tanh(meaning + by_words). Where its closeness is .35 x cosine + .65 x part, or its cosine
-    where it has no part, or assumed_cosine where it has no cosine, meaning is vector_share x (closeness - background - a)
-    / (b - a), at least 0, with [a, b] = calibration; by_words is text_share x .8 x share, and of a share below
-    share_taken, foreign of what is missing to that is added to it. Both are 1.5 times as much of a candidate that is of_time.
-    min_score cuts what scores less.
+    The score of a candidate is tanh(meaning + by_words). Its closeness is .35 x cosine + .65 x part, or its
+    cosine if it has no part, or assumed_cosine if it has no cosine. meaning is vector_share x (closeness -
+    background - a) / (b - a), at least 0, with [a, b] = calibration. by_words is text_share x .8 x share; if
+    share is below share_taken, foreign x the difference is added to it. Both are multiplied by 1.5 for a
+    candidate that is of_time. min_score cuts candidates with a lower score.
     """
 
     found: Found
-    terms: list[str] = []  # of the query, as the keyword index is asked
-    match: str = ""  # the expression the keyword index got
+    terms: list[str] = []  # terms of the query that the keyword index was asked for
+    match: str = ""  # the query to the keyword index
     vector_weight: float = 0.0  # as configured
     text_weight: float = 0.0
     min_score: float = 0.0
-    candidates: list[ExplainedHit] = []  # the first of all, and of the others the hits
-    phrases: list[str] = []  # those of the terms that are names or quotations
-    left_out: list[str] = []  # words of the query that are not looked for
-    vector_share: float = 0.0  # as it counted, 1 by the default weights; 0: it has found nothing
+    candidates: list[ExplainedHit] = []  # the first candidates, and those of the others that are hits
+    phrases: list[str] = []  # terms that are names or quotations
+    left_out: list[str] = []  # words of the query that are not searched for
+    vector_share: float = 0.0  # weight that was used, 1 by the default weights; 0: vectors found nothing
     text_share: float = 0.0
-    assumed_cosine: float | None = None  # of a chunk that has no vector yet
-    calibration: tuple[float, float] | None = None  # the cosines that mean 0 and 1
+    assumed_cosine: float | None = None  # assumed for a chunk that has no vector yet
+    calibration: tuple[float, float] | None = None  # cosines that count as 0 and as 1
     max_results: int = 0
-    by_words: int = 0  # candidates that keywords proposed
-    by_meaning: int = 0  # candidates that vectors proposed
-    considered: int = 0  # candidates in all
-    background: float = 0.0  # a cosine: how close the query is to all of the index counts that much less
-    share_taken: float = 0.0  # of the query's words that text in another script is taken to hold
-    strength: float = 0.0  # of the strongest candidate; the hits are weak where it is below answers_from
+    by_words: int = 0  # candidates found by keywords
+    by_meaning: int = 0  # candidates found by vectors
+    considered: int = 0  # all candidates
+    background: float = 0.0  # subtracted from each cosine: how close the query is to the index as a whole
+    share_taken: float = 0.0  # share of the query's words that text in another script is assumed to contain
+    strength: float = 0.0  # of the best candidate; the hits are weak if it is below answers_from
     answers_from: float = 0.0
-    missing: list[str] = []  # names that are asked for, and that no text holds: each takes off some strength
+    missing: list[str] = []  # names in the query that occur in no text; each lowers the strength
 
 
 class ListedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An indexed file."""
 
-    path: str  # as a hit has it
+    path: str  # as in a hit
     source: Source = "memory"
     size: int = 0  # bytes
-    modified: float = 0.0  # unix time
-    date: str | None = None  # as of a hit, of all its chunks together
-    file_date: bool = False  # as of a hit
+    modified: float = 0.0  # Unix time
+    date: str | None = None  # as in a hit, of all its chunks together
+    file_date: bool = False  # as in a hit
     chunks: int = 0
     tags: list[str] = []
-    superseded: bool = False  # it says that it holds no more
-    superseded_by: str | None = None  # what replaced it
+    superseded: bool = False  # it says that it is no longer valid
+    superseded_by: str | None = None  # its replacement
 
 
 class FileList(WireMessage, frozen=True):
-    """The answer to Files."""
+    """The reply to Files."""
 
     agent: str
     files: list[ListedFile] = []
-    # Of the folder that was asked for: path, with its last slash -> files below it.
+    # Subfolders of the requested folder: path with its final slash -> files below it.
     folders: dict[str, int] = {}
-    total: int = 0  # files that the filters let through, in the folder and below
-    next: str | None = None  # where to read on; None: this was the last page
+    total: int = 0  # files in the folder and below that pass the filters
+    next: str | None = None  # `after` of the next page; None: this was the last
 
 
 class ListedChunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -406,93 +411,93 @@ class ListedChunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     start_line: int
     end_line: int
     text: str
-    context: str = ""  # what places it: titles, headings; searched with it, never shown in a hit
-    windows: list[tuple[int, int]] = []  # first and last line of each part with a vector of its own
+    context: str = ""  # title and headings; searched with the text, never shown in a hit
+    windows: list[tuple[int, int]] = []  # first and last line of each part that is embedded separately
     vector: str = "waiting"  # waiting | done | refused
 
 
 class ChunkList(WireMessage, frozen=True):
-    """The answer to Chunks."""
+    """The reply to Chunks."""
 
     path: str
     missing: bool = False
     source: Source = "memory"
     chunks: list[ListedChunk] = []  # in the order of their lines
     total: int = 0
-    next: int | None = None  # the skip of the next page; None: this was the last
-    redacted: dict[str, int] = {}  # kind of secret -> how often it was taken out of the file
+    next: int | None = None  # `skip` of the next page; None: this was the last
+    redacted: dict[str, int] = {}  # kind of secret -> how often it was redacted in the file
 
 
 class ListedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A turn of a transcript."""
 
     role: str  # user | assistant
-    at: float | None = None  # unix time; None: the transcript does not say
+    at: float | None = None  # Unix time; None: the transcript does not say
     start_line: int
     end_line: int
     text: str  # redacted
-    cut: int = 0  # characters at its end that had no room: Get reads them
+    cut: int = 0  # characters cut off at its end; Get returns them
 
 
 class TurnList(WireMessage, frozen=True):
-    """The answer to Turns."""
+    """The reply to Turns."""
 
     path: str
     missing: bool = False
     turns: list[ListedTurn] = []  # in order
     total: int = 0
-    next: int | None = None  # the skip of the next page; None: this was the last
+    next: int | None = None  # `skip` of the next page; None: this was the last
 
 
 class NoteLines(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Lines of a note."""
 
     path: str
-    start_line: int | None = None  # None: all of it is meant
+    start_line: int | None = None  # None: the whole note
     end_line: int | None = None
 
 
 class NotePair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Two notes of which one is needless, or replaced."""
+    """Two notes, one of which is a copy or superseded."""
 
     why: PairReason
-    one: NoteLines  # the earlier, or the one that holds no more
-    other: NoteLines | None = None  # None: no such note is indexed, or it does not say what replaced it
-    by: str | None = None  # what replaced it, as it says
+    one: NoteLines  # the earlier copy, or the superseded note
+    other: NoteLines | None = None  # None: the replacement is not named, or not indexed
+    by: str | None = None  # name of the replacement, as the note says
 
 
 class DuplicateList(WireMessage, frozen=True):
-    """The answer to Duplicates: what is superseded first, in the order of paths."""
+    """The reply to Duplicates: superseded notes first, in the order of paths."""
 
     agent: str = ""
     pairs: list[NotePair] = []
-    more: bool = False  # there are others
+    more: bool = False  # there are more pairs
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """How far embedding is, in chunks."""
+    """Progress of embedding, in chunks."""
 
     done: int = 0
     waiting: int = 0
-    eta_s: float | None = None  # None: nothing waits, or no rate is known yet
-    note: str | None = None  # why none are made, where that is no trouble
-    resident_mb: float = 0.0  # of memory that they take, and the keyword index with them
-    # A search reads them from the index: their memory was given up, to keep below the limit.
+    eta_s: float | None = None  # None: nothing waits, or the rate is not known yet
+    note: str | None = None  # why none are made, if that is no failure
+    resident_mb: float = 0.0  # memory that they and the keyword index take
+    # Searches read them from disk, because their memory was given up to keep the limit.
     on_disk: bool = False
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """A sync pass."""
 
-    at: float  # unix time of its end
+    at: float  # Unix time of its end
     took_s: float
     failed: str | None = None
-    changed: int = 0  # files that were indexed anew
+    changed: int = 0  # files that were indexed again
     removed: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a sync pass, or a rebuild, is with its files."""
+    """Progress of a sync pass or rebuild, in files."""
 
     done: int
     total: int
@@ -506,126 +511,126 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VectorHealth(Health, frozen=True, kw_only=True):
-    """The same of search by meaning, and whether there is any: as it was found, not as it was hoped."""
+    """The same for vector search, as it was last found to work."""
 
     enabled: bool = True  # by the configuration
     available: bool = True
 
 
 class BackendFallback(msgspec.Struct, frozen=True, kw_only=True):
-    """That the built-in engine answers in the place of the one that was chosen."""
+    """Says that the built-in backend answers in place of the configured one."""
 
-    from_: str = msgspec.field(name="from")  # the one that was chosen
+    from_: str = msgspec.field(name="from")  # the configured one
     reason: str
-    since: float | None = None  # unix time of the first failure in a row; None: it is not ready yet
-    retry_at: float | None = None  # unix time; the first search from then on tries it again
+    since: float | None = None  # Unix time of the first failure in a row; None: it is not ready yet
+    retry_at: float | None = None  # Unix time from which a search tries it again
 
 
 class QmdStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine qmd of an agent, while it answers."""
+    """The qmd of an agent, while it answers."""
 
-    command: str  # that is run
-    version: str | None = None  # None: it does not tell
+    command: str  # path or name of the program
+    version: str | None = None  # None: unknown
     search_mode: str = "search"
     collections: list[str] = []
-    files: int | None = None  # that it has; None: it does not tell
-    exported: int = 0  # transcripts that were written out for it
-    left_alone: int = 0  # files in the directory of these that memd did not write
+    files: int | None = None  # files in its collections; None: unknown
+    exported: int = 0  # transcripts exported for it
+    left_alone: int = 0  # files in the export directory that memd did not write
     updating: bool = False
-    last_update: float | None = None  # unix time of the last that succeeded
-    update_failure: str | None = None  # why the last one did not
-    last_embed: float | None = None  # unix time of the last that succeeded
-    warnings: list[str] = []  # what of its configuration is not used, and why
+    last_update: float | None = None  # Unix time of the last that succeeded
+    update_failure: str | None = None  # why the last one failed
+    last_embed: float | None = None  # Unix time of the last that succeeded
+    warnings: list[str] = []  # parts of its configuration that are not used, and why
 
 
 class PublishStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the notes of an agent are published."""
+    """How far an agent's memory is published."""
 
-    to: str  # the server, as the configuration calls it
-    memory: str  # their name there
-    files: int = 0  # that the server has as they are here
-    waiting: int = 0  # files that it is to have, or not to have any more
-    reason: str | None = None  # why nothing is published just now
+    to: str  # name of the server in the configuration
+    memory: str  # name of the memory on the server
+    files: int = 0  # files of which the server has the current version
+    waiting: int = 0  # files that the server lacks or must drop
+    reason: str | None = None  # why nothing is published now
     taken_back: int = 0  # vectors that the server had, which were not embedded again since the daemon began
 
 
 class IncludedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A published memory that the agent searches together with its own."""
 
-    memory: str  # SERVER:MEMORY, which the paths of its hits begin with
-    reason: str | None = None  # why it takes no part just now
+    memory: str  # SERVER:MEMORY, the prefix of its hits' paths
+    reason: str | None = None  # why it is not searched now
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the batch API of a provider does."""
+    """State of the batch API of a provider."""
 
     enabled: bool = False  # by the configuration
-    on: bool = True  # False: it failed too often, and plain requests do its work
+    on: bool = True  # False: it failed too often, and plain requests are used instead
     failures: int = 0  # since the last success
-    limit: int = 2  # so many turn it off
-    jobs: int = 0  # under way
-    texts: int = 0  # in them
-    files_left: int = 0  # of jobs that have ended, and could not be deleted at the provider's yet
-    reason: str | None = None  # of the last failure, or why there are no jobs
-    at: float | None = None  # unix time of the last failure
+    limit: int = 2  # failures that turn it off
+    jobs: int = 0  # jobs in progress
+    texts: int = 0  # texts in these jobs
+    files_left: int = 0  # files of ended jobs that the provider still stores
+    reason: str | None = None  # last failure, or why there are no jobs
+    at: float | None = None  # Unix time of the last failure
 
 
 class Embedding(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether an agent's chunks get their vectors, and if not, why."""
+    """Whether an agent's chunks are embedded, and if not, why."""
 
     # One of: working | backing_off | stopped | paused | waiting_for_confirmation | none (no provider).
     state: str = "working"
     reason: str | None = None  # with what to do about it
-    next_try_s: float | None = None  # of a provider, or a store, that failed
-    chunks: int | None = None  # that would be sent, where a confirmation is waited for
-    tokens: int | None = None  # estimate for them
-    batch: BatchStatus | None = None  # None: there is no batch API
+    next_try_s: float | None = None  # after a failure of the provider or the store
+    chunks: int | None = None  # chunks to send, if confirmation is required
+    tokens: int | None = None  # estimated tokens of these
+    batch: BatchStatus | None = None  # None: the provider has no batch API
 
 
 class PassedOver(msgspec.Struct, frozen=True, kw_only=True):
-    """An embedding provider that was considered, and why it was not taken."""
+    """An embedding provider that was considered, and why it was not chosen."""
 
     provider: str
     reason: str
 
 
 class FallbackStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The second embedding provider."""
+    """The fallback embedding provider."""
 
     provider: str
-    in_use: bool = False  # it stands in for the first one
-    instead_of: str | None = None  # that one
-    reason: str | None = None  # why it stands in, or why it cannot be had
+    in_use: bool = False  # it answers in place of the first one
+    instead_of: str | None = None  # name of the first one
+    reason: str | None = None  # why it is in use, or why it is not available
 
 
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The transcripts of an agent, as the index has them."""
+    """The indexed transcripts of an agent."""
 
     files: int = 0
-    turns: int = 0  # in them; of a session that was forked, what both have counts in each
-    waiting: int = 0  # have grown, and are indexed once more has come or they are quiet
-    lines_skipped: dict[str, int] = {}  # broken | unknown | too_long -> lines that said nothing
+    turns: int = 0  # turns in them; those that a forked session shares count in both
+    waiting: int = 0  # transcripts that have grown, and are indexed after more growth or a pause
+    lines_skipped: dict[str, int] = {}  # broken | unknown | too_long -> lines without a turn
 
 
 class Slowest(msgspec.Struct, frozen=True, kw_only=True):
     """The slowest of some searches, and where its time went."""
 
-    at: float  # unix time of its end
+    at: float  # Unix time of its end
     took_ms: float
-    parts: dict[str, float] = {}  # part -> ms, the longest first; empty where it was quick
+    parts: dict[str, float] = {}  # part -> ms, longest first; empty if it was fast
 
 
 class Searches(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the last searches of an agent took in the daemon, the last hundred at most."""
+    """How long an agent's last searches took in the daemon, at most the last hundred."""
 
     count: int
     median_ms: float
     slowest: Slowest
-    last_ms: list[float] = []  # of each, the oldest first
+    last_ms: list[float] = []  # of each, oldest first
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent at a glance."""
+    """The status of one agent."""
 
     workspace: str
     backend: str
@@ -634,84 +639,84 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     chunks: int
     vectors: Vectors
-    dirty: int  # paths that changed and wait for a pass
-    skipped: dict[str, int]  # reason -> files
+    dirty: int  # changed paths that wait for a pass
+    skipped: dict[str, int]  # reason -> number of files
     keyword: Health
     vector: VectorHealth
     watcher: Health
     provider_health: Health
     store_bytes: int
     last_pass: Pass | None = None
-    # Those that changed something or failed, the newest first, 20 at most.
+    # Passes that changed something or failed, newest first, at most 20.
     passes: list[Pass] = []
-    rebuild: str | None = None  # what is being rebuilt, and why; None: nothing
+    rebuild: str | None = None  # why the index is being rebuilt; None: it is not
     sources: list[str] = []
     extra_paths: list[str] = []
-    progress: Progress | None = None  # None: nothing is read just now
+    progress: Progress | None = None  # None: no files are being read
     store: Health = Health()  # whether the index can be opened, read and written
-    damaged: list[str] = []  # files of it that were damaged and are kept, the newest first
-    embedding: Embedding | None = None  # None: nothing embeds
-    endpoint: str | None = None  # the host that texts are sent to; None: they stay on this machine
-    chosen: str = ""  # why it is this provider
-    passed_over: list[PassedOver] = []  # providers that were considered before it, in that order
+    damaged: list[str] = []  # its damaged files that were set aside, newest first
+    embedding: Embedding | None = None  # None: nothing is embedded
+    endpoint: str | None = None  # host that texts are sent to; None: they stay on this machine
+    chosen: str = ""  # why this provider was chosen
+    passed_over: list[PassedOver] = []  # providers that were considered first, in that order
     fallback: FallbackStatus | None = None  # None: none is configured
     sessions: Sessions | None = None  # None: transcripts are not among its sources
-    redacted: dict[str, int] = {}  # kind of secret -> how often it was taken out of what is indexed
-    backend_fallback: BackendFallback | None = None  # None: what was chosen answers
-    qmd: QmdStatus | None = None  # None: it does not answer just now, or was not chosen
-    searches: Searches | None = None  # None: nobody has asked it anything since the daemon began
-    publish: PublishStatus | None = None  # None: its notes are published nowhere
-    included: list[IncludedStatus] = []  # memories of others that it searches together with its own
+    redacted: dict[str, int] = {}  # kind of secret -> how often it was redacted in indexed text
+    backend_fallback: BackendFallback | None = None  # None: the configured backend answers
+    qmd: QmdStatus | None = None  # None: it does not answer now, or is not configured
+    searches: Searches | None = None  # None: there were no searches since the daemon started
+    publish: PublishStatus | None = None  # None: nothing is published
+    included: list[IncludedStatus] = []  # memories of others that are searched, too
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory that the processes of memd hold."""
+    """Memory held by the processes of memd, in millions of bytes."""
 
-    daemon_mb: float  # million bytes, as everywhere
-    worker_mb: float = 0.0  # of what embeds beside the daemon; 0: nothing does just now
-    limit_mb: int = 0  # of both together; 0: none
-    trouble: str | None = None  # why they hold more, and what to do about it
+    daemon_mb: float
+    worker_mb: float = 0.0  # of processes that embed; 0: none is running
+    limit_mb: int = 0  # of all processes together; 0: no limit
+    trouble: str | None = None  # why the limit is exceeded, and what to do about it
 
 
 class SentToProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider of embeddings was sent and has answered: what it is paid for."""
+    """What was sent to an embedding provider and answered, and therefore is paid for."""
 
     provider: str
     model: str
     texts: int
-    tokens: int  # estimated
+    tokens: int  # estimate
 
 
 class EmbedReport(WireMessage, frozen=True):
-    """The answer to Embed: how the agents stand now."""
+    """The reply to Embed: the current state of the agents."""
 
     agents: dict[str, Embedding] = {}
 
 
 class NameCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tag, or the name of a note that others link to."""
+    """A tag, or the name of a note that others link to, with its count."""
 
-    name: str  # as it is written, of a tag without #
-    notes: int  # that have it
-    missing: bool = False  # of a link: no note of that name is indexed, as far as the caller may see
+    name: str  # as written; a tag without #
+    notes: int  # number of notes with it
+    missing: bool = False  # for a link: no note of that name is indexed, as far as the caller may see
 
 
 class AgentTags(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The tags and links of one agent's notes, the most frequent first."""
+    """The tags and links of one agent's notes, most frequent first."""
 
     tags: list[NameCount] = []
     links: list[NameCount] = []
-    omitted: int = 0  # names beyond the first thousand of either
+    omitted: int = 0  # names beyond the first thousand of either kind
 
 
 class TagsReport(WireMessage, frozen=True):
-    """The answer to Tags."""
+    """The reply to Tags."""
 
     agents: dict[str, AgentTags] = {}
 
 
 class StatusReport(WireMessage, frozen=True):
-    """The answer to Status."""
+    """The reply to Status."""
 
     version: str
     protocol: int
@@ -720,44 +725,44 @@ class StatusReport(WireMessage, frozen=True):
     socket: str
     config: str | None  # the file in use; None: built-in defaults
     agents: dict[str, AgentStatus]
-    # Why what the file says cannot be used; the configuration before is in force.
+    # Why the configuration file cannot be used; the previous configuration stays in use.
     config_error: str | None = None
-    config_waiting: list[str] = []  # settings that the file has otherwise, and that wait for Reload
-    config_digest: str = ""  # the same for configurations that say the same, of one version; "": not told
-    cache: Health = Health()  # of the vectors by text: without it, what is embedded may be embedded again
-    # Of what the daemon does beside answering: listening, saving vectors, keeping to its memory limit.
+    config_waiting: list[str] = []  # changed settings that wait for Reload
+    config_digest: str = ""  # equal for equal settings of one version; "": unknown
+    cache: Health = Health()  # the cache of vectors by text, without which texts may be embedded again
+    # Background work of the daemon: listening, saving vectors, keeping the memory limit.
     daemon_health: Health = Health()
-    damaged: list[str] = []  # files of the cache that were damaged and are kept, the newest first
-    memory: Memory | None = None  # None: the system does not tell
-    sent: list[SentToProvider] = []  # since memd keeps its cache of vectors, for all agents
+    damaged: list[str] = []  # damaged files of the cache that were set aside, newest first
+    memory: Memory | None = None  # None: the system does not say
+    sent: list[SentToProvider] = []  # since the cache of vectors was created, for all agents
 
 
 class RedactedText(WireMessage, frozen=True, tag="redacted"):
-    """The answer to RedactText."""
+    """The reply to RedactText."""
 
     text: str  # with as many line ends as before
-    counts: dict[str, int] = {}  # of what was taken out, by its kind
-    agent: str = ""  # whose rules these were
-    workspace: str = ""  # of that agent
-    timezone: str = ""  # in which its days begin, such as "Europe/Berlin"; "": that of the machine
+    counts: dict[str, int] = {}  # kind of secret -> number of redactions
+    agent: str = ""  # the agent whose rules were applied
+    workspace: str = ""  # that agent's workspace
+    timezone: str = ""  # in which its days begin, such as "Europe/Berlin"; "": the machine's
 
 
 class Reloaded(WireMessage, frozen=True):
-    """The answer to Reload: the file is in force, unless there is an error."""
+    """The reply to Reload: the file was applied, unless there is an error."""
 
     config: str | None = None  # the file; None: built-in defaults
-    changed: list[str] = []  # settings that were not in force before
-    error: str | None = None  # why the file cannot be used; the configuration before stays in force
+    changed: list[str] = []  # settings that have changed
+    error: str | None = None  # why the file cannot be used; the previous configuration stays in use
 
 
 class Stopping(WireMessage, frozen=True):
-    """The answer to Stop: the daemon ends."""
+    """The reply to Stop: the daemon ends."""
 
-    pid: int  # as the daemon knows itself; in another pid namespace that is another number
+    pid: int  # as the daemon sees it; in another pid namespace the number differs
 
 
 class Failure(WireMessage, frozen=True):
-    """The request could not be answered; the connection lives unless the code is about the protocol."""
+    """The request failed; the connection stays open unless the code is `protocol`."""
 
     code: str  # bad_request | unsupported | too_large | unknown_agent | denied | busy | timed_out | unavailable | internal | protocol
     message: str

@@ -1,8 +1,8 @@
-"""What a memory tool answers to a model: camelCase JSON of at most so many characters. Pure.
+"""Builds the replies of the memory tools to a model: camelCase JSON of limited length. Pure.
 
-An agent's window is bounded, so a reply is: hits that have no room are left out whole, the last first, and an excerpt
-ends at a line. What is trouble for the model to mend has ``error`` and ``action``; what a person must mend is also
-``disabled``.
+As an agent's context window is limited, so is a reply: hits that do not fit are left out whole, the last
+first, and an excerpt ends at a line. An error that the model can correct has ``error`` and ``action``; one
+that a person must correct also has ``disabled``.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +16,15 @@ from memd_client.tool_arguments import GET, Unusable
 
 Reply = dict[str, Any]
 
-LEAST_CHARS = 1_000  # that a reply may be bounded to: any trouble can be told in so many
-_STUMP_CHARS = 40  # of a snippet: less than this tells nothing
+LEAST_CHARS = 1_000  # smallest limit of a reply; every error message fits into it
+_STUMP_CHARS = 40  # a shorter part of a snippet is useless
 _NAME_CHARS = 80
 _REASON_CHARS = 200
-_LEAST_EXCERPT = 100  # characters, that the daemon can be asked for
-_FAR = 2**53  # no nextLine is longer
+_LEAST_EXCERPT = 100  # smallest excerpt, in characters, that the daemon accepts
+_FAR = 2**53  # no nextLine is larger
 _LOOK = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it."
 
-# What a person can do where the daemon does not say so itself.
+# What a person can do, if the daemon gives no hint.
 _ACTIONS = {
     "unknown_agent": "`memd-ctl status` lists the agents; give the tools the name of one, or add it to the configuration.",
     "busy": "Try again in a moment.",
@@ -35,27 +35,27 @@ _ACTIONS = {
     "denied": "The scope rules of memd's configuration decide which conversations may search.",
 }
 _DENIED = "This conversation may not search this memory: its owner decides who may, in memd's scope rules. Answer without it."
-_SESSIONS = "sessions/"  # what the path of a transcript begins with
+_SESSIONS = "sessions/"  # prefix of the paths of transcripts
 _FEWER = "text is only the beginning of these lines; ask for fewer lines to read all of them"
-# Trouble with one request: another one may be answered.
+# Errors of one request, after which another may succeed.
 _OF_THE_REQUEST = frozenset({"bad_request", "too_large"})
 
 
 def encoded(reply: Reply) -> str:
-    """The reply as JSON, in the form whose length is bounded."""
+    """Return the reply as JSON, in the form whose length is limited."""
     return msgspec.json.encode(reply).decode()
 
 
 def search_reply(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
-    """What memory_search answers.
+    """Return the reply of memory_search.
 
     Args:
-        found: What the daemon found.
-        remarks: On the arguments of the call.
+        found: The daemon's reply.
+        remarks: Remarks on the arguments of the call.
         max_chars: The most characters of the encoded reply, LEAST_CHARS or more.
     """
     if found.scope_denied:
-        # No trouble: this is how its owner wants it, and the agent goes on.
+        # Not an error: the owner wants it so, and the agent continues.
         return {"results": [], "scopeDenied": True, **_remarked([*remarks, _DENIED])}
     head = _head(found, remarks, max_chars)
     kept: list[Reply] = []
@@ -70,9 +70,9 @@ def search_reply(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
 
 
 def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
-    """What memory_get answers; the arguments are those of search_reply."""
+    """Return the reply of memory_get; the arguments are those of search_reply."""
     if note.missing:
-        # Quiet, since asking for a note that is not written yet is usual.
+        # No error: models often ask for a note that is not written yet.
         return {"path": note.path[:_REASON_CHARS], "text": "", "missing": True, **_remarked(remarks)}
     whole = _excerpt(note, note.text, note.end_line, note.next_line, remarks)
     if _fits(whole, max_chars):
@@ -98,10 +98,10 @@ def get_reply(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
 
 
 def shorter(note: Note, remarks: Sequence[str], max_chars: int) -> list[int]:
-    """How many characters to ask for, the most first, where a reply has no room for all; none where it has.
+    """Return the excerpt lengths to ask for if the reply is too long, largest first; empty if it fits.
 
-    Lines of a note can be left out here. Where a line goes on that is too long by itself, which lines of a transcript turns
-    stand on, and where a long one of these goes on, only the daemon knows.
+    Lines of a note can be left out here. Only the daemon knows where a line continues that is too long by
+    itself, and on which lines of a transcript its turns are.
     """
     text = note.text if note.path.startswith(_SESSIONS) else note.text.partition("\n")[0]
     shown = _excerpt(note, text, note.end_line, note.next_line, remarks)
@@ -115,8 +115,8 @@ def shorter(note: Note, remarks: Sequence[str], max_chars: int) -> list[int]:
 
 
 def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
-    """The beginning of some turns: of what is left out nobody here knows on which lines of the transcript it stands."""
-    is_alone = note.end_line <= note.start_line  # turns of one line: fewer cannot be asked for
+    """Return the beginning of some turns; the lines of the transcript on which the rest is are unknown here."""
+    is_alone = note.end_line <= note.start_line  # all turns are on one line, so fewer cannot be requested
     following = note.next_line if is_alone else None
     shown_remarks = remarks if is_alone else [*remarks, _FEWER]
 
@@ -128,12 +128,12 @@ def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
 
 
 def mend(tool: str, unusable: Unusable) -> Reply:
-    """What a tool answers to a call that makes no sense: memory is there, and the model can call again."""
+    """Return the reply to a call with invalid arguments, which the model can correct."""
     return _trouble(tool, unusable.message, unusable.action, disabled=False)
 
 
 def unavailable(tool: str, error: MemdClientError) -> Reply:
-    """What a tool answers when memory cannot be asked, with what a person can do."""
+    """Return the reply for an error of the daemon or the connection, with what a person can do."""
     match error:
         case RequestFailed(code=code) if code in _OF_THE_REQUEST:
             action = error.hint or f"Call {tool} again, with other arguments."
@@ -155,7 +155,7 @@ def _trouble(tool: str, error: str, action: str, *, disabled: bool = True) -> Re
 
 
 def _head(found: Found, remarks: Sequence[str], max_chars: int) -> Reply:
-    """All of a reply but its hits. What is said besides gives way where there is hardly room for it."""
+    """Return the reply without its hits; details are dropped if they take more than half of the room."""
     head: Reply = {
         "provider": found.provider[:_NAME_CHARS],
         "model": found.model[:_NAME_CHARS],
@@ -187,7 +187,7 @@ def _with(head: Reply, hits: Sequence[Reply], in_all: int) -> Reply:
 
 
 def _hit(hit: Hit, snippet: str | None = None) -> Reply:
-    # What a line begins with may be code or a list: only the end is tidied.
+    # Leading spaces may belong to code or a list, so only the end is stripped.
     text = (hit.snippet if snippet is None else snippet).rstrip()
     fields: Reply = {
         "path": hit.path,
@@ -213,7 +213,7 @@ def _hit(hit: Hit, snippet: str | None = None) -> Reply:
 
 
 def _cut(hit: Hit, fits: Callable[[Reply], bool]) -> list[Reply]:
-    """The hit with as much of its snippet as there is room for, if that is worth it."""
+    """Return the hit with as much of its snippet as fits, or no hit if that is too little."""
     count = _most(len(hit.snippet), lambda some: fits(_hit(hit, f"{hit.snippet[:some]}…")))
     return [_hit(hit, f"{hit.snippet[:count]}…")] if count >= _STUMP_CHARS else []
 
@@ -242,7 +242,7 @@ def _fits(reply: Reply, max_chars: int) -> bool:
 
 
 def _most(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to this one that fits, where all smaller ones do; 0 where none does."""
+    """Return the largest number up to `most` that fits, if all smaller ones do; 0 if none does."""
     least = 0
     while least < most:
         middle = (least + most + 1) // 2
@@ -254,7 +254,7 @@ def _most(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def _short(text: str) -> str:
-    """The beginning of a text for people, without what JSON spells out in six characters."""
+    """Return the beginning of a text for people, without characters that JSON encodes in six."""
     text = text[: _REASON_CHARS + 1]
     plain = text if text.isprintable() else "".join(one if one.isprintable() else " " for one in text)
     return plain if len(plain) <= _REASON_CHARS else f"{plain[: _REASON_CHARS - 1]}…"
