@@ -1,4 +1,4 @@
-"""memd-ctl redact: show what would be taken out of a text, or where secrets stand in files."""
+"""memd-ctl redact: shows what would be redacted in a text, or where secrets are in files."""
 
 import os
 import sys
@@ -19,8 +19,8 @@ from memd.ctl.output.terminal import Outcome
 if TYPE_CHECKING:
     from memd.redact.redactor import Redactor
 
-_LONGEST = 200  # signs of a line that are shown whole
-_AROUND = 60  # signs on each side of what was taken out of a longer one
+_LONGEST = 200  # longest line that is shown whole, in characters
+_AROUND = 60  # characters shown on each side of a redaction in a longer line
 _MARK = "[REDACTED:"
 _MODES = {
     "sessions": 'These rules are applied to transcripts; redact.mode = "all" has them applied to notes, too.',
@@ -29,33 +29,33 @@ _MODES = {
 
 
 class RedactedLine(msgspec.Struct, frozen=True):
-    """A line that something is taken out of, as it would be stored."""
+    """A line with redactions, as it would be stored."""
 
     line: int  # from 1
-    end_line: int  # the last of those that went with it: a private key has many
-    text: str  # a long one is cut to what is around the first thing taken out
+    end_line: int  # last of the lines that were replaced together: a private key has many
+    text: str  # a long one is cut to the surroundings of the first redaction
 
 
 class FoundSecret(msgspec.Struct, frozen=True):
-    """Where something secret stands, and why it is; its value is not told."""
+    """The position of a secret, and the rule that found it; never its value."""
 
-    line: int  # from 1; of a transcript the first line of the turn
+    line: int  # from 1; in a transcript the first line of the turn
     kind: str
     rule: str
     why: str
 
 
 class ScannedFile(msgspec.Struct, frozen=True):
-    """A file with secrets."""
+    """A file that contains secrets."""
 
     file: str
     found: list[FoundSecret]
 
 
 def run_redact(invocation: Invocation) -> Outcome:
-    """Redact a file as its agent would have it redacted, and print the lines that change."""
-    # Two hundred patterns are compiled for it: other commands do without.
-    from memd.redact.redactor import Redactor  # noqa: PLC0415 - a hook waits for other commands
+    """Redact a file by its agent's rules, and print the lines that change."""
+    # Imported late, as it compiles two hundred patterns that other commands do not need.
+    from memd.redact.redactor import Redactor  # noqa: PLC0415 - speeds up other commands, for which a hook waits
     from memd.redact.rule import VERSION  # noqa: PLC0415 - as above
 
     if (invocation.options.file is None) == (invocation.options.scan is None):
@@ -103,12 +103,12 @@ def run_redact(invocation: Invocation) -> Outcome:
 
 
 def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Iterator[FoundSecret]:
-    """What is secret in a text.
+    """Yield the secrets in a text.
 
     Args:
         text: The text.
         redactor: The rules.
-        line: Where all of it stands; None: each stands where the text has it.
+        line: The line to report for all of them; None: the line within the text.
     """
     from memd.redact.redactor import explained  # noqa: PLC0415 - as above
 
@@ -119,7 +119,7 @@ def _found(text: str, redactor: "Redactor", *, line: int | None = None) -> Itera
 
 
 def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
-    """Where secrets stand in files of any kind."""
+    """List the secrets in files of any kind."""
     files: list[ScannedFile] = []
     counts: Counter[str] = Counter()
     read, left_out = 0, 0
@@ -152,7 +152,7 @@ def _scan(invocation: Invocation, redactor: "Redactor") -> Outcome:
 
 
 def _files(invocation: Invocation) -> Iterator[Path]:
-    """The files that are named, and those below directories that are; not what git keeps for itself."""
+    """Yield the given files, and those below given directories, except in .git."""
     for given in invocation.options.scan:
         path = Path(given)
         if not path.exists():
@@ -175,7 +175,7 @@ def _settings(invocation: Invocation) -> Redact:
 
 
 def _agent(config: Config, named: str | None) -> str:
-    """Whose rules are meant: the agent that is named, else the only one, else main."""
+    """Return the agent whose rules apply: the one named, else the only one, else main."""
     if named is None and len(config.agents) == 1:
         return next(iter(config.agents))
     agent = "main" if named is None else named
@@ -191,7 +191,7 @@ def _agent(config: Config, named: str | None) -> str:
 
 
 def _read(invocation: Invocation) -> tuple[bytes, str]:
-    """What is in the file, unpacked, and how it is called in messages."""
+    """Return the content of the file, decompressed, and its name for messages."""
     from memd.sources.notes import TooLarge  # noqa: PLC0415 - likewise
     from memd.sources.safe_open import FileUnreadable  # noqa: PLC0415 - as above
     from memd.sources.transcripts.open_transcript import PACKED_SUFFIX, unpacked  # noqa: PLC0415 - likewise
@@ -225,7 +225,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def _said(data: bytes, redactor: "Redactor") -> _Said | None:
-    """The turns that something is taken out of, as the index would have them; None: it is no transcript."""
+    """Return the turns with redactions, as they would be indexed; None: the data is no transcript."""
     from memd.sources.transcripts.parser import TranscriptParser  # noqa: PLC0415 - as above
     from memd.sources.transcripts.read_position import LineSplitter  # noqa: PLC0415 - likewise
     from memd.sources.transcripts.reader import parse_all  # noqa: PLC0415 - likewise
@@ -248,7 +248,7 @@ def _said(data: bytes, redactor: "Redactor") -> _Said | None:
 
 
 def _changed(before: str | None, after: str) -> Iterator[str]:
-    """The lines of a turn that are not what they were; those that name something taken out, where that is not known."""
+    """Yield the changed lines of a turn; if lines cannot be compared, those that contain a redaction mark."""
     if before is None or before.count("\n") != after.count("\n"):
         yield from (line for line in after.split("\n") if _MARK in line)
     else:
@@ -256,11 +256,12 @@ def _changed(before: str | None, after: str) -> Iterator[str]:
 
 
 def _text(data: bytes, name: str) -> str:
-    """The text to redact; what is no UTF-8 in it is replaced, as it is when it is indexed."""
+    """Decode the text to redact; invalid UTF-8 is replaced, as when it is indexed."""
     text = data.decode("utf-8-sig", "replace")
     if "\0" not in text:
         return text
-    # A crash leaves NUL bytes in a text, which are taken out of it when it is indexed; other bytes are of no text.
+    # A crash can leave NUL bytes in a text, which are removed when it is indexed; with other invalid bytes it
+    # is binary.
     if "\N{REPLACEMENT CHARACTER}" in text:
         raise Failed(
             "binary",
@@ -270,7 +271,7 @@ def _text(data: bytes, name: str) -> str:
 
 
 def _lines(before: str, after: str) -> Iterator[RedactedLine]:
-    """The lines that are not what they were."""
+    """Yield the lines that have changed."""
     pairs = list(zip(before.split("\n"), after.split("\n"), strict=True))
     number = 0
     while number < len(pairs):
@@ -279,7 +280,7 @@ def _lines(before: str, after: str) -> Iterator[RedactedLine]:
         number += 1
         if was == now:
             continue
-        # What a secret of several lines leaves of the others is nothing.
+        # Further lines of a secret that spans several are empty afterwards.
         while number < len(pairs) and pairs[number][0] != pairs[number][1] and _MARK not in pairs[number][1]:
             number += 1
         yield RedactedLine(first + 1, number, _excerpt(now.rstrip("\r")))

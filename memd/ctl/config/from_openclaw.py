@@ -1,7 +1,8 @@
-"""What OpenClaw's configuration says of memory, as a configuration of memd, and what of it has no counterpart. Pure.
+"""Converts OpenClaw's memory settings to a configuration of memd, and lists what has no counterpart. Pure.
 
-Old versions have `memorySearch`, in `agents.defaults` or at the top, and a list of agents; newer ones `memory.search` and agents by
-name. Each setting is taken from what an agent has in all; what is left then is named. A key is never taken.
+Old versions have `memorySearch`, in `agents.defaults` or at the top, and a list of agents; newer ones
+`memory.search` and agents by name. Settings are taken from an agent's merged settings, and those that remain
+are listed. A key is never copied.
 """
 
 import re
@@ -20,7 +21,7 @@ from memd.ctl.integrations.openclaw import OpenClawPlaces, agents_in, expanded, 
 Leaves = dict[str, Any]
 """The values of a table by their dotted names."""
 
-# OpenClaw's name -> memd's, where both mean the same.
+# OpenClaw's name -> memd's, for settings with the same meaning.
 _SAME: Mapping[str, str] = {
     "citations": "citations",
     "model": "model",
@@ -58,9 +59,9 @@ _INTERVALS = {"qmd.update.interval": "qmd.update_minutes", "qmd.update.embedInte
 _UNITS = {"ms": 1 / 60_000, "s": 1 / 60, "m": 1, "h": 60, "d": 1440, "": 1}  # in minutes
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_HOST = re.compile(r"https?://[^/?#@]+(?=[/?#]|$)")  # what of an address may be a variable
+_HOST = re.compile(r"https?://[^/?#@]+(?=[/?#]|$)")  # the part of an address that may contain a variable
 _EMBEDDERS = frozenset(get_args(Embedder))
-_KEY_OWNERS = {"gemini": "google"}  # memd's name of a provider -> OpenClaw's, where they differ
+_KEY_OWNERS = {"gemini": "google"}  # memd's name of a provider -> OpenClaw's, if they differ
 _OPENAI_LIKE = ("openai-completions", "openai-responses")
 _AGENT = re.compile(r"[a-z0-9_-]{1,64}")
 _NEEDS_NO_WORD = {
@@ -72,24 +73,24 @@ _NEEDS_NO_WORD = {
 
 
 class _Agent:
-    """One agent on its way: what is left of OpenClaw's settings, what memd has of them, and what there is to say."""
+    """An agent during the conversion: the settings not converted yet, memd's settings, and remarks for the user."""
 
     def __init__(self, name: str, workspace: Path, left: Leaves, reads: "_Source") -> None:
         self.name = name
         self._workspace = workspace
         self._left = left
         self._reads = reads
-        self._wanted: list[tuple[str, Any, str]] = []  # memd's name, the value, OpenClaw's name
+        self._wanted: list[tuple[str, Any, str]] = []  # (memd's name, value, OpenClaw's name)
         self.table: dict[str, Any] = {"workspace": str(workspace)}
         self.remarks: list[str] = []
 
     def put(self, key: str, value: Any, of: str = "") -> None:
-        """Set a value; whether memd has such values is seen at the end, for one may need another."""
+        """Set a value; it is validated at the end by `settle`, because one value may require another."""
         self._wanted.append((key, value, of or key))
         self.table = merged(self.table, _nested(key, value))
 
     def settle(self) -> None:
-        """Take out what memd's configuration does not accept, and say so."""
+        """Remove values that memd's configuration does not accept, and add remarks about them."""
         table: dict[str, Any] = {"workspace": str(self._workspace)}
         if _fault(self.table) is None:
             return
@@ -105,12 +106,12 @@ class _Agent:
         self.table = table
         for key, value, of in wanted:
             fault = _fault(merged(table, _nested(key, value)))
-            # An address may hold a key.
+            # An address may contain a key, so its value is not shown.
             said = of if key.startswith("remote.") else f"{of} = {value!r}"
             self.remarks.append(f"{said} is nothing that memd can have: {fault}")
 
     def convert(self) -> None:
-        """Take all that has a counterpart."""
+        """Convert all settings that have a counterpart."""
         self._provider()
         self._key_or_headers()
         if self.table.get("provider") in {"local", "none"}:
@@ -143,7 +144,7 @@ class _Agent:
         ]
 
     def _qmd(self) -> None:
-        """The engine qmd, whose settings count only where it is the backend."""
+        """Convert the settings of qmd, which apply only if it is the backend."""
         if self._left.get("backend") != "qmd":
             unused = [name for name in self._left if name.startswith("qmd.")]
             if unused:
@@ -208,7 +209,7 @@ class _Agent:
             self._key(owner, key)
 
     def _address(self, url: str) -> None:
-        """Where texts are sent; without an address that can be taken over, they are sent nowhere."""
+        """Set the address that texts are sent to; if it cannot be used, the provider becomes local, which sends nothing."""
         host = _HOST.match(url)
         known = None if host is None or _VARIABLE.search(url, host.end()) else self._reads.text(url)
         remote = {"provider": "openai-compatible", "model": "m", "remote": {"base_url": known}}
@@ -222,7 +223,7 @@ class _Agent:
         )
 
     def _key_or_headers(self) -> None:
-        """Where they stand is said, what they are never is."""
+        """Add remarks about where a key and headers are; their values are never shown."""
         if "remote.apiKey" in self._left:
             self._key("memory.search.remote.apiKey", self._left.pop("remote.apiKey"))
         headers = [name for name in self._left if name.startswith("remote.headers.")]

@@ -1,4 +1,4 @@
-"""Checks of each agent: its notes, its health, its overlap with others, its qmd. Pure."""
+"""Checks each agent: its notes, its health, its overlap with others, its qmd. Pure."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ _SAMPLES = ("MEMORY.md", "USER.md", f"{MEMORY_DIRECTORY}/note.md")
 
 
 def check_health(agent: str, status: AgentStatus | None, context: DoctorContext) -> Finding:
-    """What the daemon says of an agent: what is degraded, and why."""
+    """Check what the daemon reports of an agent: which parts are degraded, and why."""
     name = name_of(agent, "health")
     if status is None:
         return unchecked(name, "no daemon tells")
@@ -50,7 +50,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
 
 
 def _provider_fix(status: AgentStatus, context: DoctorContext) -> str:
-    """What to do about a provider that does not embed."""
+    """Return what to do about a provider that does not embed."""
     if status.provider == "local":
         return "See installation.model above; search goes on by keywords meanwhile."
     if status.provider == "none":
@@ -62,7 +62,7 @@ def _provider_fix(status: AgentStatus, context: DoctorContext) -> str:
 
 
 def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
-    """What does not work of an agent, or of what all agents share: the part, and why."""
+    """Return the parts of an agent, or of the daemon, that do not work, with reasons."""
     parts = ((name, getattr(status, name)) for name in status.__struct_fields__)
     return (
         [
@@ -86,12 +86,12 @@ def degraded(status: AgentStatus | StatusReport) -> list[tuple[str, str]]:
 def check_notes(
     scan: RootsScan, context: DoctorContext, *, searched: SharedMemory | None = None
 ) -> list[Finding]:
-    """What lies below the roots of an agent, and when it was written.
+    """Check the files below the roots of an agent, and their modification times.
 
     Args:
-        scan: What was seen there.
-        context: Of the checks.
-        searched: What it searches on a server; None: its notes are here.
+        scan: What was found there.
+        context: Paths, platform and user.
+        searched: The published memory that the agent searches; None: it has local notes.
     """
     faults = [root.fault for root in (*scan.roots, *scan.transcript_roots)]
     if searched is not None and faults == ["does not exist"]:
@@ -101,7 +101,7 @@ def check_notes(
 
 
 def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str) -> list[Finding]:
-    """What is known of notes where looking at one path had no end."""
+    """Report that accessing a path of an agent did not return."""
     finding = wrong(
         name_of(agent, "notes"),
         f"{context.shown(path)} {trouble}",
@@ -112,7 +112,7 @@ def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str)
 
 def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
     name = name_of(scan.agent, "notes")
-    # An agent that was never used has no transcripts yet: nothing to mend.
+    # An agent that was never used has no transcripts yet, which is no fault.
     closed = [root for root in scan.roots if root.fault is not None]
     closed += [root for root in scan.transcript_roots if root.fault not in {None, "does not exist"}]
     if closed:
@@ -197,13 +197,13 @@ def _root_fix(root: InspectedRoot, scan: RootsScan, context: DoctorContext) -> s
 
 
 def _some_of(names: Sequence[str], count: int) -> str:
-    """The names that are known of so many files."""
+    """Return the known names of so many files."""
     more = count - len(names)
     return ", ".join(map(visible, names)) + (f" and {more} more" if more else "")
 
 
 def _place_of(name: str, scan: RootsScan) -> str:
-    """The absolute path of a name in the index."""
+    """Return the absolute path of a name in the index."""
     if name.startswith("/") or not scan.roots:
         return name
     return f"{scan.roots[0].resolved}/{name}"
@@ -226,7 +226,7 @@ def _clock(scan: RootsScan) -> Finding:
 def check_overlap(
     scans: Sequence[RootsScan], agents: Mapping[str, AgentSettings], context: DoctorContext
 ) -> list[Finding]:
-    """Whether an agent reads the memory of another, which is reported and is no fault.
+    """Report agents that read the memory of another, which is no fault.
 
     A path that both were given besides their workspaces is shared on purpose.
     """
@@ -246,7 +246,7 @@ def check_overlap(
             continue
         others = ", ".join(sorted({other for other, _ in found}))
         root = found[0][1]
-        # The owner may want that; it is reported because nothing else shows it.
+        # Possibly intended; reported because nothing else shows it.
         findings.append(
             right(
                 name,
@@ -257,7 +257,7 @@ def check_overlap(
 
 
 def _roots(scan: RootsScan, settings: AgentSettings) -> list[Root]:
-    """The roots as a scan has them, of paths that are resolved already; the workspace first."""
+    """Return the roots of a scan, with resolved paths; the workspace first."""
     exclude = exclude_of(settings.exclude)
     roots: list[Root] = []
     for fact in scan.roots:
@@ -278,14 +278,14 @@ def _roots(scan: RootsScan, settings: AgentSettings) -> list[Root]:
 
 
 def _reads(root: Root, workspace: Root) -> bool:
-    """Whether a root holds files that belong to the workspace of another agent."""
+    """Return whether a root contains files of another agent's workspace."""
     inside = [workspace.directory / sample for sample in _SAMPLES]
     match root:
         case SingleFile():
             mine = [root.directory / root.file]
         case ExtraDirectory():
             mine = [root.directory / "note.md"]
-        case Workspace() | SessionPaths():  # its own memory is its own, wherever it lies
+        case Workspace() | SessionPaths():  # an agent's own memory, wherever it is
             mine = []
     return any(_holds(root, file) for file in inside) or any(_holds(workspace, file) for file in mine)
 
@@ -302,14 +302,14 @@ def check_qmd(
     program: Program | None,
     context: DoctorContext,
 ) -> list[Finding]:
-    """What the daemon says of an agent's qmd, or without one what was found; nothing for an agent without qmd.
+    """Check an agent's qmd by the daemon's report, or without a daemon by the program found; empty without qmd.
 
     Args:
-        agent: The id of the agent.
+        agent: The agent's id.
         settings: The agent's settings.
-        status: What the daemon says of it; None: there is none, or it does not say.
-        program: What was found from here; None: that could not be looked at.
-        context: Places, platform and user.
+        status: The daemon's report of it; None: there is no daemon, or it does not say.
+        program: The program found by this command; None: it could not be examined.
+        context: Paths, platform and user.
     """
     if settings.backend != "qmd":
         return []
@@ -363,7 +363,7 @@ def _install_fix(agent: str) -> str:
 
 
 def _reachable_fix(agent: str, file: str) -> str:
-    """What may keep a program from answering the daemon that a person can run."""
+    """Return what may keep a program that runs from here from answering the daemon."""
     return (
         f"From here {file} runs: does a search with it answer? Are it and node on the daemon's PATH? If it needs"
         f' longer, raise timeout_ms in [agents.{agent}.qmd]; backend = "builtin" does without.'

@@ -1,8 +1,8 @@
-"""OpenClaw's configuration with and without memd's plugin, the files of the plugin, and OpenClaw's agents.
+"""Edits OpenClaw's configuration for memd's plugin, provides the plugin's files, and reads OpenClaw's agents.
 
-The plugin stands below OpenClaw's home, and a load path names it there: of two plugins that have a command `memory`, OpenClaw takes
-the one with a load path. What the change of the configuration replaced is kept beside the plugin (`UNDO`), as little of it as can
-be: with that the file gets its bytes back, if nobody has changed it since.
+The plugin is below OpenClaw's home, and a load path names it: of two plugins with a command `memory`,
+OpenClaw takes the one with a load path. What an edit replaced is kept beside the plugin (`UNDO`), and no more
+than that; it restores the file byte by byte, if nobody has changed it since.
 """
 
 import hashlib
@@ -33,17 +33,17 @@ PACKAGE = "memd-openclaw"
 """The name in the package.json of the plugin."""
 _VERSION = re.compile(r"\b(20\d\d)\.(\d+)\.(\d+)")
 _CLIENT = "node_modules/memd-client"
-# Below client/ in a clone -> below the plugin's directory.
+# Directory below client/ in a clone -> directory below the plugin's.
 _SHIPPED = {"openclaw": "", "javascript": f"{_CLIENT}/"}
 _KINDS = (".js", ".json", ".d.ts", ".md")
 _MEMORY_OF_OPENCLAW = "memory-core"
-_DEEPEST_INCLUDE = 10  # as OpenClaw has it
+_DEEPEST_INCLUDE = 10  # OpenClaw's own limit
 
 Keys = tuple[str | int, ...]
 
 
 class OpenClawPlaces(msgspec.Struct, frozen=True):
-    """Where OpenClaw of this user has its files."""
+    """The paths of this user's OpenClaw."""
 
     home: Path
     config: Path
@@ -55,29 +55,29 @@ class OpenClawPlaces(msgspec.Struct, frozen=True):
 
 
 def places_of(environ: Mapping[str, str], home: Path) -> OpenClawPlaces:
-    """The places of the OpenClaw that is in use."""
+    """Return the paths of the OpenClaw that is in use."""
     client = CLIENTS["openclaw"]
-    # The home is what the file stands in where no variable names the file.
+    # The home is the directory in which the file is by default, if no variable names the file.
     usual = place_of(client.files[1:], environ, home)
     return OpenClawPlaces(usual.parent, file_of(client, environ, home))
 
 
 def version_of(said: str) -> tuple[int, ...] | None:
-    """The version in what OpenClaw says of itself, such as `OpenClaw 2026.9.6 (eb377ac)`; None: there is none."""
+    """Return the version in OpenClaw's output, such as `OpenClaw 2026.9.6 (eb377ac)`; None if there is none."""
     found = _VERSION.search(said)
     return None if found is None else tuple(map(int, found.groups()))
 
 
 def is_too_old(said: str) -> bool:
-    """Whether a version of OpenClaw does not load the plugin. Its configuration would not hold with the plugin in it, and it would not start."""
+    """Return whether this version of OpenClaw does not load the plugin; it would reject the configuration and not start."""
     version = version_of(said)
     return version is not None and version < OLDEST
 
 
 def plugin_files() -> dict[str, bytes]:
-    """The files of the plugin, with the client that it uses, by their paths below its directory.
+    """Return the files of the plugin, with the client that it uses, by path below its directory.
 
-    A wheel has them beside the code; an installation that runs from a clone, where they are in the clone.
+    They are beside the code in a wheel, and below client/ in a clone.
 
     Raises:
         Failed: they are in neither place.
@@ -98,26 +98,26 @@ def plugin_files() -> dict[str, bytes]:
 
 
 class Undo(msgspec.Struct, frozen=True, kw_only=True):
-    """How the configuration was before."""
+    """How to restore the previous configuration."""
 
-    digest: str = ""  # of the text that was written; the cuts are of that alone
-    # Where, what stood there, how many characters stand there now.
+    digest: str = ""  # of the text that was written; `cuts` apply to that text only
+    # (position, replaced text, length of the new text)
     cuts: tuple[tuple[int, str, int], ...] = ()
     was_missing: bool = False
     slot: str | None = None
     entry: dict[str, Any] | None = None
-    was_allowed: bool = False  # by a list of allowed plugins
-    made: tuple[str, ...] = ()  # directories that were made for the plugin
+    was_allowed: bool = False  # by the list of allowed plugins
+    made: tuple[str, ...] = ()  # directories created for the plugin
 
 
 def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = ()) -> list[str]:
-    """The configuration step by step, until the plugin is loaded, enabled and in the memory slot.
+    """Return the configuration after each edit, up to the one in which the plugin is loaded, enabled and in the memory slot.
 
     Args:
-        text: The configuration; may be empty. It is the first step.
-        directory: Of the plugin.
-        socket: Where the daemon listens.
-        append: The command that writes to notes; none: what is said of it stays.
+        text: The configuration, which may be empty. It is the first item.
+        directory: The plugin's directory.
+        socket: The daemon's socket.
+        append: The command that appends to notes; empty: the present setting stays.
 
     Raises:
         NotEditable: a person has to make the change.
@@ -142,7 +142,8 @@ def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = 
     put(socket, "entries", PLUGIN, "config", "socket")
     if append:
         put(list(append), "entries", PLUGIN, "config", "appendCommand")
-    # OpenClaw dreams beside any memory, and reads how in the settings of that: who has turned it off would have it on again.
+    # OpenClaw's "dreaming" runs with any memory plugin, and reads its settings from that plugin: without a
+    # copy of them, dreaming that was turned off would be on again.
     dreaming = json_edit.find(plugins, ("entries", _MEMORY_OF_OPENCLAW, "config", "dreaming"))
     if (
         isinstance(dreaming, dict)
@@ -154,19 +155,19 @@ def with_plugin(text: str, directory: str, socket: str, append: Sequence[str] = 
 
 
 def undo_of(steps: list[str], directory: str, before: Undo | None, *, was_missing: bool) -> Undo:
-    """What leads back to the configuration as it was without the plugin.
+    """Return how to restore the configuration without the plugin.
 
     Args:
-        steps: As with_plugin has them.
-        directory: Of the plugin.
-        before: What was to lead back from an earlier installation.
+        steps: The result of with_plugin.
+        directory: The plugin's directory.
+        before: The undo information of an earlier installation.
         was_missing: Whether there was no file.
     """
     cuts = tuple(_cut(old, new) for old, new in pairwise(steps) if old != new)
     plugins = _plugins(steps[0])
     slot, entry = (json_edit.find(plugins, path) for path in (("slots", "memory"), ("entries", PLUGIN)))
     if slot == PLUGIN or directory in (json_edit.find(plugins, ("load", "paths")) or ()):
-        # It is installed already. What stood there before is known of that installation, or not at all.
+        # The plugin is installed already: what it replaced is known from that installation, or not at all.
         if before is None:
             return Undo()
         if before.digest == _digest(steps[0]):
@@ -184,12 +185,12 @@ def undo_of(steps: list[str], directory: str, before: Undo | None, *, was_missin
 
 
 def without_plugin(text: str, directory: str, undo: Undo | None) -> str:
-    """The configuration without the plugin: as it was, byte by byte, if nobody has changed it since.
+    """Return the configuration without the plugin: byte by byte as before, if nobody has changed it since.
 
     Args:
         text: The configuration.
-        directory: Of the plugin.
-        undo: How it was before; None where that is not known.
+        directory: The plugin's directory.
+        undo: How to restore it; None if that is unknown.
 
     Raises:
         NotEditable: a person has to make the change.
@@ -212,12 +213,12 @@ def without_plugin(text: str, directory: str, undo: Undo | None) -> str:
 
 
 def _restored(text: str, path: Keys, value: str | dict[str, Any] | None) -> str:
-    """The text with what was at a path before; None: nothing was."""
+    """Return the text with the previous value at a path; None: there was no value."""
     return _without(text, path) if value is None else json_edit.with_value(text, path, value, comments=True)
 
 
 def _without(text: str, path: Keys) -> str:
-    """The text without what is at a path, and without what held nothing else."""
+    """Return the text without the value at a path, and without containers that become empty."""
     text = json_edit.without_value(text, path, comments=True)
     return _without(text, path[:-1]) if path[1:] and _at(text, path[:-1]) in ({}, []) else text
 
@@ -227,14 +228,14 @@ def _at(text: str, path: Keys) -> Any:
 
 
 def _cut(old: str, new: str) -> tuple[int, str, int]:
-    """Where the only difference of two texts is: its place, what was there, how long it is now."""
+    """Return the single difference of two texts: its position, the old text, and the length of the new text."""
     begin = _shared(old, new)
     end = _shared(old[begin:][::-1], new[begin:][::-1])
     return begin, old[begin : len(old) - end], len(new) - end - begin
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Return the length of the common prefix of two texts."""
     unlike = (at for at, (letter, its) in enumerate(zip(one, other, strict=False)) if letter != its)
     return next(unlike, min(len(one), len(other)))
 
@@ -251,16 +252,16 @@ def _plugins(text: str) -> dict[str, Any]:
 
 
 class PluginState(msgspec.Struct, frozen=True):
-    """What the configuration says of the memory of OpenClaw."""
+    """The memory settings in OpenClaw's configuration."""
 
-    slot: str  # which plugin is the memory
+    slot: str  # the plugin that provides memory
     is_loaded: bool  # its directory is a load path
     is_enabled: bool
     socket: str | None
 
 
 def state_in(config: Mapping[str, Any], directory: str) -> PluginState:
-    """What a configuration says of the plugin."""
+    """Return the state of the plugin in a configuration."""
     plugins = config.get("plugins")
     slot = json_edit.find(plugins, ("slots", "memory"))
     socket = json_edit.find(plugins, ("entries", PLUGIN, "config", "socket"))
@@ -282,20 +283,20 @@ def state_in(config: Mapping[str, Any], directory: str) -> PluginState:
 def agents_in(
     config: Mapping[str, Any], places: OpenClawPlaces, environ: Mapping[str, str], home: Path
 ) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """OpenClaw's agents: of each id its workspace and its own table. It has one, main, where none is named.
+    """Return the workspace and the own table of each of OpenClaw's agents, by id; without any, there is one, main.
 
     Args:
-        config: Of old (`agents.list`) or new (`agents.entries`) versions.
-        places: Of this OpenClaw.
-        environ: May name the workspace.
-        home: Of the user.
+        config: A configuration of an old (`agents.list`) or new (`agents.entries`) version.
+        places: The paths of this OpenClaw.
+        environ: The environment, which may name the workspace.
+        home: The user's home directory.
     """
     tables = dict(_agent_tables(config)) or {"main": {}}
     marked = [name for name, table in tables.items() if table.get("default") is True]
     default = next(iter([*marked, *(["main"] if "main" in tables else []), *tables]))
     shared = json_edit.find(config, ("agents", "defaults", "workspace"))
     if not isinstance(shared, str):
-        shared = json_edit.find(config, ("agent", "workspace"))  # of the first versions
+        shared = json_edit.find(config, ("agent", "workspace"))  # in the first versions
     named = environ.get("OPENCLAW_WORKSPACE_DIR")
 
     def workspace(name: str, table: Mapping[str, Any]) -> Path:
@@ -321,16 +322,16 @@ def _agent_tables(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 def expanded(path: str, home: Path) -> Path:
-    """A path of OpenClaw's configuration, which may begin with ~."""
+    """Return a path of OpenClaw's configuration with ~ expanded."""
     path = path.strip()
     return home / path[2:] if path.startswith("~/") else home if path == "~" else Path(path)
 
 
 def read_config(file: Path, depth: int = 0) -> dict[str, Any]:
-    """What a configuration says, with the files that it includes.
+    """Return a configuration with the files that it includes.
 
     Args:
-        file: The configuration.
+        file: The configuration file.
         depth: How many files include it.
 
     Raises:
@@ -344,7 +345,7 @@ def read_config(file: Path, depth: int = 0) -> dict[str, Any]:
 
 
 def _included(value: Any, file: Path, depth: int) -> Any:
-    """A value with what it includes put in: what stands beside an include goes before."""
+    """Return a value with its includes resolved; keys beside an include take precedence."""
     if isinstance(value, list):
         return [_included(item, file, depth) for item in value]
     if not isinstance(value, dict):
@@ -358,7 +359,7 @@ def _included(value: Any, file: Path, depth: int) -> Any:
 
 
 def merged(low: Any, high: Any) -> Any:
-    """Two values of a configuration, the second of which counts where both say something."""
+    """Merge two values of a configuration; the second takes precedence."""
     if not (isinstance(low, dict) and isinstance(high, dict)):
         return high
     return {key: merged(low.get(key), high[key]) if key in high else low[key] for key in {**low, **high}}
