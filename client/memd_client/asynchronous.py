@@ -72,15 +72,15 @@ R = TypeVar("R", bound=WireMessage)
 
 
 class AsyncClient:
-    """Asks the daemon, many questions at a time over one connection.
+    """Sends requests to the daemon, many at a time over one connection.
 
-    The methods and their arguments are those of Client, and so are the errors. It has a connection for each event
-    loop that it is used in, one after another or several at once in threads. A task that is cancelled, or runs out
-    of time, harms no other.
+    The methods, their arguments and their errors are those of Client. It has a connection for each event loop
+    in which it is used, one after another or concurrently in threads. A task that is cancelled or times out
+    does not affect others.
 
     Args:
-        socket: The socket of the daemon; None: where this user's daemon listens.
-        timeout: Seconds that a whole call may take; None: as long as it takes.
+        socket: The path of the daemon's socket; None: that of this user's daemon.
+        timeout: Seconds that a whole call may take; None: no limit.
     """
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
@@ -117,7 +117,7 @@ class AsyncClient:
         path: Sequence[str] | str = (),
         properties: Mapping[str, str] | None = None,
     ) -> Found:
-        """Find what memory says about a question."""
+        """Search memory for a question."""
         request = Search(
             query=query,
             max_results=max_results,
@@ -167,13 +167,13 @@ class AsyncClient:
         vectors: bool = True,
         session_key: str | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the disk. Ends in time even where vectors do not."""
+        """Bring the index up to date with the disk; returns in time even if vectors are incomplete."""
         return await self._ask(
             Sync(agent=agent, force=force, wait=wait, vectors=vectors, session_key=session_key), SyncReport
         )
 
     async def status(self, agent: str | None = None, *, session_key: str | None = None) -> StatusReport:
-        """How everything is; None: of every agent."""
+        """Return the state of the daemon and its agents; `agent` None: of all agents."""
         return await self._ask(Status(agent=agent, session_key=session_key), StatusReport)
 
     async def reindex(
@@ -184,7 +184,7 @@ class AsyncClient:
         dry_run: bool = False,
         session_key: str | None = None,
     ) -> ReindexReport:
-        """Build the index anew beside the old one, and swap."""
+        """Rebuild the index beside the old one, and swap them."""
         return await self._ask(
             Reindex(agent=agent, force=force, dry_run=dry_run, session_key=session_key), ReindexReport
         )
@@ -206,7 +206,7 @@ class AsyncClient:
         path: Sequence[str] | str = (),
         properties: Mapping[str, str] | None = None,
     ) -> Explanation:
-        """Search, and tell how each hit came to its place."""
+        """Search, and explain how each candidate was ranked."""
         request = Explain(
             query=query,
             max_results=max_results,
@@ -236,20 +236,21 @@ class AsyncClient:
         after: str | None = None,
         max_files: int = 200,
     ) -> FileList:
-        """List indexed files, a page at a time. For the owner.
+        """List indexed files, page by page. For the owner only.
 
         Args:
-            agent: As in search.
-            source: As in search.
-            folder: With its last slash: what lies in it alone, and its folders; "": at the top. None: every file.
-            since: As in search.
-            until: As in search.
-            tags: As in search.
-            path: As in search.
-            properties: As in search.
+            agent: See search.
+            source: See search.
+            folder: A folder with its final slash: only files directly in it, and its subfolders; "": the top.
+                None: all files.
+            since: See search.
+            until: See search.
+            tags: See search.
+            path: See search.
+            properties: See search.
             sort: "path", or "time" for the newest first.
-            after: The next of the page before.
-            max_files: Files and folders of the page, 1 to 500.
+            after: `next` of the previous page.
+            max_files: Files and folders per page, 1 to 500.
         """
         wanted = filters(since, until, "relevance", tags, path, properties) | {"sort": sort}
         request = Files(agent=agent, source=source, folder=folder, after=after, max_files=max_files, **wanted)
@@ -258,82 +259,83 @@ class AsyncClient:
     async def chunks(
         self, path: str, *, agent: str | None = None, skip: int = 0, max_chunks: int = 50
     ) -> ChunkList:
-        """List the chunks of an indexed file, a page at a time. For the owner.
+        """List the chunks of an indexed file, page by page. For the owner only.
 
         Args:
-            path: As a hit gave it.
-            agent: As in search.
+            path: The path in a hit.
+            agent: See search.
             skip: Chunks before the page.
-            max_chunks: Of the page, 1 to 200.
+            max_chunks: Chunks per page, 1 to 200.
         """
         return await self._ask(Chunks(path=path, agent=agent, skip=skip, max_chunks=max_chunks), ChunkList)
 
     async def turns(
         self, path: str, *, agent: str | None = None, skip: int = 0, max_turns: int = 50
     ) -> TurnList:
-        """List the turns of a transcript, a page at a time. For the owner.
+        """List the turns of a transcript, page by page. For the owner only.
 
         Args:
-            path: As a hit gave it.
-            agent: As in search.
+            path: The path in a hit.
+            agent: See search.
             skip: Turns before the page.
-            max_turns: Of the page, 1 to 200.
+            max_turns: Turns per page, 1 to 200.
         """
         return await self._ask(Turns(path=path, agent=agent, skip=skip, max_turns=max_turns), TurnList)
 
     async def duplicates(self, *, agent: str | None = None) -> DuplicateList:
-        """List notes that say the same, and notes that are superseded, each beside the other. For the owner.
+        """List pairs of notes that are copies of each other, or of which one is superseded. For the owner only.
 
         Args:
-            agent: As in search.
+            agent: See search.
         """
         return await self._ask(Duplicates(agent=agent), DuplicateList)
 
     async def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None
     ) -> EmbedReport:
-        """Have embedding pause or go on, pay for what waits to be confirmed, or have batch jobs again."""
+        """Pause or resume embedding, confirm the cost of what waits, or turn batch jobs on again."""
         return await self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
 
     async def tags(self, agent: str | None = None, *, session_key: str | None = None) -> TagsReport:
         """Count the tags of notes, and the notes that they link to.
 
         Args:
-            agent: Whose notes; None: every agent's.
-            session_key: Of the session that asks: its agent alone is meant, and the notes that it may see. None: the owner.
+            agent: The agent's id; None: all agents.
+            session_key: The session that asks, for its own agent and the notes that it may see. None: the
+                owner.
         """
         return await self._ask(Tags(agent=agent, session_key=session_key), TagsReport)
 
     async def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
-        """Tell that a session begins: the index is brought up to date, once for each session key."""
+        """Bring the index up to date at the start of a session, once for each session key."""
         return await self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
 
     async def redact(
         self, text: str, *, agent: str | None = None, session_key: str | None = None
     ) -> RedactedText:
-        """Take out of a text what is secret, by the rules of an agent. For the owner, and who asks for them alone."""
+        """Redact a text by the rules of an agent. For the owner, and for conversations without other readers."""
         return await self._ask(RedactText(text=text, agent=agent, session_key=session_key), RedactedText)
 
     async def ask(self, request: Request) -> WireMessage:
-        """Send any request, for a program that passes on those of others."""
+        """Send any request, for a program that passes on requests of others."""
         return await self._ask(request, WireMessage)
 
     async def reload(self) -> Reloaded:
-        """Bring all that the configuration file says into force, and wait for it. For the owner."""
+        """Apply the whole configuration file, and wait for that. For the owner only."""
         return await self._ask(Reload(), Reloaded)
 
     async def stop(self) -> Stopping:
-        """End the daemon. It still runs for a moment; where it is a service, its manager may start it again. For the owner."""
+        """Stop the daemon, which still runs for a moment; a service manager may start it again. For the owner only."""
         return await self._ask(Stop(), Stopping)
 
     async def close(self) -> None:
-        """Close the connections; calls that are under way lose theirs. The client stays closed."""
+        """Close the connections; calls in progress fail. The client stays closed."""
         self._is_closed = True
         here = self._line()
         for loop, line in list(self._lines.items()):
             if line is here:
                 continue
-            with suppress(RuntimeError):  # the loop has ended meanwhile, and its connections with it
+            with suppress(RuntimeError):  # the loop has ended, and its connections with it
                 loop.call_soon_threadsafe(line.hang_up)
         await here.close()
 
@@ -357,20 +359,22 @@ class AsyncClient:
 
     async def _exchange(self, line: "_Line", request: Request, deadline: float | None) -> Reply:
         while True:
-            # One connects, the others wait for it: a restarted daemon meets one new connection, not one a caller.
+            # One call connects, and the others wait for it: a restarted daemon gets one new connection, not
+            # one per call.
             async with line.connecting:
                 wire, is_fresh = await self._connected(line)
             try:
                 return await wire.ask(request, deadline)
             except _Retired:
-                continue  # it was not sent
+                continue  # the request was not sent
             except WentAway as gone:
-                if is_fresh:  # then it is no restart, and a second try would not mend it
+                # A new connection that ends was not lost to a restart, so a retry would not help.
+                if is_fresh:
                     raise ConnectionLost(str(gone)) from None
                 raise
 
     async def _connected(self, line: "_Line") -> tuple["_Wire", bool]:
-        """A usable connection, and whether it was made just now."""
+        """Return a usable connection, and whether it was just made."""
         self._check_open()
         if (wire := line.find_usable()) is not None:
             return wire, False
@@ -384,7 +388,7 @@ class AsyncClient:
         return wire, True
 
     def _line(self) -> "_Line":
-        """The connections of the running event loop; those of loops that have ended are closed."""
+        """Return the connections of the running event loop; those of loops that have ended are closed."""
         loop = asyncio.get_running_loop()
         for other, line in list(self._lines.items()):
             if other.is_closed() or not line.is_of_here:
@@ -401,7 +405,7 @@ class _Retired(Exception):
 
 
 class _Line:
-    """The connections of one event loop: the last one is in use, those before it are answered what they have asked."""
+    """The connections of one event loop: the last is in use, earlier ones still receive replies."""
 
     def __init__(self) -> None:
         self.connecting = asyncio.Lock()
@@ -410,7 +414,7 @@ class _Line:
 
     @property
     def is_of_here(self) -> bool:
-        """Whether this process has made it; in a forked child it is the parent's."""
+        """Whether this process has created it; in a forked child it is the parent's."""
         return self._process == os.getpid()
 
     def find_usable(self) -> "_Wire | None":
@@ -422,7 +426,7 @@ class _Line:
         self._wires = [*(one for one in self._wires if not one.has_ended), wire]
 
     def hang_up(self) -> None:
-        """End the connections. In their event loop alone, which has registered their descriptors."""
+        """Close the connections; only in their event loop, where their descriptors are registered."""
         for wire in self._wires:
             wire.end()
 
@@ -431,17 +435,17 @@ class _Line:
             await wire.close()
 
     def abandon(self) -> None:
-        """Let go of the connections where their event loop is no more."""
+        """Release the connections after their event loop has ended."""
         for wire in self._wires:
             wire.abandon()
 
 
 class _Wire(asyncio.Protocol):
-    """A greeted connection. Each answer finds its asker by the id; one that nobody waits for is dropped.
+    """A connection after the exchange of hellos. Replies are matched to calls by id; others are dropped.
 
-    A request whose asker has given up keeps its place until the daemon has answered it, since so long it has its place
-    there, too. When half of the places are taken by such requests, the connection is retired: it takes no more, and is
-    closed with the last answer that somebody waits for, which has the daemon give up the rest.
+    A request whose caller has given up keeps its slot until the daemon has replied, because the daemon counts it, too.
+    When half of the slots are taken by such requests, the connection is retired: it takes no more requests, and is
+    closed after the last reply that a caller waits for, upon which the daemon cancels the rest.
     """
 
     def __init__(self, talk: Conversation, connected: socket.socket) -> None:
@@ -463,11 +467,7 @@ class _Wire(asyncio.Protocol):
         return self._end is not None or self._transport.is_closing()
 
     async def ask(self, request: Request, deadline: float | None) -> Reply:
-        """The answer to a request; the deadline is a time of the event loop.
-
-        Raises:
-            _Retired: it takes no more requests.
-        """
+        """Return the reply to a request; the deadline is a time of the event loop."""
         loop = asyncio.get_running_loop()
         await self._places.acquire()
         try:
@@ -493,16 +493,16 @@ class _Wire(asyncio.Protocol):
             raise copy.copy(self._end or self._talk.end())
 
     async def close(self) -> None:
-        """Let go of the connection, and of those who wait for an answer on it."""
+        """Close the connection, and fail the calls that wait for a reply on it."""
         self.end()
         await self._is_over.wait()
 
     def end(self) -> None:
-        """As close, without waiting until the connection is gone."""
+        """Like close, without waiting until the connection is closed."""
         self._finish(ConnectionLost(CLOSED))
 
     def abandon(self) -> None:
-        """Let go of the connection without the event loop that it belongs to."""
+        """Close the connection without its event loop."""
         self._socket.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -535,7 +535,7 @@ class _Wire(asyncio.Protocol):
         self._given_up.add(request_id)
         if len(self._given_up) >= IN_FLIGHT // 2 and not self._is_retired:
             self._is_retired = True
-            for _ in self._given_up:  # whoever waits for a place learns of it
+            for _ in self._given_up:  # wakes calls that wait for a free slot
                 self._places.release()
             self._given_up.clear()
         self._close_if_done()
@@ -550,8 +550,8 @@ class _Wire(asyncio.Protocol):
         self._end = end
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(copy.copy(end))  # each raises its own, with its own traceback
-        for _ in range(IN_FLIGHT):  # whoever waits for a place learns of it
+                waiting.set_exception(copy.copy(end))  # each call raises its own copy, with its own traceback
+        for _ in range(IN_FLIGHT):  # wakes calls that wait for a free slot
             self._places.release()
         self._transport.abort()
 
@@ -570,16 +570,16 @@ async def _connect(address: str) -> _Wire:
     except BaseException:
         connected.close()
         raise
-    # What came together with the greeting waits until the transport has a socket that it can close.
+    # Bytes that arrived with the hello are kept until the transport has a socket that it can close.
     wire.data_received(b"")
     return wire
 
 
 async def _greeted(connected: socket.socket) -> Conversation:
-    """A conversation that is greeted; a transport would drop what a daemon says before it hangs up."""
+    """Return a conversation after the exchange of hellos; a transport would drop what a daemon sends before it closes."""
     loop = asyncio.get_running_loop()
     talk = Conversation()
-    with suppress(BrokenPipeError, ConnectionResetError):  # what the daemon said before it hung up tells why
+    with suppress(BrokenPipeError, ConnectionResetError):  # what the daemon sent before it closed says why
         await loop.sock_sendall(connected, talk.hello())
     while talk.next_hello() is None:
         data = b""

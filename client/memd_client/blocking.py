@@ -1,4 +1,4 @@
-"""The client for programs that wait for each answer."""
+"""The blocking client."""
 
 import math
 import os
@@ -66,7 +66,7 @@ from memd_client.messages import (
 )
 
 _PIECE = 1 << 16  # bytes read at once
-# A program that lets SIGPIPE end it, as pipelines do, must outlive a daemon that hangs up.
+# A program that lets SIGPIPE end it, as in a pipeline, must survive a daemon that closes the connection.
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 R = TypeVar("R", bound=WireMessage)
@@ -74,15 +74,15 @@ T = TypeVar("T")
 
 
 class Client:
-    """Asks the daemon, one question at a time.
+    """Sends requests to the daemon, one at a time.
 
-    It connects when it is first asked, and again, once a call, when the daemon was restarted. Threads may
-    share it: they take turns. A forked child may use its copy: it gets a connection of its own. Every method
-    may raise the errors of memd_client.errors and no others.
+    It connects on the first call, and again, once per call, when the daemon was restarted. Threads may share
+    it: their calls are serialised. A forked child may use its copy, which opens a connection of its own.
+    Every method may raise the errors of memd_client.errors and no others.
 
     Args:
-        socket: The socket of the daemon; None: where this user's daemon listens.
-        timeout: Seconds that a whole call may take; None: as long as it takes.
+        socket: The path of the daemon's socket; None: that of this user's daemon.
+        timeout: Seconds that a whole call may take; None: no limit.
     """
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
@@ -119,28 +119,29 @@ class Client:
         path: Sequence[str] | str = (),
         properties: Mapping[str, str] | None = None,
     ) -> Found:
-        """Find what memory says about a question.
+        """Search memory for a question.
 
         Args:
             query: The question, or some words of the answer.
-            max_results: 1 to 50; None: the configured number.
-            min_score: 0 to 1, the least score of a hit; None: the configured one.
-            source: "memory" or "sessions"; None: every source the agent has.
-            agent: Whose memory; None: the session key's, else the only one, else "main".
+            max_results: 1 to 50; None: as configured.
+            min_score: 0 to 1, the least score of a hit; None: as configured.
+            source: "memory" or "sessions"; None: all sources of the agent.
+            agent: The agent's id; None: the session key's agent, else the only one, else "main".
             session_key: The conversation that asks; None: the owner.
-            max_chars: Of all snippets together; None: the configured number; 0: as many as there are.
-            now: The day or moment at which it is asked, which "yesterday" is told from; a date, a datetime, or one in
-                ISO 8601. None: now.
-            strict: Leave out weak hits, which are shown for want of better.
-            mode: "keyword" or "vector": by these alone; None or "hybrid": by all there is. Of qmd it changes nothing.
-            since: Nothing older is found: a date, a datetime, or a phrase such as "7d", "last week" or 上周, whose beginning
-                counts. None: however old.
-            until: Nothing later is found: likewise, and the end of a phrase counts.
+            max_chars: The most characters of all snippets together; None: as configured; 0: no limit.
+            now: The day or time at which the question is asked, from which "yesterday" is computed; a date, a
+                datetime, or one in ISO 8601. None: now.
+            strict: Whether to leave out weak hits, which are shown for lack of better ones.
+            mode: "keyword" or "vector": only in this way; None or "hybrid": in all ways available. qmd
+                ignores it.
+            since: Nothing older is returned: a date, a datetime, or a phrase such as "7d", "last week" or 上周,
+                whose beginning counts. None: no limit.
+            until: Nothing later is returned: likewise, and the end of a phrase counts.
             sort: "relevance", or "time" for the newest hit first.
-            tags: Only notes with all of these are found; "work" is also "work/mail".
-            path: Only files are found that one of these globs matches, such as "memory/projects/**", and none that begins
-                with "!".
-            properties: Only notes are found whose front matter has all of these values.
+            tags: Only notes with all of these tags are searched; "work" includes "work/mail".
+            path: Only files that match one of these globs are searched, such as "memory/projects/**", and
+                none that matches one that begins with "!".
+            properties: Only notes with all of these values in their front matter are searched.
         """
         request = Search(
             query=query,
@@ -172,12 +173,12 @@ class Client:
         """Read lines of an indexed file.
 
         Args:
-            path: As a hit gave it.
+            path: The path in a hit.
             start_line: The first line, from 1.
-            lines: How many; None: as many as one reply holds.
-            agent: As in search.
-            session_key: As in search.
-            max_chars: Of the text, 100 or more; None: as many as one reply holds.
+            lines: The number of lines; None: as many as fit into a reply.
+            agent: See search.
+            session_key: See search.
+            max_chars: Limit of the text, 100 or more; None: as much as fits into a reply.
         """
         return self._ask(
             Get(
@@ -200,25 +201,25 @@ class Client:
         vectors: bool = True,
         session_key: str | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the disk. Ends in time even where vectors do not: see the report.
+        """Bring the index up to date with the disk; returns in time even if vectors are incomplete, which the report says.
 
         Args:
-            agent: Whose index; None: every agent's.
-            force: Look into every file, whatever its size and time say.
-            wait: Answer when all text that was on disk at the call is searchable.
-            vectors: Wait on for vectors while they progress.
-            session_key: Of the session that asks: its agent alone is meant. None: the owner.
+            agent: The agent's id; None: all agents.
+            force: Whether to read every file, even if size and time are unchanged.
+            wait: Whether to return once all text that was on disk at the call can be searched.
+            vectors: Whether to wait for vectors, too, as long as they progress.
+            session_key: The session that asks, for its own agent only. None: the owner.
         """
         return self._ask(
             Sync(agent=agent, force=force, wait=wait, vectors=vectors, session_key=session_key), SyncReport
         )
 
     def status(self, agent: str | None = None, *, session_key: str | None = None) -> StatusReport:
-        """How everything is.
+        """Return the state of the daemon and its agents.
 
         Args:
-            agent: Which agent; None: every one.
-            session_key: Of the session that asks: it sees its own agent alone. None: the owner.
+            agent: The agent's id; None: all agents.
+            session_key: The session that asks, for its own agent only. None: the owner.
         """
         return self._ask(Status(agent=agent, session_key=session_key), StatusReport)
 
@@ -230,13 +231,13 @@ class Client:
         dry_run: bool = False,
         session_key: str | None = None,
     ) -> ReindexReport:
-        """Build the index anew beside the old one, and swap.
+        """Rebuild the index beside the old one, and swap them.
 
         Args:
-            agent: Whose index; None: every agent's.
-            force: Embed again too, although the vectors are kept.
-            dry_run: Only tell what it would cost.
-            session_key: Of the session that asks: its agent alone is meant. None: the owner.
+            agent: The agent's id; None: all agents.
+            force: Whether to embed all texts again, ignoring cached vectors.
+            dry_run: Whether to only estimate the cost.
+            session_key: The session that asks, for its own agent only. None: the owner.
         """
         return self._ask(
             Reindex(agent=agent, force=force, dry_run=dry_run, session_key=session_key), ReindexReport
@@ -259,7 +260,7 @@ class Client:
         path: Sequence[str] | str = (),
         properties: Mapping[str, str] | None = None,
     ) -> Explanation:
-        """Search, and tell how each hit came to its place. The arguments are those of search."""
+        """Search, and explain how each candidate was ranked. The arguments are those of search."""
         request = Explain(
             query=query,
             max_results=max_results,
@@ -289,20 +290,21 @@ class Client:
         after: str | None = None,
         max_files: int = 200,
     ) -> FileList:
-        """List indexed files, a page at a time. For the owner.
+        """List indexed files, page by page. For the owner only.
 
         Args:
-            agent: As in search.
-            source: As in search.
-            folder: With its last slash: what lies in it alone, and its folders; "": at the top. None: every file.
-            since: As in search.
-            until: As in search.
-            tags: As in search.
-            path: As in search.
-            properties: As in search.
+            agent: See search.
+            source: See search.
+            folder: A folder with its final slash: only files directly in it, and its subfolders; "": the top.
+                None: all files.
+            since: See search.
+            until: See search.
+            tags: See search.
+            path: See search.
+            properties: See search.
             sort: "path", or "time" for the newest first.
-            after: The next of the page before.
-            max_files: Files and folders of the page, 1 to 500.
+            after: `next` of the previous page.
+            max_files: Files and folders per page, 1 to 500.
         """
         wanted = filters(since, until, "relevance", tags, path, properties) | {"sort": sort}
         request = Files(agent=agent, source=source, folder=folder, after=after, max_files=max_files, **wanted)
@@ -311,44 +313,44 @@ class Client:
     def chunks(
         self, path: str, *, agent: str | None = None, skip: int = 0, max_chunks: int = 50
     ) -> ChunkList:
-        """List the chunks of an indexed file, a page at a time. For the owner.
+        """List the chunks of an indexed file, page by page. For the owner only.
 
         Args:
-            path: As a hit gave it.
-            agent: As in search.
+            path: The path in a hit.
+            agent: See search.
             skip: Chunks before the page.
-            max_chunks: Of the page, 1 to 200.
+            max_chunks: Chunks per page, 1 to 200.
         """
         return self._ask(Chunks(path=path, agent=agent, skip=skip, max_chunks=max_chunks), ChunkList)
 
     def turns(self, path: str, *, agent: str | None = None, skip: int = 0, max_turns: int = 50) -> TurnList:
-        """List the turns of a transcript, a page at a time. For the owner.
+        """List the turns of a transcript, page by page. For the owner only.
 
         Args:
-            path: As a hit gave it.
-            agent: As in search.
+            path: The path in a hit.
+            agent: See search.
             skip: Turns before the page.
-            max_turns: Of the page, 1 to 200.
+            max_turns: Turns per page, 1 to 200.
         """
         return self._ask(Turns(path=path, agent=agent, skip=skip, max_turns=max_turns), TurnList)
 
     def duplicates(self, *, agent: str | None = None) -> DuplicateList:
-        """List notes that say the same, and notes that are superseded, each beside the other. For the owner.
+        """List pairs of notes that are copies of each other, or of which one is superseded. For the owner only.
 
         Args:
-            agent: As in search.
+            agent: See search.
         """
         return self._ask(Duplicates(agent=agent), DuplicateList)
 
     def embed(
         self, action: EmbedAction, agent: str | None = None, *, session_key: str | None = None
     ) -> EmbedReport:
-        """Have embedding pause or go on, pay for what waits to be confirmed, or have batch jobs again.
+        """Pause or resume embedding, confirm the cost of what waits, or turn batch jobs on again.
 
         Args:
             action: "pause", "resume", "confirm" or "batch_on".
-            agent: Whose embedding; None: every agent's.
-            session_key: Of the session that asks: its agent alone is meant. None: the owner.
+            agent: The agent's id; None: all agents.
+            session_key: The session that asks, for its own agent only. None: the owner.
         """
         return self._ask(Embed(action=action, agent=agent, session_key=session_key), EmbedReport)
 
@@ -356,36 +358,37 @@ class Client:
         """Count the tags of notes, and the notes that they link to.
 
         Args:
-            agent: Whose notes; None: every agent's.
-            session_key: Of the session that asks: its agent alone is meant, and the notes that it may see. None: the owner.
+            agent: The agent's id; None: all agents.
+            session_key: The session that asks, for its own agent and the notes that it may see. None: the
+                owner.
         """
         return self._ask(Tags(agent=agent, session_key=session_key), TagsReport)
 
     def warm(self, session_key: str, *, agent: str | None = None) -> SyncReport:
-        """Tell that a session begins: the index is brought up to date, once for each session key."""
+        """Bring the index up to date at the start of a session, once for each session key."""
         return self._ask(Warm(session_key=session_key, agent=agent), SyncReport)
 
     def redact(self, text: str, *, agent: str | None = None, session_key: str | None = None) -> RedactedText:
-        """Take out of a text what is secret, by the rules of an agent. For the owner, and who asks for them alone."""
+        """Redact a text by the rules of an agent. For the owner, and for conversations without other readers."""
         return self._ask(RedactText(text=text, agent=agent, session_key=session_key), RedactedText)
 
     def ask(self, request: Request) -> WireMessage:
-        """Send any request, for a program that passes on those of others."""
+        """Send any request, for a program that passes on requests of others."""
         return self._ask(request, WireMessage)
 
     def reload(self) -> Reloaded:
-        """Bring all that the configuration file says into force, and wait for it. For the owner."""
+        """Apply the whole configuration file, and wait for that. For the owner only."""
         return self._ask(Reload(), Reloaded)
 
     def stop(self) -> Stopping:
-        """End the daemon. It still runs for a moment; where it is a service, its manager may start it again. For the owner."""
+        """Stop the daemon, which still runs for a moment; a service manager may start it again. For the owner only."""
         return self._ask(Stop(), Stopping)
 
     def close(self) -> None:
         """Close the connection, after the call of another thread if there is one. The client stays closed.
 
-        A call loses its connection that takes longer than the timeout, or that a signal handler has interrupted which
-        closes the client.
+        A call is interrupted if it takes longer than the timeout, or if it was interrupted by a signal
+        handler that closes the client.
         """
         self._is_closed = True
         line = self._line()
@@ -400,7 +403,7 @@ class Client:
     def _ask(self, request: Request, kind: type[R]) -> R:
         deadline = _Deadline(self._timeout_s)
         line = self._line()
-        # In a signal handler, the call that it has interrupted waits for an answer on the connection.
+        # In a signal handler: the interrupted call waits for a reply on this thread's connection.
         is_nested = line.is_held_here()
         if is_nested:
             line = _Line()
@@ -423,14 +426,15 @@ class Client:
             return connection.ask(request, deadline)
         try:
             return line.connect(self._address, deadline).ask(request, deadline)
-        except WentAway as gone:  # from a connection this fresh it is no restart that a second try would mend
+        # A new connection that ends was not lost to a restart, so a retry would not help.
+        except WentAway as gone:
             raise self._lost(gone) from None
 
     def _lost(self, gone: WentAway) -> ConnectionLost:
         return ConnectionLost(CLOSED if self._is_closed else str(gone))
 
     def _line(self) -> "_Line":
-        """The lock and the connection of this process; those of a parent are left to the parent."""
+        """Return this process's lock and connection; the copy of a parent's connection is closed."""
         line = self._lines.setdefault(os.getpid(), _Line())
         for pid in self._lines.keys() - {os.getpid()}:
             if inherited := self._lines.pop(pid, None):
@@ -439,17 +443,17 @@ class Client:
 
 
 class _Deadline:
-    """The moment at which a call has taken too long."""
+    """The time at which a call times out."""
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = math.inf if timeout_s is None else timeout_s
         self._at = time.monotonic() + self._timeout_s
 
     def left(self) -> float | None:
-        """Seconds until then, more than 0; None: it never comes.
+        """Return the seconds until then, more than 0; None: there is no limit.
 
         Raises:
-            TimedOut: it has come.
+            TimedOut: the time has passed.
         """
         left_s = self._at - time.monotonic()
         if left_s <= 0:
@@ -457,31 +461,31 @@ class _Deadline:
         return None if math.isinf(left_s) else left_s
 
     def has_passed(self) -> bool:
-        """Whether the call has taken too long."""
+        """Return whether the call has timed out."""
         return time.monotonic() >= self._at
 
     def passed(self) -> TimedOut:
-        """The error of a call that has taken too long."""
+        """Return the error of a call that has timed out."""
         return TimedOut(self._timeout_s)
 
 
 class _Line:
-    """The one connection of a process, with the lock that gives each thread its turn on it."""
+    """The connection of a process, with the lock that serialises the calls of threads."""
 
     def __init__(self) -> None:
-        self._turn = threading.RLock()  # it knows whose it is
+        self._turn = threading.RLock()  # reentrant: it knows its owner
         self._holder: int | None = None
         self._connection: _Connection | None = None
 
     def is_held_here(self) -> bool:
-        """Whether it is the turn of a call in this thread already, which a signal handler has interrupted."""
+        """Return whether a call in this thread holds the lock, which a signal handler has interrupted."""
         return self._holder == threading.get_ident()
 
     def in_turn(self, deadline: _Deadline, act: Callable[[], T]) -> T:
-        """Act when no other thread does.
+        """Call a function while holding the lock.
 
         Raises:
-            TimedOut: the turn did not come in time.
+            TimedOut: the lock was not free in time.
         """
         me = threading.get_ident()
         left_s = deadline.left()
@@ -491,12 +495,13 @@ class _Line:
             self._holder = me
             return act()
         finally:
-            # A signal handler that raises does so where a call returns. Here the release is the first call.
+            # An exception of a signal handler is raised when a call returns. Here the release is the first
+            # call.
             if self._holder == me:
                 self._holder = None
             try:  # noqa: SIM105  suppress would be a call
                 self._turn.release()
-            except RuntimeError:  # the turn did not come
+            except RuntimeError:  # the lock was not acquired
                 pass
 
     def find_usable(self) -> "_Connection | None":
@@ -519,22 +524,22 @@ class _Line:
         self._connection = None
 
     def hang_up(self) -> None:
-        """End the connection, while the call of another waits for an answer on it."""
+        """End the connection while another call waits for a reply on it."""
         if connection := self._connection:
             connection.hang_up()
 
 
 class _Connection:
-    """A socket with a daemon at its other end. Whatever goes wrong on it closes it."""
+    """A socket connected to a daemon; any error closes it."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._talk = Conversation()
         self._is_open = True
-        self._is_midway = False  # a request was sent, and its answer has not come
+        self._is_midway = False  # a request was sent, and its reply has not arrived
 
     def is_usable(self) -> bool:
-        """Whether it is open and nothing came since the last answer: a daemon speaks unasked only to part."""
+        """Return whether it is open and nothing has arrived since the last reply: a daemon sends more only to close."""
         if not self._is_open or self._is_midway or not self._talk.is_quiet:
             return False
         self._socket.settimeout(0)
@@ -563,7 +568,7 @@ class _Connection:
             return answer.reply
 
     def hang_up(self) -> None:
-        """End the connection for whoever waits on it, in this thread or another."""
+        """End the connection for any call that waits on it, in this thread or another."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -573,14 +578,15 @@ class _Connection:
 
     @contextmanager
     def _closing_on_error(self, deadline: _Deadline) -> Iterator[None]:
-        # An answer that comes after its caller gave up, or was interrupted, would be taken for the next one.
+        # A late reply to a call that has timed out, or was interrupted, would be taken for the reply to the
+        # next.
         try:
             yield
         except TimeoutError as error:
             self.close()
             if type(error) is TimeoutError and deadline.has_passed():
                 raise deadline.passed() from None
-            raise  # a signal handler's: the program has a time limit of its own
+            raise  # raised by a signal handler: the program has a time limit of its own
         except OSError as error:
             self.close()
             raise ConnectionLost(f"The connection to the daemon broke: {error.strerror or error}.") from error
@@ -590,7 +596,7 @@ class _Connection:
 
     def _say(self, data: bytes, deadline: _Deadline) -> None:
         self._socket.settimeout(deadline.left())
-        # Where the daemon has hung up, reading gives the reason it left, or shows that there is none.
+        # If the daemon has closed the connection, reading returns the reason that it sent, if any.
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data, _NO_SIGNAL)
 
@@ -598,7 +604,7 @@ class _Connection:
         while (heard := take()) is None:
             self._socket.settimeout(deadline.left())
             data = b""
-            with suppress(ConnectionResetError):  # the end, like that of a peer that closes in peace
+            with suppress(ConnectionResetError):  # treated like the end of the stream
                 data = self._socket.recv(_PIECE)
             if not data:
                 raise self._talk.end()

@@ -1,11 +1,10 @@
-"""Messages to payloads, payloads to frames, and back.
+"""Encodes and decodes messages and frames.
 
 A frame is a length of 4 bytes, big-endian, then that many bytes of payload.
 
-The first payload in each direction is a bare Hello. Each later one is a msgpack array ``[id, message]``,
-where the daemon's answer repeats the id of the request; id 0 is the daemon's alone, for a Failure that is
-about the connection. An envelope is opened in two steps, so that a message nobody understands can still be
-answered under its id.
+The first payload in each direction is a bare Hello. Each later one is a msgpack array ``[id, message]``, in
+which a reply has the id of its request; id 0 is used by the daemon only, for a Failure of the connection. An
+envelope is decoded in two steps, so that an unknown message can still be answered with its id.
 """
 
 import math
@@ -17,21 +16,21 @@ from msgspec import Meta, Raw
 
 from memd_client.messages import Hello, Reply, Request, WireMessage
 
-_LONGEST_COMPLAINT = 300  # characters; a complaint may quote what the peer sent
+_LONGEST_COMPLAINT = 300  # characters; a complaint may quote what the peer has sent
 
 M = TypeVar("M")
 
 
 class Garbage(Exception):
-    """The payload is no message of this protocol, so the connection must be closed."""
+    """The payload is not a message of this protocol, so the connection must be closed."""
 
 
 class NotUnderstood(Exception):
-    """The envelope is sound but its message is not: it can be answered under its id, the connection lives.
+    """The envelope is valid but its message is not: it can be answered with its id, and the connection stays open.
 
     Attributes:
         request_id: The id in the envelope.
-        code: As in Failure: "unsupported" for an unknown kind of message, "bad_request" for a known one with
+        code: As in Failure: "unsupported" for an unknown type of message, "bad_request" for a known one with
             a field that is missing or of the wrong type.
         message: What is wrong, with the name of the field, for a person.
     """
@@ -47,7 +46,7 @@ class NotUnderstood(Exception):
 
 
 class Unsendable(Exception):
-    """A message holds what msgpack cannot carry: half a Unicode character, an integer of over 64 bits, ..."""
+    """A message contains what msgpack cannot encode: a lone surrogate, an integer of over 64 bits, ..."""
 
 
 class _Asked(msgspec.Struct, frozen=True, array_like=True):
@@ -61,7 +60,7 @@ class _Answered(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    # Read as text or not at all: another value could take 70 times the memory of its bytes.
+    # Decoded as text or not at all: any other value could take 70 times the memory of its bytes.
     type: Raw = Raw()
 
 
@@ -76,12 +75,12 @@ _TEXT = msgspec.msgpack.Decoder(str)
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """The payload of a greeting."""
+    """Return the payload of a hello."""
     return _encode(hello)
 
 
 def decode_hello(payload: bytes) -> Hello:
-    """The greeting in the first payload of a connection.
+    """Decode the hello in the first payload of a connection.
 
     Raises:
         Garbage: it is something else.
@@ -90,46 +89,46 @@ def decode_hello(payload: bytes) -> Hello:
 
 
 def encode_request(request_id: int, request: Request) -> bytes:
-    """The payload of a request; the id is at least 1 and the client's to choose.
+    """Return the payload of a request; the client chooses the id, at least 1.
 
     Raises:
-        Unsendable: a field holds a value that msgpack cannot carry.
+        Unsendable: a field has a value that msgpack cannot encode.
     """
     return _encode((request_id, request))
 
 
 def decode_request(payload: bytes) -> tuple[int, Request]:
-    """The id and the request in a payload. Numbers are finite; their ranges are left to whoever answers.
+    """Return the id and the request in a payload. Numbers are finite; their ranges are checked by the handler.
 
     Raises:
-        Garbage: not an envelope with an id.
-        NotUnderstood: an unknown request, or a field that is missing or wrong.
+        Garbage: it is not an envelope with an id.
+        NotUnderstood: the request is unknown, or has a field that is missing or invalid.
     """
     envelope = _decode_sound(_ASKED, payload)
     request = _decode_body(_REQUEST, envelope)
     for field in request.__struct_fields__:
         value = getattr(request, field)
-        # Every comparison with a NaN is false, so it would slip through any later check of a range.
+        # Every comparison with NaN is false, so it would pass later checks of a range.
         if isinstance(value, float) and not math.isfinite(value):
             raise NotUnderstood(envelope.id, "bad_request", f"Expected a finite number - at `$.{field}`")
     return envelope.id, request
 
 
 def encode_reply(request_id: int, reply: Reply) -> bytes:
-    """The payload of an answer; the id is that of the request, 0 for a Failure about the connection.
+    """Return the payload of a reply; the id is that of the request, 0 for a Failure of the connection.
 
     Raises:
-        Unsendable: a field holds a value that msgpack cannot carry.
+        Unsendable: a field has a value that msgpack cannot encode.
     """
     return _encode((request_id, reply))
 
 
 def decode_reply(payload: bytes) -> tuple[int, Reply]:
-    """The id and the answer in a payload.
+    """Return the id and the reply in a payload.
 
     Raises:
-        Garbage: not an envelope with an id.
-        NotUnderstood: an answer that is unknown here, or has a field that is missing or wrong.
+        Garbage: it is not an envelope with an id.
+        NotUnderstood: the reply is unknown, or has a field that is missing or invalid.
     """
     envelope = _decode_sound(_ANSWERED, payload)
     return envelope.id, _decode_body(_REPLY, envelope)
@@ -147,7 +146,7 @@ def _encode(message: WireMessage | tuple[int, WireMessage]) -> bytes:
 def _decode_sound(decoder: msgspec.msgpack.Decoder[M], payload: bytes) -> M:
     try:
         return decoder.decode(payload)
-    # msgspec reports broken UTF-8 and endless nesting as Python does, not as errors of its own.
+    # msgspec raises Python's own errors for invalid UTF-8 and deep nesting.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Garbage(_shortened(str(error))) from None
 

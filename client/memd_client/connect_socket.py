@@ -1,4 +1,4 @@
-"""Connects to the socket of a daemon, and asks the system who is at its other end."""
+"""Connects to the socket of a daemon, and checks which user listens there."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from memd_client import paths
 from memd_client.errors import ConnectionLost, DaemonNotRunning
 
-QUEUE_FULL_S = 0.01  # until another try, when more clients wait to be accepted than the system keeps waiting
+QUEUE_FULL_S = 0.01  # wait before a retry while the listener's queue is full
 
 _OWN_DAEMON = (
     "memd serves only the user who runs it: start one of your own with `memd run`. "
@@ -22,20 +22,20 @@ _OWN_PLACE = (
 
 
 def default_address() -> str:
-    """Where the socket is for this process, by its environment and platform."""
+    """Return the path of this user's socket, by environment and platform."""
     home = os.path.expanduser("~")  # noqa: PTH111  Path.home raises where there is none
     return str(paths.socket_file(os.environ, sys.platform, Path(home)))
 
 
 def dial(address: str) -> socket.socket | None:
-    """A connected, non-blocking socket; None where the queue of clients is full: try again in a moment.
+    """Return a connected, non-blocking socket; None if the listener's queue is full, so that the caller should retry.
 
     Raises:
-        DaemonNotRunning: nothing listens at the address, this process may not connect to it, or it is another user who
-            listens.
-        ConnectionLost: the operating system refuses a connection for another reason.
+        DaemonNotRunning: nothing listens at the address, this process may not connect to it, or another user
+            listens there.
+        ConnectionLost: the operating system refuses the connection for another reason.
     """
-    if "\0" in address:  # the system would read no further than there, and look elsewhere
+    if "\0" in address:  # the system would cut the path there, and connect elsewhere
         raise DaemonNotRunning(address, "no path holds a NUL")
     try:
         paths.checked_socket(Path(address), sys.platform)
@@ -55,7 +55,8 @@ def dial(address: str) -> socket.socket | None:
         return None
     except BaseException as error:
         connection.close()
-        # It does not wait, so a TimeoutError is a signal handler's: the program has a time limit of its own.
+        # connect() does not wait here, so a TimeoutError was raised by a signal handler: the program has a
+        # time limit of its own.
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             raise _unreachable(address, error) from error
         raise
@@ -63,12 +64,12 @@ def dial(address: str) -> socket.socket | None:
 
 
 def _check_listener(connection: socket.socket, address: str) -> None:
-    """See to it that nobody else listens where the daemon should: they would be told every question, and believed.
+    """Check that no other user listens: they would receive every question, and their replies would be trusted.
 
-    Root may: a service manager of the system listens for its users. Nothing has been said yet.
+    Root is accepted, as a system's service manager listens for its users. Nothing has been sent yet.
 
     Raises:
-        DaemonNotRunning: it is another user.
+        DaemonNotRunning: another user listens.
         OSError: the connection has ended.
     """
     uid = peer_uid(connection)
@@ -91,10 +92,10 @@ def _unreachable(address: str, error: OSError) -> DaemonNotRunning | ConnectionL
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """The user id of the process at the other end; None where the system does not tell.
+    """Return the user id of the process at the other end; None if the system does not say.
 
-    For the end that connected it is the user who began to listen, which is root for a socket of the system's service
-    manager.
+    For the end that connected, it is the user who started to listen: root for a socket of the system's
+    service manager.
 
     Raises:
         OSError: the connection has ended.
@@ -104,7 +105,8 @@ def peer_uid(connection: socket.socket) -> int | None:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _, uid, _ = struct.unpack("iIi", credentials)
     elif sys.platform == "darwin":
-        # LOCAL_PEERCRED at level SOL_LOCAL gives a struct xucred, which begins with its version and the user id.
+        # LOCAL_PEERCRED at level SOL_LOCAL returns a struct xucred, which begins with its version and the
+        # user id.
         sol_local, local_peercred = 0, 1
         _, uid = struct.unpack_from("2I", connection.getsockopt(sol_local, local_peercred, 76))
     else:

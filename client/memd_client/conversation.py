@@ -1,4 +1,4 @@
-"""A client's half of the protocol on one connection, without the connection: bytes in, events out."""
+"""The client's side of the protocol on one connection, without I/O: bytes in, replies out."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from memd_client.messages import (
 __version__ = "0.1.0"
 """The version of this distribution; to read it from the installed metadata takes longer than the import."""
 
-IN_FLIGHT = 64  # requests without an answer, on one connection; the daemon stops reading there
+IN_FLIGHT = 64  # open requests per connection, beyond which the daemon stops reading
 CLOSED = "This client is closed."
 
 _SAME_VERSIONS = "Install the same version of memd-client and memd-daemon, then restart the daemon."
@@ -36,22 +36,22 @@ T = TypeVar("T")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the daemon said to one request."""
+    """The daemon's reply to one request."""
 
     request_id: int
     reply: Reply
 
 
 class WentAway(Exception):
-    """The connection ended between two answers. A request may be sent twice, so a new connection mends it."""
+    """The connection ended between two replies. A request may be sent twice, so the client can retry on a new connection."""
 
 
 class Conversation:
-    """What has been said on one connection, as far as it matters for what comes next.
+    """The protocol state of one connection.
 
-    Send the bytes of ``hello`` and feed what arrives until ``next_hello`` gives the greeting. From then on
-    send the bytes of ``ask``, and after each piece that is fed call ``next_answer`` until it gives None. When
-    ``next_hello`` or ``next_answer`` has raised, the connection is of no more use.
+    Send the bytes of ``hello`` and feed what arrives until ``next_hello`` returns the daemon's hello. From
+    then on send the bytes of ``ask``, and after each piece that is fed call ``next_answer`` until it returns
+    None. Once ``next_hello`` or ``next_answer`` has raised, the connection is unusable.
     """
 
     def __init__(self) -> None:
@@ -60,19 +60,19 @@ class Conversation:
         self._last_id = 0
 
     def hello(self) -> bytes:
-        """The bytes that a connection begins with."""
+        """Return the first bytes to send."""
         greeting = codec.encode_hello(Hello(protocol=PROTOCOL, version=__version__))
         return codec.encode_frame(greeting, codec.REQUEST_LIMIT)
 
     def ask(self, request: Request, left_s: float | None) -> tuple[int, bytes]:
-        """A new id, and the bytes that ask under it.
+        """Return a new request id, and the bytes to send.
 
         Args:
-            request: What to ask.
+            request: The request.
             left_s: Seconds until the caller gives up; None: never.
 
         Raises:
-            RequestFailed: the request cannot be sent as it is. Nothing has happened yet.
+            RequestFailed: the request cannot be encoded; nothing was sent.
         """
         if isinstance(request, Sync):
             request = msgspec.structs.replace(request, patience_ms=patience_ms(left_s))
@@ -87,16 +87,16 @@ class Conversation:
         return request_id, data
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the daemon."""
+        """Add bytes received from the daemon."""
         self._frames.feed(data)
 
     def next_hello(self) -> Hello | None:
-        """The greeting of the daemon; None until all of it is there.
+        """Return the daemon's hello; None until it is complete.
 
         Raises:
-            ConnectionLost: what came is not memd's protocol.
-            ProtocolMismatch: it is, but another version of it.
-            RequestFailed: the daemon does not want to talk, and says why.
+            ConnectionLost: the bytes are not memd's protocol.
+            ProtocolMismatch: the daemon has another version of the protocol.
+            RequestFailed: the daemon refuses the connection, and says why.
         """
         hello = self._next(_read_hello)
         if hello is None:
@@ -107,21 +107,21 @@ class Conversation:
         return hello
 
     def next_answer(self) -> Answer | None:
-        """The next answer, in whatever order the daemon gives them; None until all of it is there.
+        """Return the next reply, in the daemon's order; None until it is complete.
 
         Raises:
-            ConnectionLost: what came is not memd's protocol.
-            RequestFailed: the daemon ends the conversation, and says why.
+            ConnectionLost: the bytes are not memd's protocol.
+            RequestFailed: the daemon ends the connection, and says why.
         """
         return self._next(_read_answer)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the daemon has said nothing that was not taken yet."""
+        """Whether all bytes received have been returned as messages."""
         return not self._frames.is_midway
 
     def end(self) -> ConnectionLost | WentAway:
-        """What the end of the stream means at this point."""
+        """Return the error that the end of the stream means at this point."""
         if not self._is_greeted:
             return ConnectionLost("The daemon closed the connection without a greeting.")
         if self._frames.is_midway:
@@ -137,7 +137,7 @@ class Conversation:
 
 
 def asked_at(now: date | str | None) -> str | None:
-    """The day or moment of a question, as a request has it."""
+    """Return the day or time of a question in the form of a request."""
     return now.isoformat() if isinstance(now, date) else now
 
 
@@ -149,7 +149,7 @@ def filters(
     path: Sequence[str] | str,
     properties: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    """The filters of a question, and its order, as a request has them."""
+    """Return filters and order of a search in the form of a request."""
     return {
         "since": asked_at(since),
         "until": asked_at(until),
@@ -163,10 +163,10 @@ def filters(
 
 
 def checked_filters(request: Search | Explain, found: Found) -> None:
-    """Refuse an answer whose filters were passed over.
+    """Check that the daemon has applied the filters of a request.
 
     Raises:
-        RequestFailed: the daemon is older than they are.
+        RequestFailed: the daemon is too old to know them.
     """
     plain = type(request)(query="")
     names = ("since", "until", "sort", "only")
@@ -176,10 +176,10 @@ def checked_filters(request: Search | Explain, found: Found) -> None:
 
 
 def checked_reply(reply: Reply, kind: type[R]) -> R:
-    """The reply, if it is of the kind that answers the request.
+    """Return the reply if it has the expected type.
 
     Raises:
-        RequestFailed: it is a failure, or of another kind.
+        RequestFailed: it is a failure, or of another type.
     """
     if isinstance(reply, Failure):
         raise _failed(reply)
@@ -216,15 +216,15 @@ def _failed(failure: Failure) -> RequestFailed:
     return RequestFailed(failure.code, failure.message, failure.hint)
 
 
-# What the timeouts of threads and sockets hold on every platform: 2**63 nanoseconds, nearly 300 years.
+# The longest timeout of threads and sockets on every platform: 2**63 nanoseconds, nearly 300 years.
 _LONGEST_S = 9_000_000_000
 
 
 def checked_timeout(timeout: float | None) -> float | None:
-    """The same timeout, in seconds; None waits for ever.
+    """Return a timeout in seconds if it is valid; None means no limit.
 
     Raises:
-        ValueError: no call could end in such a time.
+        ValueError: it is not positive, or too large.
     """
     if timeout is None or 0 < timeout <= _LONGEST_S:
         return timeout
@@ -232,5 +232,5 @@ def checked_timeout(timeout: float | None) -> float | None:
 
 
 def patience_ms(left_s: float | None) -> int | None:
-    """How long the daemon may take over a sync, so that its report arrives before the caller gives up."""
+    """Return how long the daemon may take for a sync, so that its report arrives before the caller gives up."""
     return None if left_s is None else max(0, math.floor(left_s * 950) - 200)

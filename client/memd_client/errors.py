@@ -10,7 +10,7 @@ MemdClientError
 Anything else that a client raises is a bug, of memd or of the call.
 """
 
-# A program that was updated runs its old code until it is started again, on either side.
+# An updated program runs its old code until it is restarted, on either side.
 _OLD_DAEMON = (
     "Upgrade memd-daemon if it is older than this client, then restart it: `memd-ctl service restart`, "
     "or `memd-ctl down` and `memd-ctl up`."
@@ -20,11 +20,11 @@ _START = "Start it with `memd run` or `memd-ctl up`; if it listens elsewhere, se
 
 
 class MemdClientError(Exception):
-    """Anything the clients raise on purpose.
+    """Any error that the clients raise on purpose.
 
     Attributes:
-        message: What is wrong, in a sentence or two.
-        hint: How to mend it; None where nobody can tell.
+        message: What is wrong, in one or two sentences.
+        hint: How to fix it; None if that is unknown.
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -46,20 +46,20 @@ class DaemonNotRunning(MemdClientError):
 
     def __init__(self, socket: str, reason: str = "nothing listens there", hint: str = _START) -> None:
         super().__init__(f"No memd daemon can be reached at {socket}: {reason}.", hint)
-        self.args = (socket, reason, hint)  # what a copy of the error is made from
+        self.args = (socket, reason, hint)  # used when the error is copied or pickled
         self.socket = socket
         self.reason = reason
 
 
 class ConnectionLost(MemdClientError):
-    """The connection ended, or broke the rules, before the answer. The request may have been carried out."""
+    """The connection ended, or violated the protocol, before the reply. The request may have been carried out."""
 
 
 class TimedOut(MemdClientError):
-    """The answer did not come in time. The request may still be carried out.
+    """The reply did not arrive in time. The request may still be carried out.
 
     Attributes:
-        timeout_s: How long the whole call was given, in seconds.
+        timeout_s: Timeout of the whole call, in seconds.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -72,7 +72,7 @@ class TimedOut(MemdClientError):
 
 
 class ProtocolMismatch(MemdClientError):
-    """Client and daemon are of versions that do not understand each other.
+    """Client and daemon have incompatible versions.
 
     Attributes:
         ours: The protocol number of this client.
@@ -90,11 +90,11 @@ class ProtocolMismatch(MemdClientError):
 
 
 class RequestFailed(MemdClientError):
-    """The request could not be answered.
+    """The daemon could not answer the request.
 
     Attributes:
-        code: What kind of trouble it is, for programs: bad_request, unsupported, too_large, unknown_agent,
-            busy, timed_out, unavailable, internal or protocol. A later daemon may know more.
+        code: The kind of failure, for programs: bad_request, unsupported, too_large, unknown_agent, busy,
+            timed_out, unavailable, internal or protocol. Later daemons may have more.
     """
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:

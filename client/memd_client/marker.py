@@ -1,16 +1,17 @@
-"""The marks of what memd hands out, by which it is known again.
+"""Marks text that memd hands out, so that it is recognised in transcripts.
 
-What memd puts into a conversation ends up in its transcript. There it must be told from what was said, or memory would
-be found again as if somebody had said it, time after time. A text stands in a block, and a tool's reply has a key:
+What memd puts into a conversation ends up in its transcript. There it must be distinguished from what was
+said, or memory would be found again as if somebody had said it. A text is put into a block, and a tool's
+reply gets a key:
 
-    <memd-recall 0c9f2b61d2a44e17>            {"_memd": "6e1d5c0f83b2a794", "results": [...], ...}
-    ...
+    <memd-recall 0c9f2b61d2a44e17>            {"_memd": "6e1d5c0f83b2a794", "results": [...], ...} ...
     </memd-recall 0c9f2b61d2a44e17>
 
-The number is a digest of the text between the marks, or of all texts in the reply. So a mark stands for just that text:
-one that is made up, copied to another text or cut off hides nothing. It is no secret, which would be lost with the state
-directory, and the transcripts stay: who computes it can hide what they write themselves, and nothing that another says.
-Blanks do not count, and the whole may be escaped as HTML or as a string of JSON or Python, twice at most.
+The number is a digest of the text between the marks, or of all texts in the reply. So a mark is valid for
+exactly that text: one that is invented, copied to another text or cut off hides nothing. It is not secret, as
+a secret would be lost with the state directory while the transcripts remain: anyone who computes it can hide
+their own text, but nothing that others say. Whitespace is ignored, and the whole may be escaped as HTML or as
+a string of JSON or Python, up to twice.
 """
 
 import ast
@@ -25,7 +26,7 @@ from typing import Any, Literal
 Reply = dict[str, Any]
 Kind = Literal["recall", "workspace", "flush"]
 
-REPLY_KEY = "_memd"  # it comes first, also where keys are sorted
+REPLY_KEY = "_memd"  # also the first key if keys are sorted
 _DIGEST_BYTES = 8
 _HEX = f"[0-9a-f]{{{2 * _DIGEST_BYTES}}}"
 
@@ -33,9 +34,9 @@ REPLY_CHARS = len(f'"{REPLY_KEY}":"{"":16}",')
 """That the mark of a reply takes in compact JSON."""
 
 _LEVELS = 2  # of escaping
-_AROUND = 64  # characters before a name in which its mark begins
+_AROUND = 64  # characters before a name within which its mark begins
 _LONGEST_ESCAPED = 1 << 16  # characters of a reply
-_MOST_READ = 2_000_000  # characters that are read of a text to look for the ends of replies
+_MOST_READ = 2_000_000  # characters of a text that are read to find the ends of replies
 
 _AMP = "&(?:amp;)*"
 _NAME = re.compile(rf"memd-(?:recall|workspace|flush) (?P<digest>{_HEX})|{REPLY_KEY}")
@@ -49,7 +50,7 @@ _QUOTE = rf"(?:\\{{0,7}}(?:[\"']|{_AMP}(?:quot|apos|#34|#39|#[xX]2[27]);)|\\{{1,
 _BLANK = r"(?:\s|\\{1,7}[nrt])*"
 _BEGINS = re.compile(rf"\{{{_BLANK}(?P<quote>{_QUOTE})\Z")
 _TELLS = re.compile(rf"{_QUOTE}{_BLANK}:{_BLANK}{_QUOTE}(?P<digest>{_HEX}){_QUOTE}")
-# A string that is not closed goes on to the end, else each quotation mark in it would be tried in its turn.
+# An unclosed string extends to the end; otherwise each quotation mark in it would be tried in turn.
 _TOKEN = re.compile(
     r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)|[\[\]{}]""", re.DOTALL
 )
@@ -63,24 +64,24 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 def marked(text: str, kind: Kind = "recall") -> str:
-    """The text as a marked block; whatever looks like such a mark in it is broken up."""
+    """Return the text as a marked block; anything in it that looks like such a mark is made harmless."""
     inside = inert(text)
     name = f"memd-{kind} {_digest([inside])}"
     return f"<{name}>\n{inside}\n</{name}>"
 
 
 def inert(text: str) -> str:
-    """The text as it stands in a block: whatever a model could take for a mark has one blank more."""
+    """Return the text as it is inside a block: anything that a model could take for a mark gets an additional space."""
     return _TAG.sub(r"\1 ", _NAMED.sub(r"\1 ", text)) if "memd-" in text else text
 
 
 def marked_reply(reply: Mapping[str, Any]) -> Reply:
-    """The reply of a tool with its mark."""
+    """Return a tool's reply with its mark."""
     return {REPLY_KEY: _digest(_texts(reply)), **reply}
 
 
 def unmarked(text: str) -> str:
-    """The text without what memd has handed out, whole and unchanged."""
+    """Return the text without what memd has handed out, if that is complete and unchanged."""
     if "memd-" not in text and REPLY_KEY not in text:
         return text
     kept: list[str] = []
@@ -99,15 +100,15 @@ def unmarked(text: str) -> str:
 
 
 class _Search:
-    """Finds where what memd has handed out begins and ends in a text."""
+    """Finds the blocks and replies of memd in a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._left = _MOST_READ
 
     def block(self, name: re.Match[str], following: re.Match[str] | None) -> tuple[int, int] | None:
-        """The block whose first mark has this name; None: it is none, or not as it was."""
-        # A block holds no mark, so its end is the next one. But it may hold a reply.
+        """Return the span of the block whose first mark has this name; None if there is none, or it was changed."""
+        # A block contains no mark, so it ends at the next one; but it may contain a reply.
         while following is not None and following["digest"] is None:
             following = _NAME.search(self._text, following.end())
         if following is None or following[0] != name[0]:
@@ -129,7 +130,7 @@ class _Search:
         return _Mark(begin + opens.start(), closes.end(), ends=opens["slash"] is not None)
 
     def reply(self, name: re.Match[str]) -> tuple[int, int] | None:
-        """The reply that this key belongs to; None: it is none, or not as it was."""
+        """Return the span of the reply that this key belongs to; None if there is none, or it was changed."""
         begin = max(0, name.start() - _AROUND)
         begins = _BEGINS.search(self._text[begin : name.start()])
         tells = _TELLS.match(self._text, name.end())
@@ -155,11 +156,11 @@ class _Mark:
     def __init__(self, start: int, end: int, *, ends: bool) -> None:
         self.start = start
         self.end = end
-        self.ends = ends  # a block
+        self.ends = ends  # the mark ends a block
 
 
 class _Step:
-    """One level of escapes that was taken off a text."""
+    """One level of unescaping of a text."""
 
     def __init__(self, text: str, pattern: re.Pattern[str], plain: Callable[[re.Match[str]], str]) -> None:
         self.text = text
@@ -167,11 +168,11 @@ class _Step:
         self._plain = plain
 
     def result(self) -> str:
-        """The text without them."""
+        """Return the unescaped text."""
         return self._pattern.sub(self._plain, self.text)
 
     def before(self, length: int) -> int:
-        """How many characters of the text gave so many of the result."""
+        """Return how many characters of the text correspond to the first `length` characters of the result."""
         given = at = 0
         for escape in self._pattern.finditer(self.text):
             if given + escape.start() - at >= length:
@@ -182,7 +183,7 @@ class _Step:
 
 
 def _decoded(text: str) -> Iterator[tuple[str, tuple[_Step, ...]]]:
-    """The text as it is and without its escapes, each with how it came about."""
+    """Yield the text as it is, and unescaped in each way, with the steps that led to it."""
     level: list[tuple[str, tuple[_Step, ...]]] = [(text, ())]
     seen = {text}
     yield level[0]
@@ -214,14 +215,14 @@ def _without_escape(escape: re.Match[str]) -> str:
     letter, digits = escape[0][1], escape[0][2:]
     if not digits:
         return _LETTERS.get(letter, letter)
-    if letter == "u" and len(digits) > 4:  # two halves of a character
+    if letter == "u" and len(digits) > 4:  # a surrogate pair
         return str(json.loads(f'"{escape[0]}"'))
     code = int(digits, 16)
     return chr(code) if code <= 0x10FFFF else "\ufffd"
 
 
 def _end_of_object(text: str, start: int = 0) -> int | None:
-    """Where the object ends that begins there, as JSON or Python writes it."""
+    """Return the end of the object that begins at `start`, in the syntax of JSON or Python; None if it does not end."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in "[{":
@@ -234,7 +235,7 @@ def _end_of_object(text: str, start: int = 0) -> int | None:
 
 
 def _is_as_it_was(text: str, digest: str) -> bool:
-    """Whether a text is a reply with this mark."""
+    """Return whether a text is a reply with this mark."""
     for parse in (json.loads, ast.literal_eval):
         try:
             reply = parse(text)
@@ -246,7 +247,7 @@ def _is_as_it_was(text: str, digest: str) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All text in a reply, in an order that is the same when it was read and written again."""
+    """Yield all text in a reply, in an order that does not change when it is parsed and written again."""
     match value:
         case str():
             yield value
@@ -257,12 +258,12 @@ def _texts(value: object) -> Iterator[str]:
         case list() | tuple():
             for one in value:
                 yield from _texts(one)
-        case _:  # numbers are written in many ways
+        case _:  # numbers are written in different ways
             pass
 
 
 def _digest(texts: Iterator[str] | list[str]) -> str:
-    """Of the texts without their blanks."""
+    """Return the digest of the texts without their whitespace."""
     squeezed = "".join("".join(text.split()) for text in texts)
     return hashlib.blake2b(
         squeezed.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES, person=b"memd"

@@ -1,7 +1,7 @@
-"""Where things are when nobody says otherwise: the configuration, the state, the socket.
+"""Default paths of the configuration, the state and the socket.
 
-The daemon and its clients must come to the same answer, so both ask here. Everything is computed from what is
-passed; nothing is looked up on the disk. An empty variable counts as unset, ``~`` and ``~/`` mean the home
+The daemon and its clients must arrive at the same paths, so both use this module. Everything is computed from
+the arguments; the disk is not accessed. An empty variable counts as unset, ``~`` and ``~/`` mean the home
 directory, and an XDG variable that is not absolute is ignored, as the XDG Base Directory specification asks.
 """
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 class SocketPathTooLong(ValueError):
-    """The operating system has no room for the path of this socket.
+    """The path is too long for the address of a Unix socket.
 
     Attributes:
         path: The path.
         length: Its length in bytes.
-        limit: The most bytes a path may have here.
-        hint: How to mend it.
+        limit: The most bytes that a path may have here.
+        hint: How to fix it.
     """
 
     hint = "Set MEMD_SOCKET to a shorter path."
@@ -33,41 +33,41 @@ class SocketPathTooLong(ValueError):
 
 
 def config_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """The configuration file: MEMD_CONFIG, else config.toml where the platform keeps configuration."""
+    """Return the path of the configuration file: MEMD_CONFIG, else config.toml in the platform's configuration directory."""
     named = _named(environ, "MEMD_CONFIG", home)
     return named or _base(environ, "XDG_CONFIG_HOME", platform, home, ".config") / "memd" / "config.toml"
 
 
 def state_dir(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """The directory of everything the daemon keeps: MEMD_STATE_DIR, else where the platform keeps state."""
+    """Return the state directory: MEMD_STATE_DIR, else below the platform's state directory."""
     named = _named(environ, "MEMD_STATE_DIR", home)
     return named or _base(environ, "XDG_STATE_HOME", platform, home, ".local/state") / "memd"
 
 
 def socket_file(environ: Mapping[str, str], platform: str, home: Path, *, state: Path | None = None) -> Path:
-    """The socket: MEMD_SOCKET, else in the runtime directory of the session, else in the state directory.
+    """Return the path of the socket: MEMD_SOCKET, else in the session's runtime directory, else in the state directory.
 
     Args:
-        environ: The environment of the process.
-        platform: As in sys.platform.
-        home: The home directory of the user.
-        state: The state directory, where a flag named another one than state_dir gives.
+        environ: The process's environment.
+        platform: A value of sys.platform.
+        home: The user's home directory.
+        state: The state directory, if a flag gives another one than state_dir returns.
     """
     if named := _named(environ, "MEMD_SOCKET", home):
         return named
-    # A Mac has no such directory, and what a shell there exports does not reach a service of launchd.
+    # macOS has no such directory, and variables exported in a shell there do not reach a launchd service.
     if platform != "darwin" and (runtime := absolute(environ, "XDG_RUNTIME_DIR", home)):
         return runtime / "memd" / "memd.sock"
     return (state or state_dir(environ, platform, home)) / "memd.sock"
 
 
 def checked_socket(path: Path, platform: str) -> Path:
-    """The same path, if an address of a Unix socket can hold it.
+    """Return the path if it fits into the address of a Unix socket.
 
     The address has 108 bytes on Linux, 104 on macOS and the BSDs; the last one is a NUL.
 
     Raises:
-        SocketPathTooLong: it cannot.
+        SocketPathTooLong: it does not fit.
     """
     limit = (108 if platform == "linux" else 104) - 1
     length = len(os.fsencode(path))
@@ -83,7 +83,7 @@ def _base(environ: Mapping[str, str], variable: str, platform: str, home: Path, 
 
 
 def absolute(environ: Mapping[str, str], variable: str, home: Path) -> Path | None:
-    """The directory that a variable names; None where it is not set, empty or relative, which says nothing to a daemon."""
+    """Return the directory that a variable names; None if it is unset, empty or relative."""
     path = _named(environ, variable, home)
     return path if path and path.is_absolute() else None
 

@@ -1,9 +1,9 @@
-"""What a session key says about the conversation it names.
+"""Parses session keys.
 
 An agent names each conversation by a key such as ``agent:main:telegram:direct:4711``. The key decides which
-agent's memory is meant, and whether only the owner can read along. A key is trusted to be private when its
-shape says so word by word; whatever else it looks like, it counts as shared, since a mistake in that
-direction costs a hit and a mistake in the other one tells a group what is in MEMORY.md.
+agent's memory is meant, and whether only the owner reads the conversation. A key counts as private only if
+its form says so word by word; any other counts as shared, since a mistake in that direction costs a hit,
+while one in the other direction shows a group what is in MEMORY.md.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ ChatType = Literal["direct", "group", "channel"]
 _LONGEST = 1024  # characters; real keys have fewer than 200
 _LONGEST_AGENT = 64
 
-# What the first word may be instead of a messenger. A hook is called from outside, an ACP session may be
-# bound to a thread of a group, and a global one holds all chats at once: those three are never private, and
-# since their ids are anything, no later word of theirs may be read as a direct message.
+# First words that are not a messenger. A hook is called from outside, an ACP session may be bound to a thread
+# of a group, and a global one contains all chats at once: these three are never private, and as their ids are
+# arbitrary, no later word of theirs may be read as a direct message.
 _NO_MESSENGERS = frozenset(
     {"main", "cron", "dashboard", "explicit", "hook", "acp", "global", "unknown", "agent"}
 )
@@ -26,15 +26,15 @@ _CHATS = frozenset({"direct", "dm", "group", "channel", "room"})
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """A session key, taken apart.
+    """A parsed session key.
 
     Attributes:
-        raw: The key as it came.
-        agent: The agent it names, letter for letter, be it one that cannot exist; None where it names none.
+        raw: The key as given.
+        agent: The agent that it names, unchanged, even if no such agent can exist; None if it names none.
         rest: What follows ``agent:<id>:``, or the whole key without that prefix; lower case.
-        channel: The messenger: telegram, slack, ...; None where the key has none, or is too odd to be sure.
-        chat_type: Who reads along. "direct": the owner, or one peer of a direct message. "group", "channel":
-            others. None: the key does not tell, so anybody might.
+        channel: The messenger: telegram, slack, ...; None if the key has none, or it is uncertain.
+        chat_type: Who reads the conversation. "direct": the owner, or one peer of a direct message. "group",
+            "channel": others. None: unknown, so anybody might.
     """
 
     raw: str
@@ -50,7 +50,7 @@ class SessionKey:
 
 
 def parse(raw: str) -> SessionKey:
-    """Take a session key apart. Every string is a key; one that makes no sense is a shared one."""
+    """Parse a session key. Every string is a key; one of an unknown form counts as shared."""
     agent, rest, is_sound = _split(raw)
     parts = rest.split(":")
     if is_sound and len(raw) <= _LONGEST and _is_plain(raw) and all(parts):
@@ -61,9 +61,9 @@ def parse(raw: str) -> SessionKey:
 
 
 def _split(raw: str) -> tuple[str | None, str, bool]:
-    """The agent, what follows it, and whether the key is fit to be trusted so far."""
+    """Return the agent, the rest of the key, and whether the key can be trusted so far."""
     word, _, named = raw.partition(":")
-    # Whom a misspelt key names must not be taken for nobody: it would then be answered for another agent.
+    # A misspelt prefix must not count as no agent: the request would be answered for another one.
     if "".join(filter(str.isalnum, word)).lower() != "agent" or ":" not in raw:
         return None, raw, True
     agent, _, rest = named.partition(":")
@@ -76,9 +76,10 @@ def _is_plain(text: str) -> bool:
 
 
 def _classify(parts: list[str]) -> tuple[str | None, ChatType | None]:
-    """Messenger and chat type of a well-formed key."""
+    """Return messenger and chat type of a well-formed key."""
     if "subagent" in parts:
-        # A helper works for whoever asked. It sees what that conversation sees, if the key shows which it is.
+        # A subagent works for the conversation that started it, and sees what that may see, if the key names
+        # it.
         place = parts.index("subagent")
         word = _shared_word(parts[place:])
         return (None, word) if word else _classify(parts[:place])
@@ -88,23 +89,23 @@ def _classify(parts: list[str]) -> tuple[str | None, ChatType | None]:
 
 
 def _find_private(parts: list[str]) -> tuple[str | None, list[str]] | None:
-    """The messenger of a private shape, with the words that may yet cast doubt on it; None for any other.
+    """Return the messenger of a private key, and the words that may still make it shared; None if it is not private.
 
-    A word counts by its place, and in lower case, as it is written. After the word "direct" stands the peer,
-    who may be called anything, even "group"; no other word of the key may name a shared conversation.
+    Words count by their position, and only in lower case. The word after "direct" is the peer, who may have
+    any name, even "group"; no other word may name a shared conversation.
     """
     match parts:
-        # The owner wrote the job, opened the dashboard, or named the session on their own command line.
+        # The owner wrote the job, opened the dashboard, or named the session on the command line.
         case ["main"] | ["main", "thread", _, *_] | ["cron" | "dashboard" | "explicit", _, *_]:
             return None, parts[1:]
         case [head, *_] if head in _NO_MESSENGERS or head != head.lower():
             return None
-        # Without a messenger in front, the peer could as well be the type of the chat.
+        # Without a messenger in front, the peer's name could as well be a chat type.
         case ["direct" | "dm", _, *_]:
             return None, parts[1:]
         case [messenger, "direct" | "dm", _, *after]:
             return messenger, [messenger, *after]
-        # Where the messenger has several accounts, the account stands between.
+        # If the messenger has several accounts, the account is in between.
         case [messenger, account, "direct" | "dm", _, *after]:
             return messenger, [messenger, account, *after]
         case _:
@@ -112,7 +113,7 @@ def _find_private(parts: list[str]) -> tuple[str | None, list[str]] | None:
 
 
 def _find_messenger(parts: list[str]) -> str | None:
-    """The messenger of a shape that is not private: what stands before the type of the chat."""
+    """Return the messenger of a key that is not private: the word before the chat type."""
     match parts:
         case [head, "group" | "channel" | "room", *_] if head not in _NO_MESSENGERS | _CHATS:
             return head
@@ -121,7 +122,7 @@ def _find_messenger(parts: list[str]) -> str | None:
 
 
 def _shared_word(parts: list[str]) -> ChatType | None:
-    """The chat type that the first word of a shared conversation names; None without such a word."""
+    """Return the chat type of the first word that names a shared conversation; None if there is none."""
     for part in parts:
         match part.lower():
             case "group":

@@ -1,7 +1,7 @@
-"""What a model passes to a memory tool, read as the question that it means. Pure.
+"""Parses the arguments that a model passes to a memory tool. Pure.
 
-Models write numbers as strings, whole numbers as 6.0, null for what they leave out, and names in other spellings. What
-is meant beyond doubt is taken as it is meant; about the rest the model is told what to write instead.
+Models write numbers as strings, integers as 6.0, null for arguments that they leave out, and names in other
+spellings. Values whose meaning is beyond doubt are accepted; for others the error says what to write instead.
 """
 
 import json
@@ -18,13 +18,13 @@ GET = "memory_get"
 APPEND = "memory_append"
 
 MAX_RESULTS = 50
-LONGEST_QUERY = 2_000  # characters; a question has fewer, and what follows would only blur it
+LONGEST_QUERY = 2_000  # characters; questions are shorter, and more text would only blur the search
 _LONGEST_PATH = 4_096
 _MOST_LINES = 2**31 - 1
-# Any JSON has it; where a long turn is read on is a number far above the lines of a file.
+# The largest integer of any JSON parser; positions within a long turn are far larger than line numbers.
 _LAST_LINE = 2**53 - 1
-_SHOWN = 60  # characters of a value that is told to be wrong
-_NAMED = 5  # unknown arguments
+_SHOWN = 60  # characters shown of an invalid value
+_NAMED = 5  # unknown arguments that are named
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -40,11 +40,11 @@ _PLACE = re.compile(
 
 
 class Unusable(ValueError):
-    """The arguments make no sense.
+    """The arguments are invalid.
 
     Attributes:
-        message: What is wrong, in a sentence.
-        action: What the model may call instead.
+        message: What is wrong, in one sentence.
+        action: What the model can call instead.
     """
 
     def __init__(self, message: str, action: str) -> None:
@@ -54,7 +54,7 @@ class Unusable(ValueError):
 
 
 class Filters(TypedDict):
-    """Arguments of Client.search."""
+    """The filters among the arguments of Client.search."""
 
     since: str | None
     until: str | None
@@ -67,9 +67,9 @@ class SearchCall(msgspec.Struct, frozen=True):
     """A call of memory_search."""
 
     query: str
-    max_results: int | None = None  # None: the configured number
+    max_results: int | None = None  # None: as configured
     min_score: float | None = None
-    remarks: tuple[str, ...] = ()  # on arguments that were not taken as they came
+    remarks: tuple[str, ...] = ()  # on arguments that were changed
     since: str | None = None
     until: str | None = None
     sort: Literal["relevance", "time"] = "relevance"
@@ -78,7 +78,7 @@ class SearchCall(msgspec.Struct, frozen=True):
 
     @property
     def filters(self) -> "Filters":
-        """What is searched, and in which order it is shown, as Client.search takes it."""
+        """The filters and the order, as arguments of Client.search."""
         return {
             "since": self.since,
             "until": self.until,
@@ -93,11 +93,11 @@ class GetCall(msgspec.Struct, frozen=True):
 
     path: str
     start_line: int = 1
-    lines: int | None = None  # None: as many as a reply holds
+    lines: int | None = None  # None: as many as fit into a reply
     remarks: tuple[str, ...] = ()
 
     def place(self) -> "GetCall | None":
-        """What is meant where the path is a citation, ``path#L3-L9`` or ``path:3-9``; None where it is none."""
+        """Return the call that is meant if the path is a citation, ``path#L3-L9`` or ``path:3-9``; None if it is none."""
         place = _PLACE.fullmatch(self.path)
         if place is None:
             return None
@@ -109,14 +109,14 @@ class GetCall(msgspec.Struct, frozen=True):
 
 
 def read(name: object, arguments: object) -> SearchCall | GetCall:
-    """The question of a call.
+    """Parse a call.
 
     Args:
-        name: Of the tool.
-        arguments: An object, or the JSON text of one, as some interfaces hand it over; None for no arguments.
+        name: The tool's name.
+        arguments: An object, or its JSON text, as some APIs pass it; None: no arguments.
 
     Raises:
-        Unusable: it cannot be told what is meant.
+        Unusable: the arguments are invalid.
     """
     if not isinstance(name, str) or name not in _PARAMETERS:
         raise no_such_tool(name, (SEARCH, GET))
@@ -127,7 +127,7 @@ def read(name: object, arguments: object) -> SearchCall | GetCall:
 
 
 def no_such_tool(name: object, tools: Sequence[str]) -> Unusable:
-    """What is wrong with a call of a tool that is none of these, two or more."""
+    """Return the error for a call of an unknown tool; `tools` are the known ones, two or more."""
     *others, last = tools
     return Unusable(
         f"There is no tool {_shown(name)}.", f"The memory tools are {', '.join(others)} and {last}."
@@ -173,7 +173,7 @@ def _search(given: Mapping[str, Any], remarks: list[str]) -> SearchCall:
 
 
 def _texts(parameter: str, value: Any) -> tuple[str, ...]:
-    """Texts, of which one alone needs no list; none where nothing is said."""
+    """Parse a list of texts, or a single one; empty if there is none."""
     given = value if isinstance(value, list) else [value]
     if not all(one is None or isinstance(one, str) for one in given):
         raise _wrong(SEARCH, parameter, value, "a text" if parameter in {"since", "until"} else "texts")
@@ -192,7 +192,7 @@ def _get(given: Mapping[str, Any], remarks: list[str]) -> GetCall:
     if start_line is None:
         start_line = _whole(GET, "startLine", given.get("startLine"), wanted)
     lines = _whole(GET, "lines", given.get("lines"), wanted)
-    # 0 and less are the beginning, and the least that can be read.
+    # 0 and less mean the first line, and one line.
     return GetCall(
         path,
         1 if start_line is None else min(max(start_line, 1), _LAST_LINE),
@@ -206,7 +206,7 @@ def _mapping(name: str, arguments: object) -> Mapping[Any, Any]:
         return {}
     if isinstance(arguments, str | bytes):
         try:
-            # Not msgspec: it refuses half of a surrogate pair, which is no reason not to answer.
+            # Not msgspec, which rejects lone surrogates: these are no reason to refuse a call.
             arguments = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError) as error:
             raise Unusable(
@@ -220,7 +220,7 @@ def _mapping(name: str, arguments: object) -> Mapping[Any, Any]:
 
 
 def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The arguments by their right names, without those that are null, and remarks on the others."""
+    """Return the arguments by their proper names, without null values, and remarks on unknown ones."""
     known = {_folded(parameter): parameter for parameter in _PARAMETERS[name]}
     given: dict[str, Any] = {}
     unknown: list[str] = []
@@ -239,7 +239,7 @@ def _named(name: str, arguments: Mapping[Any, Any]) -> tuple[dict[str, Any], lis
 
 
 def _folded(key: str) -> str:
-    """A name without what spellings differ in: maxResults, max_results, MaxResults."""
+    """Return a name without the differences between maxResults, max_results and MaxResults."""
     return key.replace("_", "").replace("-", "").strip().lower()
 
 
@@ -292,7 +292,7 @@ def _wrong(tool: str, parameter: str, value: Any, wanted: str) -> Unusable:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value as JSON has it, or what kind of value it is."""
+    """Return the beginning of a value as JSON, or the kind of value that it is."""
     match value:
         case bool():
             return str(value).lower()
@@ -311,5 +311,5 @@ def _shown(value: Any) -> str:
 
 
 def _sendable(text: str) -> str:
-    """The text without halves of surrogate pairs, which JSON can hold and no message can."""
+    """Replace lone surrogates, which JSON can contain and a message cannot."""
     return text.encode("utf-8", "replace").decode()

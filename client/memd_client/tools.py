@@ -1,12 +1,12 @@
-"""memory_search and memory_get, as an agent framework registers them.
+"""The tools memory_search and memory_get, in the forms that agent frameworks take.
 
     from memd_client.tools import Tools, anthropic_tools, memory_section
 
-    tools = Tools(session_key="agent:main:main")
-    reply = tools.call("memory_search", {"query": "which database did we pick?"})
+    tools = Tools(session_key="agent:main:main") reply = tools.call("memory_search", {"query": "which database
+    did we pick?"})
 
-A call never raises: what goes wrong is in the reply, with what to do about it. The session key is bound when the tools
-are made, so that no model can ask in the name of another conversation.
+A call never raises: errors are in the reply, with what to do about them. The session key is fixed when the
+tools are created, so that no model can ask in the name of another conversation.
 """
 
 import copy
@@ -38,11 +38,11 @@ class _Asker(TypedDict):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it."""
+    """The definition of a tool for a model."""
 
     name: str
     description: str
-    schema: Mapping[str, Any]  # of its arguments: JSON Schema, draft 2020-12
+    schema: Mapping[str, Any]  # of the arguments: JSON Schema, draft 2020-12
 
 
 MEMORY_SEARCH = Tool(
@@ -142,7 +142,7 @@ TOOLS = (MEMORY_SEARCH, MEMORY_GET)
 
 
 def openai_tools(api: Literal["chat", "responses"] = "chat") -> list[dict[str, Any]]:
-    """The tools as OpenAI's interfaces take them: Chat Completions (and whoever speaks like it), or Responses."""
+    """Return the tools for OpenAI's APIs: Chat Completions (and compatible services), or Responses."""
     functions = [
         {"name": tool.name, "description": tool.description, "parameters": _plain(tool.schema)}
         for tool in TOOLS
@@ -153,7 +153,7 @@ def openai_tools(api: Literal["chat", "responses"] = "chat") -> list[dict[str, A
 
 
 def anthropic_tools() -> list[dict[str, Any]]:
-    """The tools as Anthropic's Messages API takes them."""
+    """Return the tools for Anthropic's Messages API."""
     return [
         {"name": tool.name, "description": tool.description, "input_schema": _plain(tool.schema)}
         for tool in TOOLS
@@ -161,12 +161,12 @@ def anthropic_tools() -> list[dict[str, Any]]:
 
 
 def memory_section(*, citations: bool = True, writes: bool = True, private: bool = True) -> str:
-    """The part of a system prompt that tells when to search memory, and when to write to it.
+    """Return the part of a system prompt that says when to search memory, and when to write to it.
 
     Args:
-        citations: Whether answers may name the files and lines that they rest on.
+        citations: Whether answers may name the files and lines that they are based on.
         writes: Whether the agent can write files in its workspace.
-        private: Whether only the owner reads along; else MEMORY.md is not spoken of.
+        private: Whether only the owner reads the conversation; otherwise MEMORY.md is not mentioned.
     """
     sources = "MEMORY.md, USER.md and memory/" if private else "memory/"
     parts = [
@@ -203,17 +203,17 @@ def memory_section(*, citations: bool = True, writes: bool = True, private: bool
 class Tools:
     """The tools of one conversation.
 
-    Threads may share it: their calls take turns.
+    Threads may share it: their calls are serialised.
 
     Args:
-        connect: Makes the client; it connects when it is first asked.
-        agent: Whose memory; None: the session key's, else the only one, else "main".
+        connect: Creates the client, which connects on the first call.
+        agent: The agent's id; None: the session key's agent, else the only one, else "main".
         session_key: The conversation that asks; None: the owner.
-        max_chars: The most characters of a reply, as JSON; None: what memd is
-            configured for (max_injected_chars), at least 1,000.
+        max_chars: The most characters of a reply, as JSON; None: as configured in memd (max_injected_chars),
+            at least 1,000.
 
     Raises:
-        ValueError: no trouble could be told in so few characters.
+        ValueError: max_chars is too small for an error message.
     """
 
     def __init__(
@@ -225,20 +225,20 @@ class Tools:
         max_chars: int | None = None,
     ) -> None:
         self._max_chars = _checked(max_chars)
-        # Who names a number goes before the configured one, which the daemon keeps to.
+        # A given limit applies instead of the configured one, which the daemon enforces.
         self._of_snippets = None if max_chars is None else 0
         self._client = connect()
         self._asker = _Asker(agent=agent, session_key=session_key)
 
     def call(self, name: str, arguments: object = None) -> Reply:
-        """What a tool answers, as plain values for JSON.
+        """Return the reply of a tool, as values for JSON.
 
-        It begins with a mark (memd_client.marker): hand it to the model as it is, and memory that was found once is not
-        found again in the transcript.
+        It begins with a mark (memd_client.marker). Pass it to the model unchanged: thanks to the mark, the
+        transcript of this conversation does not put the same memory into the index again.
 
         Args:
             name: memory_search or memory_get.
-            arguments: As the model gave them: an object, or its JSON text.
+            arguments: The model's arguments: an object, or its JSON text.
         """
         return marked_reply(self._answer(name, arguments))
 
@@ -275,7 +275,7 @@ class Tools:
             return tool_replies.unavailable(name, error)
 
     def close(self) -> None:
-        """Close the connection; later calls tell that memory is unavailable."""
+        """Close the connection; later calls reply that memory is unavailable."""
         self._client.close()
 
     def _get(self, asked: GetCall, max_chars: int | None = None) -> Note:
@@ -296,13 +296,13 @@ class AsyncTools:
         max_chars: int | None = None,
     ) -> None:
         self._max_chars = _checked(max_chars)
-        # Who names a number goes before the configured one, which the daemon keeps to.
+        # A given limit applies instead of the configured one, which the daemon enforces.
         self._of_snippets = None if max_chars is None else 0
         self._client = (connect or _async_client)()
         self._asker = _Asker(agent=agent, session_key=session_key)
 
     async def call(self, name: str, arguments: object = None) -> Reply:
-        """What a tool answers; see Tools.call."""
+        """Return the reply of a tool; see Tools.call."""
         return marked_reply(await self._answer(name, arguments))
 
     async def _answer(self, name: str, arguments: object) -> Reply:
@@ -338,7 +338,7 @@ class AsyncTools:
             return tool_replies.unavailable(name, error)
 
     async def close(self) -> None:
-        """Close the connection; later calls tell that memory is unavailable."""
+        """Close the connection; later calls reply that memory is unavailable."""
         await self._client.close()
 
     async def _get(self, asked: GetCall, max_chars: int | None = None) -> Note:
@@ -360,10 +360,10 @@ def _checked(max_chars: int | None) -> int | None:
 
 
 def _bound(given: int | None, configured: int) -> int:
-    """The most characters of a reply without its mark: what was given to the tools, else what memd is configured for."""
+    """Return the most characters of a reply without its mark: the given limit, else the configured one."""
     return (given or max(tool_replies.LEAST_CHARS, configured or MAX_CHARS)) - REPLY_CHARS
 
 
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that its owner may change."""
+    """Return a copy that the caller may change."""
     return copy.deepcopy(dict(schema))

@@ -1,4 +1,4 @@
-"""Daily notes: which belong to a day, as the user's clock has it, and appending to today's, by any number of writers at once."""
+"""Finds the daily notes of a day in the user's time zone, and appends to today's, with any number of concurrent writers."""
 
 import errno
 import fcntl
@@ -15,10 +15,10 @@ import msgspec
 from memd_client.context.open_below import opened_directory, opened_file, opened_workspace
 from memd_client.errors import MemdClientError
 
-LONGEST_BYTES = 1 << 20  # of one block; more is no note but a mistake
+LONGEST_BYTES = 1 << 20  # of one block; a longer one must be a mistake
 
-_LOCKED_S = 0.005  # between two tries: no system call waits for a lock and for a time
-# A network mount may have no locks. O_APPEND alone still loses nothing; it may only write a block twice.
+_LOCKED_S = 0.005  # between two attempts, as no system call waits for a lock with a timeout
+# A network mount may not support locks. O_APPEND alone still loses nothing; a block may be written twice.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -38,38 +38,39 @@ class NoteNotWritten(MemdClientError):
 
 
 class Appended(msgspec.Struct, frozen=True, kw_only=True):
-    """What an append did.
+    """The result of an append.
 
-    ``appended``: the text stands at the end of the note. ``repeated``: the note said all of it before. ``empty``: there
-    was no text. In the last two cases the disk is as it was.
+    ``appended``: the text is at the end of the note. ``repeated``: the note contained all of it before.
+    ``empty``: there was no text. In the last two cases nothing was written.
     """
 
     outcome: Literal["appended", "repeated", "empty"]
     path: str  # relative to the workspace: memory/2026-02-09.md
     written: str = ""  # what was appended, without the line breaks around it
-    line: int = 0  # on which that begins, from 1
+    line: int = 0  # first line of it, from 1
 
 
 def append_daily_note(
     workspace: str | os.PathLike[str], text: str, now: datetime, zone: tzinfo, *, patience_s: float = 10.0
 ) -> Appended:
-    """Append a block of Markdown to today's note; what is in the note stays as it is.
+    """Append a block of Markdown to today's note; the rest of the note is unchanged.
 
-    The block is written by one write under a lock, a blank line before it, and is on the disk when this returns. A
-    block that the note already holds is not written again, and of a block that begins with the whole note, as models
-    write that were asked to "update the file", only what is new. ``memory/`` is made (0700) if it is not there, the
-    note is made 0600, and no symlink is followed below the workspace.
+    The block is written by one write under a lock, after a blank line, and is on disk when this returns. A
+    block that the note already contains is not written again, and of a block that begins with the whole note,
+    as models write when asked to "update the file", only the new part is written. ``memory/`` is created
+    (0700) if missing, the note is created 0600, and no symlink is followed below the workspace.
 
     Args:
-        workspace: The workspace of the agent; it must be there.
-        text: Markdown. NUL is left out.
+        workspace: The agent's workspace, which must exist.
+        text: Markdown. NUL characters are removed.
         now: The time, with its time zone.
-        zone: The time zone of the user, whose day it is that counts.
-        patience_s: How long to wait for other writers, in seconds. With an event loop, call it in a thread.
+        zone: The user's time zone, which determines the day.
+        patience_s: How long to wait for other writers, in seconds. Call it on a thread if there is an event
+            loop.
 
     Raises:
-        NoteNotWritten: no permission, no room, a symlink or something else in the place of the note, too long, or
-            another writer that does not end.
+        NoteNotWritten: no permission, no space, a symlink or something else in place of the note, a text that
+            is too long, or another writer that does not end.
         ValueError: now has no time zone.
     """
     day = local_day(now, zone)
@@ -104,11 +105,12 @@ def _make_directory(base: int) -> None:
 
 @contextmanager
 def _locked(directory: int, name: str, path: str, deadline: float) -> Iterator[int]:
-    """The note, open and locked, and still the file of that name once the lock is held."""
+    """Open and lock the note; yield its descriptor once it is locked and still the file of that name."""
     while True:
         with opened_file(directory, name, os.O_RDWR | os.O_APPEND | os.O_CREAT) as note:
             _lock(note, path, deadline)
-            # An editor that saves by renaming may have put another file there meanwhile. What is appended to the
+            # An editor that saves by renaming may have put another file there, and an append to the old one
+            # would be lost.
             # old one would be gone.
             if _is_at(note, directory, name):
                 yield note
@@ -120,7 +122,7 @@ def _lock(note: int, path: str, deadline: float) -> None:
         try:
             fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Whoever writes takes milliseconds. A process that was stopped in the middle may take for ever.
+            # Writers take milliseconds, but one that was stopped in the middle may hold the lock forever.
             if time.monotonic() >= deadline:
                 raise NoteNotWritten(path, "another writer has it locked", "Try again later.") from None
             time.sleep(_LOCKED_S)
@@ -141,7 +143,7 @@ def _is_at(note: int, directory: int, name: str) -> bool:
 
 
 def _append(note: int, block: str) -> tuple[str, int]:
-    """Write what of a block is new, and give it back, with the line that it begins on."""
+    """Append the new part of a block; return it, with its first line."""
     content = _read(note)
     if not (new := unsaid(block, content.decode("utf-8", "replace"))):
         return "", 0
@@ -149,7 +151,7 @@ def _append(note: int, block: str) -> tuple[str, int]:
     data = apart + new.encode("utf-8", "replace") + b"\n"
     done = os.write(note, data)
     if done < len(data):
-        # The disk is full. Half a block would look like a whole one, and the next try would not recognise it.
+        # The disk is full. Half a block would look like a whole one, and a retry would not recognise it.
         if os.fstat(note).st_size == len(content) + done:
             os.ftruncate(note, len(content))
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -180,11 +182,12 @@ def _explained(failure: OSError, path: str, workspace: str) -> NoteNotWritten:
 
 
 def unsaid(block: str, note: str) -> str:
-    """The part of a block that is new to a note; empty where the note holds the block already.
+    """Return the part of a block that is new to a note; empty if the note contains the block.
 
-    Lines are compared without regard to blanks, and blank lines do not count. The note holds a block whose lines stand
-    in it one after the other; of a block that begins with all lines of the note, what follows them is new. Nothing less
-    counts as repeated: the same heading or "- done" may well be meant a second time.
+    Lines are compared without regard to spaces, and blank lines do not count. The note contains a block if
+    the block's lines are consecutive in it; of a block that begins with all lines of the note, what follows
+    them is new. Nothing less counts as repeated: the same heading or "- done" may well be meant a second
+    time.
     """
     said = [folded for line in note.splitlines() if (folded := _folded(line))]
     lines = block.splitlines()
@@ -201,7 +204,7 @@ def _folded(line: str) -> str:
 
 
 def _stretch(lines: Iterable[str]) -> str:
-    # With a break at both ends, so that a line is not taken for a part of another.
+    # With a line break at both ends, so that a line does not match a part of another.
     return "\n" + "".join(f"{line}\n" for line in lines)
 
 
@@ -211,14 +214,14 @@ _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(-[^/\\]+)?\.md", re.ASCII)
 
 
 def local_day(now: datetime, zone: tzinfo) -> date:
-    """The day that it is where the user lives.
+    """Return the day in the user's time zone.
 
     Args:
-        now: A moment; it must know its own time zone.
-        zone: The time zone of the user.
+        now: A time with a time zone.
+        zone: The user's time zone.
 
     Raises:
-        ValueError: the moment has no time zone, so nobody can say which day it is elsewhere.
+        ValueError: now has no time zone.
     """
     if now.tzinfo is None:
         raise ValueError("now has no time zone; use datetime.now(timezone.utc)")
@@ -226,28 +229,28 @@ def local_day(now: datetime, zone: tzinfo) -> date:
 
 
 def note_name(day: date) -> str:
-    """The file name of a day's note: ``2026-02-09.md``."""
+    """Return the file name of a day's note: ``2026-02-09.md``."""
     return f"{day.isoformat()}.md"
 
 
 def note_path(day: date) -> str:
-    """The path of a day's note in the workspace: ``memory/2026-02-09.md``."""
+    """Return the path of a day's note in the workspace: ``memory/2026-02-09.md``."""
     return f"{NOTES_DIRECTORY}/{note_name(day)}"
 
 
 def recent_notes(names: Iterable[str], today: date, *, days: int = 2, slugged: int = 4) -> list[str]:
-    """The notes of the last days, the newest day first.
+    """Return the notes of the last days, newest day first.
 
     Args:
         names: The file names in memory/.
-        today: The day to begin with.
-        days: How many days, today included.
-        slugged: How many notes like ``2026-02-09-standup.md`` a day may have beside the plain one; the last by
-            name, which for ``-0930`` and the like are the latest.
+        today: The first day.
+        days: How many days, including today.
+        slugged: How many notes like ``2026-02-09-standup.md`` are returned per day in addition to the plain
+            one; the last by name, which for ``-0930`` and the like are the latest.
     """
     by_day: dict[str, list[str]] = {}
     for name in names:
-        # A name is shown in the prompt: one with a line break in it could pretend to be something else.
+        # Names are shown in the prompt: one with a line break could pretend to be something else.
         if name.isprintable() and (dated := _DATED.fullmatch(name)):
             by_day.setdefault(dated[1], []).append(name)
     chosen: list[str] = []

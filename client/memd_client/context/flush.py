@@ -1,7 +1,7 @@
-"""When memory is written down before a conversation is compacted, and how the model is asked to do it.
+"""Decides when memory is written before a conversation is compacted, and provides the prompts for it.
 
-Compaction replaces most of a conversation by a summary. A flush is one silent turn shortly before: the model is asked
-to write what should last to today's note, and answers NO_REPLY. The constants are OpenClaw's.
+Compaction replaces most of a conversation by a summary. A flush is one silent turn shortly before: the model
+is asked to write what should last to today's note, and answers NO_REPLY. The constants are OpenClaw's.
 """
 
 from collections.abc import Iterable
@@ -16,10 +16,11 @@ from memd_client.context.no_reply import NO_REPLY
 from memd_client.marker import marked
 
 RESERVE_FLOOR_TOKENS = 20_000  # kept free for the answer and for compaction itself
-SOFT_THRESHOLD_TOKENS = 4_000  # how long before compaction a flush is due
-FORCE_TRANSCRIPT_BYTES = 2 << 20  # a transcript as long as this is flushed whatever its tokens are said to be
+SOFT_THRESHOLD_TOKENS = 4_000  # a flush is due so many tokens before compaction
+# From this size of the transcript on, a flush is due whatever its token count.
+FORCE_TRANSCRIPT_BYTES = 2 << 20
 
-# A window smaller than both together would never be flushed: each may take only a part of it.
+# A window smaller than both together would never be flushed, so each may take only a share of it.
 _RESERVE_SHARE = 0.25
 _SOFT_SHARE = 0.5  # of what the reserve leaves
 
@@ -27,12 +28,12 @@ Reason = Literal["due", "below_threshold", "already_flushed", "read_only", "unkn
 
 
 class FlushDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a flush is due, and what that was decided by."""
+    """Whether a flush is due, and the figures behind it."""
 
     due: bool
     reason: Reason
-    used_tokens: int  # in the window now; estimated where no count was given
-    threshold_tokens: int  # a flush is due from here on; 0: the window is not known
+    used_tokens: int  # in the window now; estimated if no count was given
+    threshold_tokens: int  # a flush is due from here on; 0: the window is unknown
 
 
 def flush_threshold(
@@ -41,10 +42,10 @@ def flush_threshold(
     reserve_tokens: int = RESERVE_FLOOR_TOKENS,
     soft_tokens: int = SOFT_THRESHOLD_TOKENS,
 ) -> int:
-    """The number of tokens from which on a flush is due.
+    """Return the number of tokens from which on a flush is due.
 
-    ``window - reserve - soft``, with ``reserve <= window / 4`` and ``soft <= (window - reserve) / 2``, as OpenClaw
-    does since 2026.9: 176,000 of 200,000, and 20,576 of 32,768.
+    ``window - reserve - soft``, with ``reserve <= window / 4`` and ``soft <= (window - reserve) / 2``, as
+    OpenClaw does since 2026.9: 176,000 of 200,000, and 20,576 of 32,768.
     """
     reserve = min(max(0, reserve_tokens), int(window_tokens * _RESERVE_SHARE))
     soft = min(max(0, soft_tokens), int((window_tokens - reserve) * _SOFT_SHARE))
@@ -63,20 +64,20 @@ def should_flush(
     reserve_tokens: int = RESERVE_FLOOR_TOKENS,
     soft_tokens: int = SOFT_THRESHOLD_TOKENS,
 ) -> FlushDecision:
-    """Whether the model should be asked to write its memory down now.
+    """Decide whether the model should be asked to write memory now.
 
     Args:
-        window_tokens: The context window of the model.
-        used_tokens: What the provider last reported as being in it; None (or 0) where nobody knows.
-        unreported: The texts that this report does not count: what was said since, or, where there is no report,
-            the whole conversation with the system prompt. They are estimated.
-        compactions: How often this conversation has been compacted.
-        flushed_at: What ``compactions`` was at the last flush; None before the first. There is one flush between
-            two compactions. Keep it only after a flush that succeeded, and one that failed is tried again.
-        is_writable: Whether the agent may write to its workspace; without that a flush is a wasted turn.
-        transcript_bytes: The size of the transcript on disk; from FORCE_TRANSCRIPT_BYTES on, a flush is due.
+        window_tokens: The model's context window.
+        used_tokens: The provider's last count of tokens in it; None (or 0) if unknown.
+        unreported: Texts that this count does not include: what was said since, or without a count the whole
+            conversation with the system prompt. They are estimated.
+        compactions: How often this conversation was compacted.
+        flushed_at: The value of ``compactions`` at the last flush; None before the first. There is one flush
+            between two compactions. Store it only after a successful flush, so that a failed one is repeated.
+        is_writable: Whether the agent may write to its workspace; otherwise a flush is a wasted turn.
+        transcript_bytes: Size of the transcript on disk; from FORCE_TRANSCRIPT_BYTES on, a flush is due.
         reserve_tokens: Tokens that compaction keeps free.
-        soft_tokens: How many tokens before compaction the flush comes.
+        soft_tokens: How many tokens before compaction a flush is due.
     """
     threshold = flush_threshold(window_tokens, reserve_tokens=reserve_tokens, soft_tokens=soft_tokens)
     used = max(0, used_tokens or 0) + estimate_all(unreported)
@@ -97,11 +98,11 @@ def should_flush(
 
 
 def flush_prompt(now: datetime, zone: tzinfo) -> str:
-    """What the model is told, as the user's part of the silent turn, in a marked block (memd_client.marker).
+    """Return the user message of the silent turn, in a marked block (memd_client.marker).
 
     Args:
         now: The time, with its time zone.
-        zone: The time zone of the user: at half past midnight in Shanghai the note is not yesterday's.
+        zone: The user's time zone: at half past midnight in Shanghai the note is not yesterday's.
 
     Raises:
         ValueError: now has no time zone.
@@ -120,7 +121,7 @@ def flush_prompt(now: datetime, zone: tzinfo) -> str:
 
 
 def flush_system_prompt() -> str:
-    """What is added to the system prompt for the silent turn."""
+    """Return the addition to the system prompt of the silent turn."""
     return (
         "This turn is for saving memory before compaction. The user does not see it. "
         f"Save what should last, then answer with {NO_REPLY} and nothing else."

@@ -1,8 +1,8 @@
-"""Opening what lies in a workspace: one component after the other, so that no symlink leads out of it.
+"""Opens files of a workspace component by component, so that no symlink leads out of it.
 
-The workspace itself may be reached by symlinks, since its owner named it. Below it, a symlink could lead anywhere: a
-note that is one would be written outside, and AGENTS.md could be another name of MEMORY.md. One kind is read all the
-same, since many people have it: AGENTS.md that is another name of CLAUDE.md beside it.
+The path of the workspace may contain symlinks, since its owner named it. Below it, a symlink could lead
+anywhere: a note that is one would be written outside, and AGENTS.md could be another name of MEMORY.md. One
+kind is followed for reading, since it is common: AGENTS.md as a symlink to CLAUDE.md beside it.
 """
 
 import errno
@@ -13,20 +13,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Without O_NONBLOCK, opening a FIFO would wait for whoever is at its other end.
+# Without O_NONBLOCK, opening a FIFO would wait for a writer.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotRegular(OSError):
-    """What is there is a directory, a device, a FIFO: nothing that holds text."""
+    """The file is a directory, a device or a FIFO, which contains no text."""
 
 
 class LeadsAway(OSError):
-    """A symlink that is not followed: out of the workspace, to another symlink, or to what is not Markdown."""
+    """A symlink that is not followed: out of the workspace, to another symlink, or to a file that is not Markdown."""
 
 
 class Private(OSError):
-    """What is there is for the owner's eyes, whatever its name."""
+    """The file is private to the owner, whatever its name."""
 
 
 Identity = tuple[int, int]
@@ -35,10 +35,10 @@ Identity = tuple[int, int]
 
 @contextmanager
 def opened_workspace(workspace: str | os.PathLike[str]) -> Iterator[int]:
-    """A descriptor of the workspace.
+    """Open the workspace; yield its descriptor.
 
     Raises:
-        OSError: there is none, or it cannot be entered.
+        OSError: it does not exist, or cannot be opened.
     """
     descriptor = os.open(Path(workspace).expanduser(), _DIRECTORY)
     try:
@@ -49,10 +49,10 @@ def opened_workspace(workspace: str | os.PathLike[str]) -> Iterator[int]:
 
 @contextmanager
 def opened_directory(above: int, name: str) -> Iterator[int]:
-    """A descriptor of a directory in an open one.
+    """Open a directory in an open one; yield its descriptor.
 
     Raises:
-        OSError: there is none, or it is a symlink.
+        OSError: it does not exist, or is a symlink.
     """
     descriptor = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
     try:
@@ -63,11 +63,11 @@ def opened_directory(above: int, name: str) -> Iterator[int]:
 
 @contextmanager
 def opened_file(directory: int, name: str, flags: int, mode: int = 0o600) -> Iterator[int]:
-    """A descriptor of a regular file in an open directory.
+    """Open a regular file in an open directory; yield its descriptor.
 
     Raises:
-        OSError: it is not there, cannot be opened so, or is a symlink.
-        NotRegular: it is something else.
+        OSError: it does not exist, cannot be opened with these flags, or is a symlink.
+        NotRegular: it is not a regular file.
     """
     descriptor = os.open(name, flags | _FILE, mode, dir_fd=directory)
     try:
@@ -82,22 +82,22 @@ def opened_file(directory: int, name: str, flags: int, mode: int = 0o600) -> Ite
 def opened_to_read(
     base: int, name: str, private: frozenset[Identity], private_names: frozenset[str] = frozenset()
 ) -> Iterator[int]:
-    """A descriptor of a regular file in an open directory, or of the Markdown file below it that a symlink there names.
+    """Open a regular file in an open directory, or the Markdown file below it that a symlink leads to; yield its descriptor.
 
-    The way of a symlink is walked anew, a component at a time and following no other symlink: what is opened lies below
-    the directory, whoever changes something meanwhile.
+    The target of a symlink is opened component by component, following no other symlink: the file is below
+    the directory even if something changes meanwhile.
 
     Args:
         base: The directory.
-        name: Of the file.
-        private: Files and directories that are not read, by whatever name.
-        private_names: Case-folded, that a symlink is not followed to or through, wherever they lie.
+        name: The file's name.
+        private: Files and directories that are not read under any name.
+        private_names: Case-folded names to or through which no symlink is followed, wherever they are.
 
     Raises:
-        OSError: it is not there, or cannot be opened.
-        LeadsAway: it is a symlink, and none of that kind.
-        NotRegular: it is something else than a file.
-        Private: it is private, or lies in a directory that is.
+        OSError: the file does not exist, or cannot be opened.
+        LeadsAway: it is a symlink that is not followed.
+        NotRegular: it is not a regular file.
+        Private: it is private, or is in a private directory.
     """
     *directories, last = way = _way(base, name)
     if way != (name,) and any(each.casefold() in private_names for each in way):
@@ -118,10 +118,10 @@ def opened_to_read(
 
 
 def _way(base: int, name: str) -> tuple[str, ...]:
-    """The names to walk by from an open directory: that of a file, or those of a symlink's target."""
+    """Return the components to open from a directory: the file's name, or those of a symlink's target."""
     try:
         target = os.readlink(name, dir_fd=base)
-    except OSError:  # no symlink; opening it tells what else is wrong
+    except OSError:  # not a symlink; opening it reports other errors
         return (name,)
     way = PurePosixPath(target)
     if way.is_absolute() or ".." in way.parts or way.suffix.lower() != ".md":

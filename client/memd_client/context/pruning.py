@@ -1,9 +1,10 @@
-"""Old results of tools, shortened in what is sent to a model; the transcript keeps them whole.
+"""Shortens old tool results in what is sent to a model; the transcript keeps them whole.
 
-A provider that caches prompts forgets them when nobody asked for a while (its TTL). The next request pays for the whole
-prompt again, so that is the moment to make it shorter. In between nothing may change, or the cache is lost: what was
-shortened once is shortened in the same way in each later request. That is kept in a Record, which the agent stores with
-the session. The steps and constants are those of OpenClaw's ``cache-ttl`` mode.
+A provider's prompt cache expires when there is no request for a while (its TTL). The next request pays for
+the whole prompt again, so that is the moment to make it shorter. In between nothing may change, or the cache
+is lost: what was shortened once is shortened in the same way in each later request. This is recorded in a
+Record, which the agent stores with the session. The steps and constants are those of OpenClaw's ``cache-ttl``
+mode.
 """
 
 import hashlib
@@ -20,37 +21,38 @@ Verdict = Literal["trim", "clear"]
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How results of tools are shortened. Shares are of the context window."""
+    """How tool results are shortened. Shares are of the context window."""
 
     ttl_s: float = 300.0  # how long the provider's cache lives without a request
-    keep_assistants: int = 3  # nothing from the third last turn of the assistant on is touched; 0: all may be
-    trim_share: float = 0.3  # from here on long results lose their middle
-    clear_share: float = 0.5  # from here on whole results go, the oldest first, until less is used
-    clear_from_chars: int = 50_000  # if there are at least so many characters of results that may go
-    longest_chars: int = 4_000  # a longer result loses its middle
-    head_chars: int = 1_500  # what is kept of its beginning
-    tail_chars: int = 1_500  # and of its end
+    # Nothing from the third last assistant message on is changed; 0: everything may be.
+    keep_assistants: int = 3
+    trim_share: float = 0.3  # from this use on, long results lose their middle
+    clear_share: float = 0.5  # from this use on, whole results are cleared, oldest first, until less is used
+    clear_from_chars: int = 50_000  # only if results that may be cleared have at least so many characters
+    longest_chars: int = 4_000  # longer results lose their middle
+    head_chars: int = 1_500  # kept of the beginning
+    tail_chars: int = 1_500  # kept of the end
     clears: bool = True
     placeholder: str = "[Old tool result content cleared]"
     keep_images: int = 3  # so many of the last results with images are never cleared
-    allow: tuple[str, ...] = ()  # names of tools, * for anything, in any case; none: every tool
-    deny: tuple[str, ...] = ()  # tools that keep their results, even if they are allowed too
+    allow: tuple[str, ...] = ()  # tool names, case-insensitive, * for any text; empty: all tools
+    deny: tuple[str, ...] = ()  # tools whose results are never shortened, even if allowed
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been shortened in a session so far. msgspec.json.encode makes it fit for a file."""
+    """What was shortened in a session so far. It can be stored with msgspec.json.encode."""
 
-    verdicts: dict[str, Verdict] = {}  # by the id of the call and a digest of the result
-    asked_at: float | None = None  # when the last request was made, in seconds; None: nobody knows
+    verdicts: dict[str, Verdict] = {}  # by id of the call and digest of the result
+    asked_at: float | None = None  # time of the last request, in seconds; None: unknown
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages to send, and what to remember for the next request."""
+    """The messages to send, and the record for the next request."""
 
-    messages: tuple[Message, ...]  # as many as came in; those that did not change are the same objects
+    messages: tuple[Message, ...]  # as many as the input; unchanged ones are the same objects
     record: Record
-    trimmed: int  # how many lost their middle
-    cleared: int  # how many are gone
+    trimmed: int  # number of results that lost their middle
+    cleared: int  # number of results that were cleared
 
 
 def prune(
@@ -61,19 +63,20 @@ def prune(
     now_s: float,
     rules: Rules = Rules(),  # noqa: B008  frozen
 ) -> Pruned:
-    """Shorten results of tools for one request.
+    """Shorten tool results for one request.
 
-    The same messages and the same record give the same messages, at any time before the cache is cold. The input is not
-    changed. Whether a provider caches at all is for the caller to know.
+    The same messages and record give the same result until the cache expires. The input is not changed. The
+    caller has to know whether the provider caches at all.
 
     Args:
-        messages: The whole conversation, the oldest first.
-        window_tokens: The context window of the model; 0: not known, and nothing new is shortened.
-        record: What the last call returned, or Record() in a new session.
+        messages: The whole conversation, oldest first.
+        window_tokens: The model's context window; 0: unknown, and nothing more is shortened.
+        record: The result of the last call, or Record() in a new session.
         now_s: The time in seconds, on the clock of record.asked_at.
-        rules: How.
+        rules: How results are shortened.
     """
-    # After a compaction, what was decided of a result that is gone may fit one that has just come.
+    # After a compaction, the verdict on a result that is gone could match a new one, so only keys that occur
+    # are kept.
     keys = _keys(messages)
     known = {
         keys[at]: verdict
@@ -98,16 +101,16 @@ def decide(
     rules: Rules = Rules(),  # noqa: B008  frozen
     earlier: Mapping[str, Verdict] | None = None,
 ) -> dict[str, Verdict]:
-    """Which results lose their middle, and which go.
+    """Decide which results lose their middle, and which are cleared.
 
-    The size of everything (characters; a Chinese one counts as four, an image as 8,000) is compared with
-    ``4 * window_tokens``. From trim_share on, each result over longest_chars loses its middle. If clear_share is still
-    reached, and what may go has clear_from_chars, results go, the oldest first, until less is used. Never touched are
-    the messages before the first of the user, where an agent reads its workspace, and those from the third last
-    assistant message on.
+    The size of everything (characters; a Chinese one counts as four, an image as 8,000) is compared with ``4
+    * window_tokens``. From trim_share on, each result over longest_chars loses its middle. If clear_share is
+    still reached, and the results that may be cleared have clear_from_chars, results are cleared, oldest
+    first, until less is used. Messages before the first of the user, where an agent reads its workspace, and
+    those from the third last assistant message on are never changed.
 
     Returns:
-        By key, as in Record: the earlier ones, which stay, with the new ones.
+        Verdicts by key, as in Record: the earlier ones, which remain, and the new ones.
     """
     verdicts = dict(earlier or {})
     window = 4 * window_tokens
@@ -141,7 +144,7 @@ def decide(
 def shortened(
     messages: Sequence[Message], verdicts: Mapping[str, Verdict], rules: Rules
 ) -> tuple[Message, ...]:
-    """The messages with the verdicts carried out."""
+    """Return the messages with the verdicts applied."""
     return tuple(
         _carried_out(message, verdicts.get(key), rules)
         for message, key in zip(messages, _keys(messages), strict=True)
@@ -149,7 +152,7 @@ def shortened(
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is of a pattern, where ``*`` stands for any text; case does not count."""
+    """Return whether a name matches a pattern, in which ``*`` stands for any text; case-insensitive."""
     first, *rest = pattern.lower().split("*")
     name = name.lower()
     if not rest:
@@ -178,7 +181,7 @@ def _carried_out(message: Message, verdict: Verdict | None, rules: Rules) -> Mes
 
 
 def _trimmed(message: Message, rules: Rules) -> Message:
-    """A result without its middle; the same object where that is not worth it, or where it has images."""
+    """Return a result without its middle; the same object if that is not worthwhile, or if it contains images."""
     text = message.text
     if message.images or len(text) <= rules.longest_chars:
         return message
@@ -195,7 +198,7 @@ def _cleared(message: Message, rules: Rules) -> Message:
 
 
 def _open_to_pruning(messages: Sequence[Message], rules: Rules) -> list[int]:
-    """The places of the results that may be shortened, the oldest first."""
+    """Return the indexes of the results that may be shortened, oldest first."""
     first_user = next((at for at, message in enumerate(messages) if message.role == "user"), len(messages))
     assistants = [at for at, message in enumerate(messages) if message.role == "assistant"]
     if rules.keep_assistants <= 0:
@@ -229,9 +232,9 @@ def _without_last_images(messages: Sequence[Message], places: list[int], keep: i
 
 
 def _keys(messages: Sequence[Message]) -> list[str]:
-    """A key for each message that stays the same while the conversation grows, and fits no other when it has shrunk.
+    """Return a key for each message that stays the same while the conversation grows, and matches no other after it shrinks.
 
-    The id alone would not do: some providers give none, and some begin anew with each turn.
+    The id of the call is not enough: some providers give none, and some start again with each turn.
     """
     taken: Counter[str] = Counter()
     keys: list[str] = []

@@ -1,7 +1,7 @@
-"""What fills a context window: every file, tool and kind of message, with its size.
+"""Reports what fills a context window: every file, tool and kind of message, with its size.
 
-Sizes are estimates (see quarter_tokens), so their sum is not what the provider will count. Where it has told
-its own count, that is shown beside.
+Sizes are estimates (see quarter_tokens), so their sum differs from the provider's count, which is shown
+beside it if known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,20 @@ from memd_client.context.bootstrap import Bootstrap, Part
 from memd_client.context.conversation import Message, as_json, estimate_tokens, quarters
 
 _ROLES = ("system", "user", "assistant", "tool")
-_LARGEST = 10  # results of tools that are listed one by one
+_LARGEST = 10  # tool results that are listed individually
 
 
 class ToolSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one tool takes."""
+    """The size of a tool's definition."""
 
     name: str
     description_chars: int
-    schema_chars: int  # of its arguments, as JSON
+    schema_chars: int  # of the JSON schema of its arguments
     tokens: int
 
 
 class RoleSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What all messages of one role take."""
+    """The size of all messages of one role."""
 
     role: str
     messages: int
@@ -36,51 +36,51 @@ class RoleSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one result of a tool takes."""
+    """The size of one tool result."""
 
     tool: str
-    place: int  # of the message, from 1
+    place: int  # number of the message, from 1
     chars: int
     tokens: int
 
 
 class FileSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file of the workspace takes."""
+    """The size of a workspace file in the context."""
 
     part: Part  # name, state and raw size
-    chars: int  # injected, heading included
+    chars: int  # injected characters, including the heading
     tokens: int
 
 
 class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a context window; tokens are estimates."""
+    """The contents of a context window; token counts are estimates."""
 
-    window_tokens: int  # 0: not known
-    instructions_chars: int  # the system prompt without the files of the workspace
+    window_tokens: int  # 0: unknown
+    instructions_chars: int  # system prompt without the workspace files
     instructions_tokens: int
     files: tuple[FileSize, ...]
     tools: tuple[ToolSize, ...]
     roles: tuple[RoleSize, ...]
-    results: tuple[ResultSize, ...]  # the largest first
+    results: tuple[ResultSize, ...]  # largest first
 
     @property
     def files_tokens(self) -> int:
-        """Of all files of the workspace."""
+        """Estimated tokens of all workspace files."""
         return sum(file.tokens for file in self.files)
 
     @property
     def tools_tokens(self) -> int:
-        """Of all tools."""
+        """Estimated tokens of all tools."""
         return sum(tool.tokens for tool in self.tools)
 
     @property
     def history_tokens(self) -> int:
-        """Of all messages."""
+        """Estimated tokens of all messages."""
         return sum(role.tokens for role in self.roles)
 
     @property
     def used_tokens(self) -> int:
-        """Of everything."""
+        """Estimated tokens of everything."""
         return self.instructions_tokens + self.files_tokens + self.tools_tokens + self.history_tokens
 
 
@@ -95,10 +95,10 @@ def report(
     """Measure what is about to be sent.
 
     Args:
-        window_tokens: The context window of the model; 0: not known.
-        instructions: The system prompt without the files of the workspace.
-        workspace: Those files.
-        tools: Definitions of tools, as OpenAI or Anthropic takes them.
+        window_tokens: The model's context window; 0: unknown.
+        instructions: The system prompt without the workspace files.
+        workspace: These files.
+        tools: Tool definitions in the form of OpenAI or Anthropic.
         messages: The conversation, after pruning.
     """
     return ContextReport(
@@ -116,7 +116,7 @@ def report(
 
 
 def as_list(context: ContextReport) -> str:
-    """``/context list``: a line for each part, and one for each file."""
+    """Return the text of ``/context list``: a line for each part, and one for each file."""
     lines = [
         f"Context: {_used(context)}",
         f"  instructions  {_tokens(context.instructions_tokens)}",
@@ -129,7 +129,7 @@ def as_list(context: ContextReport) -> str:
 
 
 def as_detail(context: ContextReport) -> str:
-    """``/context detail``: the list, with every tool, every role and the largest results of tools."""
+    """Return the text of ``/context detail``: the list, with every tool, every role and the largest tool results."""
     lines = [
         *(
             f"    {tool.name}: description {tool.description_chars:,}, schema {tool.schema_chars:,} characters, "
@@ -152,11 +152,11 @@ def as_detail(context: ContextReport) -> str:
 
 
 def footer(context: ContextReport, *, reported_tokens: int | None = None) -> str:
-    """One line under an answer.
+    """Return one line to show under an answer.
 
     Args:
         context: What was sent.
-        reported_tokens: What the provider counted; None: it did not say.
+        reported_tokens: The provider's count; None: unknown.
     """
     cut = sum(file.part.state in {"truncated", "left_out"} for file in context.files)
     parts = [_used(context, reported_tokens), f"workspace {_tokens(context.files_tokens)}"]

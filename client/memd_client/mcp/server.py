@@ -1,6 +1,7 @@
-"""The memory tools as an MCP server, on standard input and output.
+"""The memory tools as an MCP server on standard input and output.
 
-Trouble is a tool's result, never an error of the protocol: an agent goes on without memory, and can tell its user why.
+Failures are results of tools, never protocol errors: an agent continues without memory, and can tell its user
+why.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ _STATUS_SAYS = (
 
 
 def run(answers: "Answers") -> None:
-    """Serve the client at standard input and output until it hangs up, and end the process."""
+    """Serve the client on standard input and output until it closes them, and end the process."""
     asyncio.run(_serve(answers))
 
 
@@ -56,27 +57,27 @@ async def _serve(answers: "Answers") -> None:
     await _read(sys.stdin.buffer, conversation)
     output.end()
     await writing
-    # What is still asked of the daemon is for nobody, and would be waited for.
+    # Open requests to the daemon have no recipient any more, and a normal exit would wait for them.
     os._exit(0)
 
 
 class _Output:
-    """Standard output, a line at a time; it is written on a thread, so that a client that reads late is still heard."""
+    """Standard output, line by line; written on a thread, so that a client that reads late is still heard."""
 
     def __init__(self, wire: BinaryIO) -> None:
         self._wire = wire
-        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()  # None: it is all
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()  # None: end of output
 
     def send(self, line: str) -> None:
-        """Have a line written after those before it."""
+        """Append a line to the output."""
         self._waiting.put_nowait(line)
 
     def end(self) -> None:
-        """Have ``run`` return when all is written."""
+        """Let ``run`` return once everything is written."""
         self._waiting.put_nowait(None)
 
     async def run(self) -> None:
-        """Write. Where the client is gone there is nothing left to do, and the process ends here and now."""
+        """Write the lines; end the process at once if the client is gone."""
         while (line := await self._waiting.get()) is not None:
             await asyncio.to_thread(self._write, line.encode("utf-8", "replace"))
 
@@ -89,14 +90,14 @@ class _Output:
 
 
 def _claimed_output() -> BinaryIO:
-    """Standard output for the protocol alone: whatever else is printed goes to standard error."""
+    """Reserve standard output for the protocol; other output goes to standard error."""
     wire = os.dup(1)
     os.dup2(2, 1)
     return open(wire, "wb")  # noqa: PTH123  a descriptor; open to the end
 
 
 async def _read(wire: BinaryIO, conversation: "_Conversation") -> None:
-    """Have each message on a stream answered, until it ends. What is none is refused at once, so that nobody waits for its answer."""
+    """Answer each message on a stream until it ends; invalid ones are refused at once, so that nobody waits for a reply."""
     while line := await asyncio.to_thread(wire.readline, LONGEST_LINE):
         text = line.decode("utf-8", "replace")
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
@@ -116,7 +117,7 @@ def _skip_line(wire: BinaryIO) -> None:
 
 
 class _Conversation:
-    """Requests that are being answered, at the same time."""
+    """The requests being answered, concurrently."""
 
     def __init__(self, server: ToolServer, output: _Output) -> None:
         self._server = server
@@ -124,7 +125,7 @@ class _Conversation:
         self._running: dict[int | str, asyncio.Task[None]] = {}
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Begin to answer a request, or give it up as a notification asks; nothing else is waited for."""
+        """Start to answer a request, or cancel one as a notification asks; other notifications are ignored."""
         method, params = message.get("method"), message.get("params") or {}
         if method is None:
             return
@@ -133,11 +134,11 @@ class _Conversation:
             task = self._running[identity] = asyncio.create_task(self._answer(identity, method, params))
             task.add_done_callback(lambda done: self._forget(identity, done))
         elif method == "notifications/cancelled":
-            with contextlib.suppress(KeyError, TypeError):  # it is answered, or never was
+            with contextlib.suppress(KeyError, TypeError):  # it was answered, or never existed
                 self._running[params["requestId"]].cancel()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answer what cannot be served."""
+        """Send the refusal of an invalid message."""
         self._output.send(refusal.encoded())
 
     async def _answer(self, identity: int | str, method: str, params: Mapping[str, Any]) -> None:
@@ -150,17 +151,17 @@ class _Conversation:
 
 
 class Answers:
-    """What is answered to one MCP client.
+    """Answers the requests of one MCP client.
 
     Args:
-        client: Of the daemon.
-        agent: Whose memory.
+        client: The client of the daemon.
+        agent: The agent's id; None as for Tools.
         session_key: The conversation that asks; None: the owner.
         max_chars: The most characters of a reply; None as for Tools.
-        writer: Who may write to today's note; None: nobody.
+        writer: The writer whose notes may be appended; None: nobody may write.
 
     Raises:
-        ValueError: somebody is to write for a conversation that is not named, or that others read along.
+        ValueError: writing was requested for a conversation without a key, or with other readers.
     """
 
     def __init__(
@@ -181,13 +182,13 @@ class Answers:
         if writer is not None:
             if session_key is None or not parse(session_key).is_owner_private:
                 raise ValueError("only a private conversation may write, and it must be named")
-            # Who only reads does not wait for it.
+            # Imported late, so that clients that only read need not wait for it.
             from memd_client.mcp import append  # noqa: PLC0415
 
             self._append = append.NoteWriter(client, writer=writer, session_key=session_key, agent=agent)
 
     def server(self) -> ToolServer:
-        """The server of one client."""
+        """Return the server for one client."""
         is_private = self._session_key is None or parse(self._session_key).is_owner_private
         return ToolServer(
             {"name": "memd", "title": "memd: long-term memory", "version": __version__},
@@ -197,7 +198,7 @@ class Answers:
         )
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools, as ``tools/list`` has them."""
+        """Return the tools for ``tools/list``."""
         tools = [_tool(one.name, one.description, one.schema) for one in TOOLS]
         tools.append(_tool(STATUS, _STATUS_SAYS, SCHEMA))
         if self._append is not None:
@@ -205,7 +206,7 @@ class Answers:
         return tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a tool, as one text."""
+        """Return the reply of a tool, as one text."""
         if name == STATUS:
             reply = await self._status()
         elif name in _TITLES:
@@ -236,10 +237,10 @@ def _tool(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, A
 
 
 def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
-    """The state of each agent, and what is wrong; agents that have no room are left out.
+    """Return the state of each agent, and what is wrong; agents that do not fit are left out.
 
     Args:
-        report: The daemon's.
+        report: The daemon's status.
         max_chars: The most characters of the encoded reply.
     """
     reply: dict[str, Any] = {"running": True, "version": report.version, "agents": {}}
@@ -259,7 +260,7 @@ def status_reply(report: StatusReport, max_chars: int) -> dict[str, Any]:
 
 def _agent(agent: AgentStatus) -> dict[str, Any]:
     fields: dict[str, Any] = {"provider": agent.provider, "model": agent.model}
-    if agent.workspace:  # else the conversation is told no numbers, and to a model a zero would be one
+    if agent.workspace:  # otherwise the session may see no numbers, and a model would take a 0 for one
         fields = {
             "workspace": agent.workspace,
             **fields,

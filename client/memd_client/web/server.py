@@ -1,4 +1,4 @@
-"""The server of the page: static files, and requests that only read, passed on to the daemon."""
+"""The web server of the page: static files, and read-only requests that it passes on to the daemon."""
 
 import asyncio
 import contextlib
@@ -36,12 +36,12 @@ from memd_client.messages import (
 from memd_client.web.gate import OPEN_PATH, TOKEN_S, Gate, OneTimeToken
 from memd_client.web.rendering import tree
 
-IDLE_S = 1800.0  # without a question of the page, after which the server ends
-MAX_NOTE_CHARS = 200_000  # of a note that is shown; a longer one is read with `get`
-MAX_STREAMS = 8  # of events at a time
+IDLE_S = 1800.0  # without requests, after which the server ends
+MAX_NOTE_CHARS = 200_000  # longest part of a note that is shown; the rest can be read with `get`
+MAX_STREAMS = 8  # concurrent event streams
 MAX_CONNECTIONS = 64
-DOCTOR_S = 60.0  # for which a checkup may take
-_STATUS_S = 2.0  # between two looks at the status
+DOCTOR_S = 60.0  # timeout of a checkup
+_STATUS_S = 2.0  # between two status events
 _STATIC = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
@@ -51,7 +51,7 @@ _STATIC = {
     },
 }
 
-# All that the page may ask: nothing of this changes anything.
+# The requests that the page may send: all are read-only.
 _REQUESTS: msgspec.json.Decoder[
     Search | Explain | Get | Files | Chunks | Turns | Duplicates | Tags | Status
 ] = msgspec.json.Decoder(Search | Explain | Get | Files | Chunks | Turns | Duplicates | Tags | Status)
@@ -65,7 +65,7 @@ class _Opening(msgspec.Struct, frozen=True):
 
 
 class _Checkup(msgspec.Struct, frozen=True):
-    data: list[dict[str, Any]]  # of each check its name, whether it is ok, a detail and how to mend it
+    data: list[dict[str, Any]]  # name, result, detail and fix of each check
 
 
 class _NoteWanted(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class _NoteWanted(msgspec.Struct, frozen=True):
 
 
 class Page:
-    """Answers what the page asks."""
+    """Answers the requests of the page."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class Page:
         doctor: Sequence[str] = (),
         editor: EditorName = "none",
     ) -> None:
-        """Answer from a daemon.
+        """Create the handlers.
 
         Args:
-            client: Of the daemon.
-            token: That opens the page.
-            doctor: The command that prints what is wrong, as memd-ctl prints JSON; none: nothing is.
-            editor: That the page opens notes in, until its person chooses another.
+            client: The client of the daemon.
+            token: The token that opens the page.
+            doctor: The command that runs the checks and prints JSON like memd-ctl; empty: there are none.
+            editor: The editor in which the page opens notes, until the user chooses another.
         """
         self._editor = editor
         self._client = client
@@ -99,7 +99,7 @@ class Page:
         self._streams = 0
 
     def routes(self) -> dict[str, tuple[str, Callable[[HttpRequest], Awaitable[Response]]]]:
-        """Each path, with its method and what answers."""
+        """Return method and handler of each path."""
         files = {path: ("GET", _static(*file)) for path, file in _STATIC.items()}
         return {
             **files,
@@ -111,7 +111,7 @@ class Page:
         }
 
     async def open(self, request: HttpRequest) -> Response:
-        """The secret of the page, for the token."""
+        """Exchange the token for the page's secret."""
         try:
             opening = msgspec.json.decode(await request.body(), type=_Opening)
         except msgspec.DecodeError:
@@ -122,7 +122,7 @@ class Page:
         return _json({"secret": secret, "editor": self._editor})
 
     async def ask(self, request: HttpRequest) -> Response:
-        """The daemon's answer to a request that only reads."""
+        """Return the daemon's reply to a read-only request."""
         try:
             asked = _REQUESTS.decode(await request.body())
         except msgspec.DecodeError as error:
@@ -130,7 +130,7 @@ class Page:
         return await _answered(lambda: self._client.ask(asked))
 
     async def note(self, request: HttpRequest) -> Response:
-        """The lines of a note as they are on the disk, and as Markdown."""
+        """Return the lines of a note as it is on disk, and its Markdown tree."""
         try:
             wanted = msgspec.json.decode(await request.body(), type=_NoteWanted)
         except msgspec.DecodeError as error:
@@ -138,14 +138,14 @@ class Page:
         return await _answered(lambda: self._read(wanted))
 
     async def _read(self, wanted: _NoteWanted) -> dict[str, Any]:
-        """All pages of a note, up to what is shown at once."""
+        """Read a note page by page, up to MAX_NOTE_CHARS."""
         text, place = "", 1
         more = True
         missing = False
         while more and len(text) < MAX_NOTE_CHARS:
             note = await self._client.get(wanted.path, agent=wanted.agent, start_line=place)
             missing = note.missing
-            # A place within a line goes on where the text before it ended.
+            # A position within a line continues where the previous text ended.
             text += note.text if place > PLACES_FROM or not text else f"\n{note.text}"
             more = note.next_line is not None
             place = note.next_line or 1
@@ -158,7 +158,7 @@ class Page:
         }
 
     async def doctor(self, request: HttpRequest) -> Response:
-        """What is wrong, and how it is mended; one checkup at a time."""
+        """Run the checks and return what is wrong, one checkup at a time."""
         del request
         if not self._doctor:
             return _json([])
@@ -181,7 +181,7 @@ class Page:
                     await process.wait()
 
     async def events(self, request: HttpRequest) -> Response:
-        """The status of the daemon, again and again, as server-sent events."""
+        """Stream the daemon's status as server-sent events."""
         del request
         if self._streams >= MAX_STREAMS:
             return _failed(429, "busy", "Too many pages look at the state.")
@@ -233,7 +233,7 @@ def _failed(status: int, code: str, message: str, hint: str | None = None) -> Re
 
 
 class WebServer:
-    """A server on a port of the loopback that the system chooses."""
+    """The web server on a loopback port that the system chooses."""
 
     def __init__(
         self,
@@ -243,13 +243,13 @@ class WebServer:
         editor: EditorName = "none",
         idle_s: float = IDLE_S,
     ) -> None:
-        """Take a port; nothing is answered before run.
+        """Bind a port; requests are answered once `run` was called.
 
         Args:
-            daemon_socket: Of the daemon.
-            doctor: As of Page.
-            editor: As of Page.
-            idle_s: Seconds without a question of the page, after which the server ends.
+            daemon_socket: The path of the daemon's socket.
+            doctor: See Page.
+            editor: See Page.
+            idle_s: Seconds without requests after which the server ends.
         """
         self._daemon_socket = daemon_socket
         self._doctor = doctor
@@ -262,16 +262,15 @@ class WebServer:
 
     @property
     def address(self) -> str:
-        """Opens the page, once and for a minute; the token is behind the #, which no browser sends."""
+        """The address that opens the page once, within a minute; browsers do not send its fragment, the token."""
         return f"http://127.0.0.1:{self.port}/#{self.token.token}"
 
     @contextlib.contextmanager
     def opener(self) -> Iterator[Path]:
-        """A file that only this user may read, and that leads a browser to the address.
+        """Create a file that only this user may read, and that redirects a browser to the address.
 
-        It is there until the token in it opens nothing any more, at the latest until the end of the block.
-
-        What a program is started with can be read by all users of a machine; the name of this file tells nothing.
+        It is deleted when the token becomes invalid, at the latest at the end of the block. The command line
+        of a program can be read by all users of a machine, but the name of this file reveals nothing.
         """
         handle, name = tempfile.mkstemp(prefix="memd-web-", suffix=".html")
         file = Path(name)
@@ -287,7 +286,7 @@ class WebServer:
             file.unlink(missing_ok=True)
 
     def run(self) -> None:
-        """Serve until a signal, or until the page has not been used for long.
+        """Serve until a signal, or until the page was not used for `idle_s`.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
