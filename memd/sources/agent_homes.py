@@ -1,6 +1,7 @@
-"""Where known agents keep their notes and transcripts. It knows paths only, and does not read the disk.
+"""Where known agents keep their notes and transcripts. Computes paths, and does not read the disk.
 
-Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Copilot CLI and pi have one home each. OpenClaw has one for each profile; its former name is Clawdbot.
+Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Copilot CLI and pi have one home each. OpenClaw has one
+per profile; its former name is Clawdbot.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,20 +46,20 @@ class NotesPlace(msgspec.Struct, frozen=True):
     """A directory with notes, or one file of a directory."""
 
     directory: Path
-    way: Parts = ()  # they lie below these directories alone; * is any one
+    way: Parts = ()  # only notes below these directories; * matches any one
     exclude: tuple[str, ...] = ()
     file: str | None = None
 
 
 class HomePlaces(msgspec.Struct, frozen=True):
-    """The environment and home directory, which decide where agents keep their files."""
+    """The environment and home directory, which determine where agents keep their files."""
 
     environ: Mapping[str, str]
     home: Path
     beside: tuple[str, ...] = ()  # names in the home directory that begin with .openclaw-
 
     def named(self, *variables: str) -> Path | None:
-        """The directory that the first of these variables names; a relative path is ignored."""
+        """Return the directory that the first set variable names; a relative path is ignored."""
         for variable in variables:
             if path := paths.absolute(self.environ, variable, self.home):
                 return path
@@ -66,12 +67,12 @@ class HomePlaces(msgspec.Struct, frozen=True):
 
 
 def profiles(names: Iterable[str]) -> tuple[str, ...]:
-    """The names in a home directory that belong to other profiles of OpenClaw."""
+    """Return the names in a home directory that belong to other profiles of OpenClaw."""
     return tuple(sorted(name for name in names if name.startswith(f"{_OPENCLAW}-")))
 
 
 def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
-    """Where an agent keeps transcripts; the usual place first."""
+    """Return where an agent keeps transcripts; the usual directory first."""
     match preset:
         case "openclaw":
             pi = homes.named("PI_CODING_AGENT_SESSION_DIR") or (
@@ -105,13 +106,13 @@ def shelves(preset: PresetName, homes: HomePlaces) -> tuple[AgentHome, ...]:
 def notes(
     preset: PresetName, homes: HomePlaces, list_directory: Callable[[Path], Iterable[str]]
 ) -> tuple[NotesPlace, ...]:
-    """Where an agent keeps notes of its own.
+    """Return where an agent keeps its own notes.
 
     Args:
-        preset: Which agent.
+        preset: The agent.
         homes: Environment and home directory.
-        list_directory: Lists the names in a directory, none if it does not exist: each agent of OpenClaw may have a
-            workspace of its own.
+        list_directory: Returns the names in a directory, none if it does not exist: each agent of OpenClaw
+            may have a workspace of its own.
     """
     match preset:
         case "openclaw":
@@ -121,11 +122,11 @@ def notes(
         case "claude-code":
             return (NotesPlace(_claude_code(homes), ("projects", "*", "memory")),)
         case "codex":
-            # What was taken from single sessions: the summaries of those say it better.
+            # Extracts from single sessions, whose summaries are better.
             return (NotesPlace(_codex(homes), ("memories",), ("raw_memories.md",)),)
         case "gemini":
             home = _gemini(homes)
-            # Skills that were proposed are no memory yet.
+            # Proposed skills are not memory yet.
             return NotesPlace(home, file="GEMINI.md"), NotesPlace(
                 home, ("tmp", "*", "memory"), ("tmp/*/memory/skills/",)
             )
@@ -139,7 +140,7 @@ def notes(
 
 
 def openclaw_homes(homes: HomePlaces) -> tuple[Path, ...]:
-    """The homes of OpenClaw, the one in use first."""
+    """Return the homes of OpenClaw, the one in use first."""
     named = homes.named("OPENCLAW_STATE_DIR", "CLAWDBOT_STATE_DIR")
     if named is not None:
         return (named,)
@@ -157,7 +158,7 @@ def _workspaces(homes: HomePlaces, list_directory: Callable[[Path], Iterable[str
             name for name in list_directory(home) if name == "workspace" or name.startswith("workspace-")
         }
         if number == 0:
-            names.add("workspace")  # it may come later
+            names.add("workspace")  # may be created later
         found += [home / name for name in sorted(names)]
     return tuple(dict.fromkeys(found))
 

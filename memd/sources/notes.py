@@ -15,8 +15,8 @@ from memd.text.memory_paths import Root, find_place, is_for_owner
 
 _PIECE_BYTES = 1 << 20
 
-# A kernel stamps files with the time of its last tick, 10 ms apart at most; file systems that keep whole seconds
-# do it every second, FAT every other.
+# A kernel stamps files with the time of its last tick, at most 10 ms apart; file systems that store whole
+# seconds stamp every second, FAT every other.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
@@ -28,29 +28,29 @@ class TooLarge(SourceError):
 
 
 class NoteReading(msgspec.Struct, frozen=True):
-    """A note as it was read."""
+    """The content of a note."""
 
     document: Document
     sha256: bytes  # of the bytes on the disk
-    stamp: Stamp  # from before the first byte was read: a write during the reading shows in the next scan
+    stamp: Stamp  # from before the first byte was read, so that a concurrent write shows in the next scan
     tally: Mapping[str, int] = {}  # redacted.<kind> -> how often
 
 
 def read_note(
     path: str, roots: Iterable[Root], *, max_bytes: int, now_ns: int, redactor: TurnRedactor | None = None
 ) -> NoteReading:
-    """Read the note of this name in the index.
+    """Read the note with this path in the index.
 
     Args:
-        path: The name, exactly as the index has it.
-        roots: As sources.roots gives them.
-        max_bytes: What the configuration allows.
-        now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without a change of its
-            stamp, so the returned stamp is one that no later scan will find.
+        path: The path, exactly as the index has it.
+        roots: See sources.roots.
+        max_bytes: The configured limit.
+        now_ns: Unix time in nanoseconds. A file written only a moment before may be written again without a
+            change of its stamp, so a stamp is returned that no later scan will find.
         redactor: Removes secrets; None: nothing is removed.
 
     Raises:
-        FileMissing: there is no such file, or no root can have one of this name.
+        FileMissing: there is no such file, or no root can have one with this path.
         OutsideFence: it is a symlink, is behind one, or is not a regular file.
         TooLarge: it has more than max_bytes.
         FileUnreadable: no permission, or a failing disk.
@@ -73,7 +73,7 @@ def read_note(
     kind = Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
     lines, tally = lines_of(decoded(raw)), dict[str, int]()
     if redactor is not None:
-        # By its lines: what an editor takes for one keeps its number, whatever ends it.
+        # Joined by \n whatever ended them, so that lines keep the numbers that an editor shows.
         with spent("redacting"):
             redacted = redactor.redact("\n".join(lines))
         lines = tuple(redacted.text.split("\n")) if lines else lines

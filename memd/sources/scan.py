@@ -88,36 +88,37 @@ class SkipReason(StrEnum):
     SAME_SESSION = "another file of a session that is indexed"  # archived, compressed, or copied
 
 
-_NO_DEVICE = -1  # of a session in a database: its stamp has no inode of a file
-_LOOKS = 5  # at a directory of transcripts, while one vanishes during each
+_NO_DEVICE = -1  # of a session in a database, whose stamp has no inode of a file
+_LOOKS = 5  # listings of a directory of transcripts while files vanish from it
 
-# Which of several is indexed depends on the others: with one of these about, a partial scan tells too little.
+# Which of several is indexed depends on the others, so a partial scan that meets one of these is not enough.
 DOUBLES = frozenset({SkipReason.SAME_NAME, SkipReason.SAME_FILE})
 
 
 class BlindReason(StrEnum):
     """Why a scan could not look at a place."""
 
-    ABSENT = "their directory is not there"  # or is a symlink now: what is indexed may be on its way back
+    ABSENT = "their directory is not there"  # or is a symlink now: its files may return
     CLOSED = "they cannot be read"
     UNMOUNTED = "their disk is not mounted"
-    MOVING = "they take other names all the time"  # which are events: the next look is near
+    MOVING = "they take other names all the time"  # renames are events, so the next scan is near
 
 
 class MountPoint(msgspec.Struct, frozen=True):
-    """A directory on which something is mounted, and on which a root lies, or which lies below one."""
+    """A mount point on the path of a root, or below it."""
 
     place: str
-    prefix: str  # of the names in the index that lie below it
+    prefix: str  # of the paths in the index below it
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """What a scan saw, by names in the index."""
+    """What a scan has found, by path in the index."""
 
-    found: Mapping[str, FoundFile]  # in the order of their names
-    skipped: Mapping[str, SkipReason]  # a file, or a directory with all that lies below
-    blind: Mapping[str, BlindReason]  # prefix -> why the scan could not look there: what is known below stays
-    mounts: frozenset[MountPoint]  # that the scan passed
+    found: Mapping[str, FoundFile]  # in the order of their paths
+    skipped: Mapping[str, SkipReason]  # a file, or a directory with everything below it
+    # prefix -> why the scan could not look there: indexed files below it stay.
+    blind: Mapping[str, BlindReason]
+    mounts: frozenset[MountPoint]  # passed by the scan
     looked: frozenset[str] | None  # prefixes of a partial scan; None: everywhere
     linked: frozenset[tuple[Path, int]] = frozenset()  # files with several names, each with its inode
 
@@ -150,13 +151,14 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
         places = [()] if within is None else _places(root, within)
         if places:
             names = (name_of(root, parts) if parts else prefix_of(root) for parts in places)
-            # What is no UTF-8 is the name of nothing in the index, and the store could not even be asked for it.
+            # A name that is not UTF-8 is in no index, and could not be looked up in the store.
             looked.update(filter(is_utf8, names))
             search.look(root, places)
     for group in labels.values():
         looked |= _look_at_sessions(search, group, within)
     if within is not None and search.met_double:
-        # Which of its names a file goes by, or which of two files has a name, can be told only by looking at all of them.
+        # Which name of a file, or which of two files with one name, is indexed can only be decided by a full
+        # scan.
         return scan(roots, max_bytes=max_bytes)
     return search.result(None if within is None else frozenset(looked))
 
@@ -164,11 +166,12 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
 def _look_at_sessions(
     search: "_Search", group: Sequence[SessionPaths], within: Collection[Path] | None
 ) -> frozenset[str]:
-    """Scan for transcripts below the roots of one label; returns the prefixes that the scan covered.
+    """Scan for transcripts below the roots of one label; return the prefixes that the scan covered.
 
-    The file that a session is indexed from depends on all its files: of two that differ in nothing else, the one written last. So a
-    partial scan accepts a file only if no other file can be of its session, and if it is live, uncompressed and in its place, as
-    files that grow are. Otherwise it scans all roots of the label.
+    Which file of a session is indexed depends on all its files: of two that differ in nothing else, the one
+    written last. So a partial scan accepts a file only if no other file can be of its session, and if it is
+    live, uncompressed and in its proper directory, as growing files are. Otherwise it scans all roots of the
+    label.
     """
     if within is not None:
         wanted = [
@@ -176,7 +179,7 @@ def _look_at_sessions(
             for root in group
             for parts in _places(root, within)
             if (root.file is None or not parts or nfc(parts[0]) == nfc(root.file))
-            # Notes may lie in between: one that is edited is no reason to look at thousands of transcripts.
+            # Notes may be in between: an edited one is no reason to scan thousands of transcripts.
             and (admits(root, parts) or descends(root, parts))
         ]
         if not wanted:
@@ -200,8 +203,8 @@ def _places(root: Root, within: Collection[Path]) -> list[Parts]:
     return sorted(place for place in places if not any(place[:n] in places for n in range(len(place))))
 
 
-# The workspace first, then by name; then what goes before what of one name: false before true, the last archive, the one
-# that was written to last, the larger one, the home in use; then where it is.
+# Sort key: the workspace first, then by path; for files of one path: false before true, the last archive, the
+# one written last, the larger one, the home in use; finally by location.
 _Rank = tuple[int, str, tuple[bool, ...], str, int, int, int, str]
 
 
@@ -209,7 +212,7 @@ class _Candidate(msgspec.Struct, frozen=True, gc=False):
     rank: _Rank
     found: FoundFile
     device: int
-    # Without other names, a number that was met before was given anew: the first file is gone meanwhile.
+    # Without other names, an inode that was seen before was reused: the first file is gone.
     has_other_names: bool
 
 
@@ -218,7 +221,7 @@ class _Search:
 
     def __init__(self, max_bytes: int, order: Mapping[Path, int]) -> None:
         self._max_bytes = max_bytes
-        self._order = order  # of the directories of roots
+        self._order = order  # of the roots' directories
         self._candidates: list[_Candidate] = []
         self._skipped: dict[str, SkipReason] = {}
         self._blind: dict[str, BlindReason] = {}
@@ -227,7 +230,7 @@ class _Search:
         self.met_double = False
 
     def meets_first(self, root: SessionPaths, parts: Parts, group: Iterable[SessionPaths]) -> bool:
-        """Whether a transcript is there that goes before all others of its session; it is taken then."""
+        """Return whether a transcript is there that takes precedence over all others of its session; it is added then."""
         session = transcript_at(root, parts) if admits(root, parts) else None
         if session is None or session.archived or session.compressed or session.elsewhere:
             return False
@@ -239,7 +242,7 @@ class _Search:
         return len(self._candidates) > before
 
     def look(self, root: Root, places: Iterable[Parts]) -> None:
-        """Scan places below a root; no parts mean all of it."""
+        """Scan places below a root; empty parts mean all of it."""
         flaw = _flaw(str(root.directory))
         if flaw is not None and not isinstance(root, Workspace):
             self._skip(_shown(root, ()), flaw)
@@ -264,7 +267,7 @@ class _Search:
             self._blind[prefix_of(root)] = BlindReason.CLOSED
 
     def result(self, looked: frozenset[str] | None) -> Scan:
-        """The result, with each file once."""
+        """Return the result, with each file once."""
         found: dict[str, FoundFile] = {}
         by_identity: dict[tuple[int, int], FoundFile] = {}
         for candidate in sorted(self._candidates, key=lambda candidate: candidate.rank):
@@ -272,7 +275,8 @@ class _Search:
             identity = (candidate.device, file.stamp.inode)
             same = by_identity.get(identity)
             if same is not None and (candidate.has_other_names or same.file == file.file):
-                # Overlapping roots lead to one file in two ways. Only a second name of its own is worth telling.
+                # Overlapping roots lead to one file in two ways; only a second name of the file itself is
+                # reported.
                 if same.file != file.file:
                     self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, SkipReason.SAME_FILE)
             elif same is not None and _is_spelled_otherwise(same, file):
@@ -285,7 +289,7 @@ class _Search:
                 self._skip(str(file.file), SkipReason.SAME_NAME)
             else:
                 found[file.path] = file
-                if file.stamp.inode:  # there are file systems that number nothing
+                if file.stamp.inode:  # some file systems have no inode numbers
                     by_identity[identity] = file
         return Scan(
             found=dict(sorted(found.items())),
@@ -377,7 +381,7 @@ class _Search:
                 if isinstance(failure, FileNotFoundError):
                     vanished.append(parts)
                 self._failed(failure, root, parts)
-        # It may have been compressed or archived, under a name that was not there yet when all were listed.
+        # Such a file may have been compressed or archived, under a name that was not in the listing yet.
         if vanished and isinstance(root, SessionPaths) and looks > 1:
             self._list(root, here, above, deep=False, looks=looks - 1)
         elif isinstance(root, SessionPaths):
@@ -391,7 +395,7 @@ class _Search:
             return
         path = name_of(root, parts)
         kind = _kind(root, path)
-        # A transcript is read piece by piece, whatever its length.
+        # Transcripts are read piece by piece, whatever their length.
         if status.st_size > self._max_bytes and kind is not Kind.SESSION:
             self._skip(path, SkipReason.TOO_LARGE)
             return
@@ -405,7 +409,7 @@ class _Search:
         )
 
     def _entry(self, root: Root, file: Path, parts: Parts, entry: os.DirEntry[str]) -> None:
-        """Take what is no directory."""
+        """Add an entry that is not a directory."""
         if entry.is_symlink():
             self._symlink(root, parts)
         elif _is_of_database(root, parts):
@@ -414,13 +418,13 @@ class _Search:
             self._file(root, file, parts, entry.stat(follow_symlinks=False))
 
     def _database(self, root: Root, parts: Parts) -> None:
-        """List the sessions in a database. What is indexed stays while it cannot be read."""
+        """Add the sessions in a database; while it cannot be read, indexed ones stay."""
         if (
             not isinstance(root, SessionPaths)
             or not is_database(root.layout, parts)
             or not admits(root, parts)
         ):
-            return  # its log is looked at with it
+            return  # a write to its log is a reason to read the database
         file = root.directory.joinpath(*parts)
         try:
             listing = list_sessions(root, parts)
@@ -438,7 +442,7 @@ class _Search:
             if session.is_subagent and not root.subagents:
                 continue
             kind = Kind.SHARED_SESSION if session.is_shared else Kind.SESSION
-            # What is in a database is written there: a file of the same session is what it was made of, or a copy of it.
+            # A session in a database is stored there; files of it are older versions or copies.
             others = (session.archived, False, False, False, False)
             order = self._order[root.directory]
             stamp = session.stamp
@@ -447,12 +451,12 @@ class _Search:
             self._candidates.append(_Candidate(rank, found, _NO_DEVICE, has_other_names=False))
 
     def _symlink(self, root: Root, parts: Parts) -> None:
-        """Count a symlink that looks like a note, or, without a suffix, like a directory of notes."""
+        """Count a symlink whose name is that of a note, or without a suffix may be that of a directory of notes."""
         if admits_file(root, parts) or ("." not in parts[-1] and descends_into(root, parts)):
             self._skip(_shown(root, parts), SkipReason.SYMLINK)
 
     def _may_hold(self, root: Root, parts: Parts) -> bool:
-        """Whether the name is that of a note; a name that only its letters spoil is counted."""
+        """Return whether the name is that of a note; a name with invalid characters only is counted."""
         if not isinstance(root, SessionPaths) and not is_markdown(parts[-1]):
             return False
         if admits_file(root, parts):
@@ -491,7 +495,7 @@ class _Search:
 
 
 def skip_of(trouble: SourceError) -> SkipReason:
-    """Why a file that a scan found could not be indexed."""
+    """Return why a file that a scan found could not be indexed."""
     match trouble:
         case TooLarge():
             return SkipReason.TOO_LARGE
@@ -508,7 +512,7 @@ def skip_of(trouble: SourceError) -> SkipReason:
 
 
 def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
-    """Whether two names of one file differ only in case."""
+    """Return whether two names of one file differ only in case."""
     return str(one.file).casefold() == str(other.file).casefold()
 
 
@@ -528,14 +532,14 @@ def _kind(root: Root, path: str) -> Kind:
 def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
     if not isinstance(root, SessionPaths):
-        # Of two ways to one file, the one by which it is its owner's alone.
+        # Of two ways to one file, the one that makes it private to its owner comes first.
         others = (not is_for_owner(root, path),)
         return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(parts))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
     kind = (session.archived, True, session.compressed, session.elsewhere, nfc(below) != below)
-    # Of several archives the last one, told by its date, goes before the others. Of two live ones a person has copied one,
-    # as a backup or to go on elsewhere: the conversation goes on in the one that is written to.
+    # Of several archives the last one, by its date, comes first. Of two live ones a person has copied one, as
+    # a backup or to continue elsewhere: the conversation continues in the one written last.
     last = session.reset.translate(_BACKWARDS)
     return (2, path, kind, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
 
@@ -545,12 +549,12 @@ def _spelled(parts: Parts) -> str:
     return "/".join(f"{int(nfc(part) != part)}{part}" for part in parts)
 
 
-# Each digit for the one that sorts as late as it sorts early.
+# Each digit -> the digit in reverse sort order.
 _BACKWARDS = str.maketrans("0123456789", "9876543210")
 
 
 def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: str) -> bool:
-    """Whether a root has a file of the same name and session below a first directory, but for that at these parts."""
+    """Return whether another file of the same name and session is below a first directory of a root."""
     if not first_is_free(other.layout, parts):
         return False
     own = None if other.directory != root.directory else parts[0]
@@ -564,7 +568,7 @@ def _has_other(other: SessionPaths, root: SessionPaths, parts: Parts, session: s
                 if entry.name != own and entry.is_dir(follow_symlinks=False)
             )
     except OSError:
-        return False  # a scan of all finds no more there
+        return False  # a full scan finds no more there
 
 
 def _is_of_database(root: Root, parts: Parts) -> bool:
@@ -574,19 +578,19 @@ def _is_of_database(root: Root, parts: Parts) -> bool:
 
 
 def _prefix(root: Root, parts: Parts) -> str:
-    """The prefix of the names below a place. Names of transcripts do not contain their directories."""
+    """Return the prefix of the paths below a place. Names of transcripts do not contain their directories."""
     return name_of(root, parts) if parts and not isinstance(root, SessionPaths) else prefix_of(root)
 
 
 def _shown(root: Root, parts: Parts) -> str:
-    """What is said to be skipped at a place: below the prefix of its root, so that a scan of that covers it."""
+    """Return the name under which a skipped place is reported: below its root's prefix, so that scans of it cover it."""
     if isinstance(root, SessionPaths):
         return f"{prefix_of(root)}{root.directory.joinpath(*parts)}"
     return name_of(root, parts) if parts else prefix_of(root)
 
 
 def _aside(file: FoundFile) -> str:
-    """The shown name of a transcript whose session is indexed from another file."""
+    """Return the name under which a transcript is reported whose session is indexed from another file."""
     label = "/".join(file.path.split("/")[:2])
     return f"{label}{file.file}" if file.kind is Kind.SESSION else str(file.file)
 
@@ -602,7 +606,7 @@ def _mended(parts: Parts) -> Parts:
 
 
 def _is_configured(root: Root, parts: Parts) -> bool:
-    """Whether a name comes from a root's own settings: in whatever case, it means what it leads to."""
+    """Return whether a name comes from a root's own settings; it then applies in any case of its letters."""
     match root:
         case Workspace():
             return parts == (MEMORY_DIRECTORY,)
@@ -615,7 +619,7 @@ def _is_configured(root: Root, parts: Parts) -> bool:
 
 
 def _has_twin(directory: int, name: str, asked: str) -> bool:
-    """Whether the directory has another file whose name differs only in its Unicode form."""
+    """Return whether the directory has another file whose name differs only in its Unicode form."""
     if name.isascii():
         return False
     spellings = {name, asked, unicodedata.normalize("NFD", name)}

@@ -24,23 +24,24 @@ SESSIONS = "sessions"
 
 _CURATED = frozenset({"memory.md", "user.md"})
 OF_OWNER = _CURATED | {"gemini.md", "memory_summary.md"}
-_PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})  # others begin with a dot
+# Directories whose name begins with a dot are skipped, too.
+_PRUNED = frozenset({"node_modules", "venv", "__pycache__", "site-packages"})
 # Deeper trees are accidents (a loop of bind mounts), and each level costs the scan an open directory.
 _MAX_DEPTH = 64
-# Of the path of a directory: with the name of a file, Linux takes no longer one to watch.
+# Longest path of a directory: with the name of a file, Linux watches no longer ones.
 _MAX_BYTES = 4096 - 256
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class ExcludeGlobs(msgspec.Struct, frozen=True):
-    """The globs of a configuration, ready to be matched; see exclude_of."""
+    """The compiled globs of a configuration; see exclude_of."""
 
-    below: re.Pattern[str] | None = None  # against the path below the root
-    absolute: re.Pattern[str] | None = None  # against the whole path
+    below: re.Pattern[str] | None = None  # matched against the path below the root
+    absolute: re.Pattern[str] | None = None  # matched against the whole path
 
     def matches(self, path: str) -> bool:
-        """Whether one of them matches a name in the index: a relative one, an absolute one."""
+        """Return whether a glob matches a path in the index, relative or absolute."""
         if self.absolute is not None and path.startswith("/") and self.absolute.match(path):
             return True
         return self.below is not None and self.below.match(path) is not None
@@ -58,29 +59,30 @@ class ExtraDirectory(msgspec.Struct, frozen=True):
 
     directory: Path
     exclude: ExcludeGlobs = ExcludeGlobs()
-    way: Parts = ()  # the notes lie below these directories alone; * is any one
+    way: Parts = ()  # only notes below these directories; * matches any one
 
 
 class SingleFile(msgspec.Struct, frozen=True):
-    """An extra path that is a file: this one, in its directory."""
+    """An extra path that is a single file."""
 
     directory: Path
     file: str  # as the disk spells it
     exclude: ExcludeGlobs = ExcludeGlobs()
-    is_owners: bool = False  # for its owner's eyes, whatever its name: a symlink of such a name leads to it
+    # Only for its owner whatever its name, because a symlink with such a name leads to it.
+    is_owners: bool = False
 
 
 class SessionPaths(msgspec.Struct, frozen=True):
-    """A directory of transcripts. Several may have one label, as the live and the archived ones of an agent."""
+    """A directory of transcripts. Several may have one label, such as the live and the archived ones of an agent."""
 
     directory: Path
-    label: str  # of all names: sessions/<label>/<id>.jsonl
+    label: str  # part of all names: sessions/<label>/<id>.jsonl
     layout: Layout
-    subagents: bool = False  # with what other agents did for an agent
+    subagents: bool = False  # whether transcripts of subagents are included
     exclude: ExcludeGlobs = ExcludeGlobs()
-    file: str | None = None  # this one alone, as the disk spells it
-    archived: bool = False  # of sessions that are over
-    expected: bool = True  # to be there; its files are kept while it is not
+    file: str | None = None  # only this file, as the disk spells it
+    archived: bool = False  # contains transcripts of ended sessions
+    expected: bool = True  # expected to exist; while it is missing, its files stay indexed
 
 
 Root = Workspace | ExtraDirectory | SingleFile | SessionPaths
@@ -90,52 +92,53 @@ Root = Workspace | ExtraDirectory | SingleFile | SessionPaths
 
 
 def nfc(name: str) -> str:
-    """The name in Unicode form NFC."""
+    """Return the name in Unicode form NFC."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def is_markdown(name: str) -> bool:
-    """Whether the name ends in .md.
+    """Return whether a name ends in .md, in any case.
 
-    In any case: NOTES.MD means the same, and on many file systems it is the same.
+    NOTES.MD means the same, and on many file systems it is the same file.
     """
     return name[-3:].lower() == ".md"
 
 
 def is_curated(name: str) -> bool:
-    """Whether a name in the index is that of a MEMORY.md or USER.md.
+    """Return whether a path in the index is that of a MEMORY.md or USER.md.
 
-    In any letter case and at any depth: an extra path may contain a workspace, and what describes the owner must not reach a
-    group because of its place.
+    In any letter case and at any depth: an extra path may contain a workspace, and what describes the owner
+    must not reach a group because of its position.
     """
     return name.rpartition("/")[2].lower() in _CURATED
 
 
 def describes_owner(name: str) -> bool:
-    """Whether a note is only for its owner, by its name in the index: a curated one, and the like of other agents.
+    """Return whether a note is only for its owner, by its path in the index: a curated one, or that of another agent.
 
-    Gemini CLI stores what it should remember of its user in GEMINI.md, Codex what it concludes in memory_summary.md.
+    Gemini CLI stores what it should remember of its user in GEMINI.md, Codex what it concludes in
+    memory_summary.md.
     """
     return name.rpartition("/")[2].lower() in OF_OWNER
 
 
 def is_for_owner(root: Root, name: str) -> bool:
-    """Whether a note of a root is only for its owner, by its name in the index and by how it was configured."""
+    """Return whether a note is only for its owner, by its path in the index and by how it was configured."""
     return describes_owner(name) or (isinstance(root, SingleFile) and root.is_owners)
 
 
 def has_control(name: str) -> bool:
-    """Whether a name cannot be printed on one line: nobody could cite it, and it could forge the output of a tool."""
+    """Return whether a name contains control characters: nobody could cite it, and it could forge the output of a tool."""
     return _CONTROL.search(name) is not None
 
 
 def is_utf8(name: str) -> bool:
-    """Whether a name from the disk is valid UTF-8; Python shows other bytes as lone surrogates."""
+    """Return whether a name from the disk is valid UTF-8; Python represents other bytes as lone surrogates."""
     return name.isascii() or _SURROGATE.search(name) is None
 
 
 def prefix_of(root: Root) -> str:
-    """The prefix of the names in the index of a root; empty for the workspace."""
+    """Return the prefix of a root's paths in the index; empty for the workspace."""
     match root:
         case Workspace():
             return ""
@@ -150,14 +153,14 @@ def prefix_of(root: Root) -> str:
 
 
 def only_file(root: Root) -> str | None:
-    """The name of the single file of a root; None if the root is a directory."""
+    """Return the name of the single file of a root; None if the root is a directory."""
     return root.file if isinstance(root, SingleFile | SessionPaths) else None
 
 
 def name_of(root: Root, parts: Parts) -> str:
-    """The name in the index of the file or directory at these parts below the root.
+    """Return the path in the index of the file or directory at these parts below the root.
 
-    In a root of transcripts, directories and files that are no transcripts have their absolute path instead.
+    In a root of transcripts, directories and files that are not transcripts have their absolute path instead.
     """
     below = nfc("/".join(parts))
     if isinstance(root, Workspace):
@@ -173,7 +176,7 @@ def name_of(root: Root, parts: Parts) -> str:
 
 
 def session_name(root: SessionPaths, parts: Parts, identity: str) -> str | None:
-    """The name in the index of a session in the database at these parts; None where its id makes no name."""
+    """Return the path in the index of a session in the database at these parts; None if its id cannot be part of a path."""
     session = transcript_files.entry(root.layout, parts, identity)
     if session is None or not _is_sound(session.id.rpartition("/")[2]):
         return None
@@ -181,25 +184,25 @@ def session_name(root: SessionPaths, parts: Parts, identity: str) -> str | None:
 
 
 def transcript_at(root: SessionPaths, parts: Parts) -> Transcript | None:
-    """The transcript at these parts below a root of transcripts, by its name; None if it is none."""
+    """Return the transcript at these parts below a root of transcripts, by its name; None if it is not one."""
     session = transcript_files.transcript(root.layout, parts)
     return msgspec.structs.replace(session, archived=True) if session and root.archived else session
 
 
 def is_session(name: str) -> bool:
-    """Whether a name in the index is that of a transcript. No note of a workspace lies below sessions/."""
+    """Return whether a path in the index is that of a transcript. No note of a workspace is below sessions/."""
     return name.startswith(f"{SESSIONS}/")
 
 
 def is_under(name: str, prefix: str) -> bool:
-    """Whether a name in the index is the prefix or lies below it; the empty prefix is the workspace."""
+    """Return whether a path in the index is the prefix or below it; the empty prefix is the workspace."""
     if not prefix:
         return not name.startswith("/") and not is_session(name)
     return name == prefix or name.startswith(prefix if prefix.endswith("/") else f"{prefix}/")
 
 
 def is_under_any(name: str, prefixes: Collection[str]) -> bool:
-    """Like is_under, for any of many prefixes; fast where they are a set."""
+    """Like is_under, for any of many prefixes; fast if they are a set."""
     if not prefixes:
         return False
     if name in prefixes or (not is_session(name) and ("/" if name.startswith("/") else "") in prefixes):
@@ -213,19 +216,20 @@ def is_under_any(name: str, prefixes: Collection[str]) -> bool:
 
 
 def parts_below(root: Root, path: Path) -> Parts | None:
-    """The parts of an absolute path below the directory of the root; None where it lies elsewhere."""
+    """Return the parts of an absolute path below the root's directory; None if it is elsewhere."""
     parts, base = path.parts, root.directory.parts
     return parts[len(base) :] if parts[: len(base)] == base else None
 
 
 def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
-    """The root a name in the index belongs to, with the parts below it.
+    """Return the root that a path in the index belongs to, with the parts below it.
 
-    The name must be exactly as the index has it. That it passes here does not mean that it is indexed: only the
-    store knows that.
+    The path must be exactly as the index has it. A result does not mean that the file is indexed, which only
+    the store knows.
 
     Returns:
-        None where no root holds a file of this name, and for a transcript: where it is, its name does not tell.
+        None if no root can contain such a file, and for transcripts, whose paths in the index do not say
+        where they are.
     """
     if not name or nfc(name) != name or is_session(name):
         return None
@@ -238,7 +242,7 @@ def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
             directory = name_of(root, ())
             below = name[len(directory) :].removeprefix("/") if is_under(name, directory) else ""
         parts = tuple(below.split("/"))
-        # The comparison refuses what only resembles the name: doubled slashes, for one.
+        # The comparison rejects paths that only resemble one, for example with doubled slashes.
         if admits(root, parts) and name_of(root, parts) == name:
             return root, parts
     return None
@@ -248,7 +252,7 @@ def find_place(name: str, roots: Iterable[Root]) -> tuple[Root, Parts] | None:
 
 
 def admits(root: Root, parts: Parts) -> bool:
-    """Whether a regular file at these parts below the root belongs into the index."""
+    """Return whether a regular file at these parts below the root belongs into the index."""
     return bool(parts) and descends(root, parts[:-1]) and admits_file(root, parts)
 
 
@@ -267,7 +271,7 @@ def admits_file(root: Root, parts: Parts) -> bool:
         case SessionPaths():
             session = transcript_files.transcript(root.layout, parts)
             fits = session is not None and (root.subagents or not session.subagent)
-            # A database, be it by its log: all the sessions in it are looked at.
+            # A database, or its log: all sessions in it are examined.
             fits = fits or transcript_files.is_database(root.layout, parts)
             fits = fits or transcript_files.is_database_log(root.layout, parts)
             if root.file is not None:
@@ -278,7 +282,7 @@ def admits_file(root: Root, parts: Parts) -> bool:
 
 
 def descends(root: Root, parts: Parts) -> bool:
-    """Whether files in the directory at these parts below the root can belong into the index."""
+    """Return whether files in the directory at these parts below the root can belong into the index."""
     if not parts:
         return True
     ways = () if isinstance(root, Workspace | SingleFile) else range(1, len(parts))
@@ -295,7 +299,7 @@ def descends_into(root: Root, parts: Parts) -> bool:
 
 
 def is_too_deep(root: Root, parts: Parts) -> bool:
-    """Whether the root does not descend into a directory only because it lies so deep."""
+    """Return whether the root skips a directory only because it is nested too deeply."""
     return _is_deep(root, parts) and _leads_on(root, parts)
 
 
@@ -303,7 +307,7 @@ def _is_deep(root: Root, parts: Parts) -> bool:
     if len(parts) >= _MAX_DEPTH:
         return True
     length = len(str(root.directory)) + sum(map(len, parts)) + len(parts)
-    # A character has four bytes at most: of nearly all paths, that tells enough.
+    # A character has at most four bytes, which decides nearly all cases without encoding.
     return 4 * length > _MAX_BYTES and len(os.fsencode(root.directory.joinpath(*parts))) > _MAX_BYTES
 
 
@@ -352,16 +356,16 @@ def _is_excluded(root: Root, parts: Parts, *, end: str) -> bool:
 
 
 def exclude_of(globs: Iterable[str]) -> ExcludeGlobs:
-    """Globs of a configuration, ready to be matched.
+    """Compile the globs of a configuration.
 
-    * ``*``, ``?`` and ``[...]`` stay within one part of a path, ``**`` spans directories.
-    * A glob without ``/`` matches the name of any file or directory below a root.
-    * One with ``/`` matches the path below its root; for the workspace that is the path in the index. One that
+    * ``*``, ``?`` and ``[...]`` stay within one part of a path, ``**`` spans directories. * A glob without
+    ``/`` matches the name of any file or directory below a root. * One with ``/`` matches the path below its
+    root; for the workspace that is the path in the index. One that
       begins with ``/`` matches the absolute path.
-    * One that ends in ``/`` matches directories only. A directory that matches takes everything below with it.
-    * An empty part and ``.`` say nothing. ``..`` matches nothing, so a configuration must not have it.
+    * One that ends in ``/`` matches directories only. A directory that matches includes everything below it.
+    * Empty parts and ``.`` are ignored. ``..`` matches nothing, so a configuration must not contain it.
 
-    The case of letters counts. A bracket that is never closed stands for itself.
+    Matching is case-sensitive. A bracket that is never closed matches itself.
     """
     below: list[str] = []
     absolute: list[str] = []
@@ -417,8 +421,9 @@ def _part(part: str) -> str:
                 literals[-1] += _bracket(token.group(2), negated=bool(token.group(1)))
             case text:
                 literals[-1] += re.escape(text)
-    # From each ** to the next, the first fit may be kept, and within that of each *: tried in all ways, six stars would take
-    # minutes. But a ** tries its next fit when a * that follows would have to pass a slash, and the last ones reach to the end.
+    # From each ** to the next, the first match may be kept, and within that from each *: trying all ways, six
+    # stars would take minutes. But a ** tries its next match when a following * would have to pass a slash,
+    # and the last ones extend to the end.
     runs: list[list[tuple[str, str]]] = [[]]
     for star, literal in zip(stars, literals[1:], strict=True):
         if star == ".*":

@@ -1,9 +1,9 @@
-"""Messages that ask for nothing: greetings, thanks, assent, and talk about the weather."""
+"""Recognises messages that ask for nothing: greetings, thanks, assent, and talk about the weather."""
 
 import re
 
-# What a person says in passing; memory may be full of weather and of thanks, and none of it was asked for. Nothing that
-# matched is tried again in another way: of "你好" that would double the time each time it is repeated.
+# Memory may be full of weather and thanks, and none of it was asked for. The quantifier is possessive: with
+# backtracking, the time would double with each repetition of "你好".
 _SMALL_TALK = re.compile(
     r"""(?:[\s.,;:!?~。，；：！？～…、]|
     \b(?:hi|hello|hey|bye|goodbye|good\ (?:morning|afternoon|evening|night)|see\ you(?:\ (?:later|soon|tomorrow))?|
@@ -20,8 +20,8 @@ _SMALL_TALK = re.compile(
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether a whole message consists of what a person says in passing, so that memory has no answer to it.
+    """Return whether a whole message is small talk, so that memory has no answer to it.
 
-    One word more, as in "thanks, and which port was it?", makes it a question.
+    One more word, as in "thanks, and which port was it?", makes it a question.
     """
     return _SMALL_TALK.fullmatch(text) is not None

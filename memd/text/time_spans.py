@@ -1,6 +1,7 @@
-"""Intervals of the calendar, as clocks on the wall show them. Pure.
+"""Intervals of local clock time. Pure.
 
-They stand apart from the phrases that say them: a program that only shows times need not compile what reads them.
+They are separate from the phrases that name them, so that a program that only shows times need not compile
+the phrases.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -12,29 +13,29 @@ _SECOND = timedelta(seconds=1)
 
 
 class TimeSpan(msgspec.Struct, frozen=True, order=True):
-    """From one second to another, both included, as clocks on the wall show them."""
+    """From one second to another, both included, in local clock time."""
 
     first: datetime  # without a zone
     last: datetime
 
     @property
     def length(self) -> timedelta:
-        """From the beginning of the first second to the end of the last."""
+        """The duration from the beginning of the first second to the end of the last."""
         return self.last - self.first + _SECOND
 
     @property
     def only_day(self) -> date | None:
-        """The day that it is; None where it is no whole day, or several."""
+        """The day that it covers exactly; None if it is not one whole day."""
         day = self.first.date()
         return day if self == whole_days(day, day) else None
 
     @property
     def as_seconds(self) -> tuple[int, int]:
-        """Both ends in seconds from 1970, as clocks on the wall count them."""
+        """Both ends in seconds since 1970 of local clock time."""
         return _seconds(self.first), _seconds(self.last)
 
     def has(self, other: "TimeSpan") -> bool:
-        """Whether it contains another one."""
+        """Return whether it contains another span."""
         return self.first <= other.first and other.last <= self.last
 
 
@@ -43,5 +44,5 @@ def _seconds(at: datetime) -> int:
 
 
 def whole_days(first: date, last: date) -> TimeSpan:
-    """From the beginning of one day to the end of another."""
+    """Return the span from the beginning of one day to the end of another."""
     return TimeSpan(datetime.combine(first, time()), datetime.combine(last, time(23, 59, 59)))

@@ -1,11 +1,11 @@
-"""Tokens: divides text into words, estimates its size in tokens, and finds places to cut it."""
+"""Splits text into words, estimates its size in tokens, and finds positions at which it may be cut."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
-# Scripts written without spaces between words, and Hangul, whose words carry their particles with them.
+# Scripts written without spaces between words, and Hangul, whose words have particles attached.
 _CJK = (
     "\u1100-\u11ff"  # Hangul jamo
     "\u2e80-\u2fdf"  # radicals
@@ -16,14 +16,15 @@ _CJK = (
     "\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"  # Hangul
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
-# Compiled when a text first needs them: classes of so many characters take 10 ms of each start, and ASCII needs none.
+# Compiled on first use: classes of so many characters would add 10 ms to each start, and ASCII text needs
+# none.
 _compiled = cache(re.compile)
 _CJK_RUN = f"[{_CJK}]+"
 _OTHER_WORD = f"[^\\W_{_CJK}]+"
-_LETTER = f"[^\\W_{_CJK}]|[\u0300-\u036f]"  # of a word; accents may stand by themselves
+_LETTER = f"[^\\W_{_CJK}]|[\u0300-\u036f]"  # part of a word, including a separate accent
 
-# What a character costs beyond the quarter of a token that every character costs. Common CJK is one token; the
-# rarer a block, the more byte pieces a tokenizer needs for it.
+# Cost of a character beyond the quarter of a token that every character costs. Common CJK characters are one
+# token; the rarer a block, the more byte pieces a tokenizer needs for it.
 _COMMON = "[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+"
 _COMMON_COST = 3
 _RARE = (
@@ -33,11 +34,12 @@ _RARE = (
 )
 _ANY_RARE = f"[{''.join(block for _, block in _RARE)}]"
 
-# Of what fts_text gives: as FTS5's tokenizer "ascii" has it.
-# Written as what it is not, it compiles ten times as fast as [0-9a-z\x80-\U0010ffff], which it equals.
+# A word character in the result of fts_text, as in FTS5's tokenizer "ascii". Written as a complement, it
+# compiles ten times as fast as the equal [0-9a-z\x80-\U0010ffff].
 WORD_CHARACTER = r"[^\x00-/:-`{-\x7f]"
 _TOKEN = re.compile(f"{WORD_CHARACTER}+")
-# By their shapes: a run of conjoining jamo, which make syllables; a CJK character or a symbol with its marks; a word.
+# In shapes: a run of conjoining jamo, which form syllables; a CJK character or a symbol with its marks; a
+# word.
 _PLACE = re.compile("j+m*|cm*|[wm]+")
 
 _ALIKE = {"\u0131": "i", "\u0451": "\u0435", "\u0450": "\u0435", "\u045d": "\u0438"}  # ı ё ѐ ѝ
@@ -65,12 +67,13 @@ class _FormsOfRuns(_Forms):
 
 
 def _form(ch: str) -> str:
-    """A character of a word without its accents; a symbol between blanks; a blank for a separator."""
+    """Return the form of a character within a word: without accents; a symbol between spaces; a space for a separator."""
     category = unicodedata.category(ch)
     match category[0]:
         case "L" | "N":
             bare = unicodedata.normalize("NFD", ch)[0]
-            # The accents of Latin and Greek come and go; other scripts have letters that only look like that.
+            # Latin and Greek accents are often omitted; in other scripts such marks belong to different
+            # letters.
             return bare if bare.isascii() or "\u0370" <= bare <= "\u03ff" else _ALIKE.get(ch, ch)
         case "M":
             return "" if _is_accent(ch, category) else ch
@@ -78,14 +81,15 @@ def _form(ch: str) -> str:
             pass
     match category:
         case "So" | "Co":
-            # Frames and bars of tables.
+            # Box-drawing characters of tables.
             return " " if "\u2500" <= ch <= "\u259f" or ch == "\ufffd" else f" {ch} "
         case "Sk":
-            return "" if "\U0001f3fb" <= ch <= "\U0001f3ff" else " "  # the skin of an emoji
+            return "" if "\U0001f3fb" <= ch <= "\U0001f3ff" else " "  # the skin tone of an emoji
         case "Cf":
             return " " if ch == _ZERO_WIDTH_SPACE else ""
         case "Cn":
-            # What no Unicode will ever use sets words apart; of what a newer one uses, most are letters.
+            # Noncharacters separate words; of the characters that newer versions of Unicode add, most are
+            # letters.
             return " " if _is_noncharacter(ch) else ch
         case _:
             return " "
@@ -100,10 +104,10 @@ def _is_mark(ch: str) -> bool:
 
 
 def _is_accent(ch: str, category: str) -> bool:
-    """Whether a mark tells nothing that a question would: an accent, a vowel point of Hebrew or Arabic, an enclosing circle.
+    """Return whether a mark is usually omitted in a question: accents, vowel points of Hebrew or Arabic, enclosing circles.
 
-    By canonical combining classes (unicode.org/reports/tr44, table 15): those of the signs that Indic scripts and those of
-    South East Asia are spelt with are others.
+    By canonical combining class (unicode.org/reports/tr44, table 15): the marks that Indic and South East
+    Asian scripts need for spelling have other classes.
     """
     place = unicodedata.combining(ch)
     is_variant = "\ufe00" <= ch <= "\ufe0f" or "\U000e0100" <= ch <= "\U000e01ef" or ch == "\u034f"
@@ -114,7 +118,7 @@ _FORMS = _Forms()
 
 
 class _Shapes(dict[int, str]):
-    """Maps each character of a text to its class, as one character: see _PLACE. A blank is a separator."""
+    """Maps each character of a text to its shape, as one character: see _PLACE. A space is a separator."""
 
     def __missing__(self, code: int) -> str:
         ch = chr(code)
@@ -136,19 +140,19 @@ class _Shapes(dict[int, str]):
 _SHAPES = _Shapes()
 
 
-@lru_cache(maxsize=1 << 14)  # asked of a hundred characters of each question
+@lru_cache(maxsize=1 << 14)  # called for a hundred characters of each question
 def is_cjk(ch: str) -> bool:
-    """Whether a character is indexed by itself because its script sets no spaces between words."""
+    """Return whether a character is a token by itself, because its script has no spaces between words."""
     return _compiled(_CJK_RUN).match(ch) is not None
 
 
 def is_mostly_cjk(text: str) -> bool:
-    """Whether a text is written in a CJK script: it has at least as many such characters as other words."""
+    """Return whether a text is written in a CJK script: it has at least as many such characters as other words."""
     return cjk_share(text) >= 0.5
 
 
 def cjk_share(text: str) -> float:
-    """How much of a text is written in a CJK script, 0..1: such characters count as much as other words."""
+    """Return the share of CJK script in a text, 0..1; a CJK character counts as much as another word."""
     if text.isascii():
         return 0.0
     cjk = sum(map(len, _compiled(_CJK_RUN).findall(text)))
@@ -156,41 +160,42 @@ def cjk_share(text: str) -> float:
 
 
 def folded(text: str) -> str:
-    """A text without the differences that do not count: of case, and of compatibility forms (Unicode's NFKC and case folding)."""
+    """Return a text without differences of case and compatibility forms (Unicode's NFKC and case folding)."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def fts_text(text: str) -> str:
-    """What the keyword index holds for a text: its tokens, folded and without accents.
+    """Return what the keyword index contains for a text: its tokens, folded and without accents.
 
-    A token is a word, which its letters, digits and the marks of its script make; or a CJK character or a symbol, such as an
-    emoji, by itself. Every other character sets tokens apart. The index and its questions both pass through here, and
-    FTS5's tokenizer ("ascii") divides what comes of it where this function does: at ASCII characters that are neither
-    letters nor digits. So a run of CJK characters is a phrase of single ones.
+    A token is a word, which consists of letters, digits and marks, or a single CJK character or symbol, such
+    as an emoji. All other characters separate tokens. Both the indexed text and the questions are converted
+    here, and FTS5's tokenizer ("ascii") splits the result where this function does: at ASCII characters that
+    are neither letters nor digits. So a run of CJK characters is a phrase of single ones.
     """
     return text.lower() if text.isascii() else folded(text).translate(_FORMS)
 
 
 def words_and(kept: str) -> Callable[[str], str]:
-    """A function that removes everything from a text except its tokens, as fts_text does, and some ASCII characters.
+    """Return a function that works like fts_text, but also keeps the ASCII characters in `kept`.
 
-    A run of CJK characters is one word.
+    It also leaves a run of CJK characters as one word.
     """
     forms = _FormsOfRuns({ord(ch): ch for ch in kept})
     return lambda text: folded(text).translate(forms)
 
 
 def width(text: str) -> int:
-    """How much room a text takes where a CJK character takes that of two others."""
+    """Return the display width of a text, in which a CJK character counts as two."""
     return len(text) if text.isascii() else len(text) + sum(map(len, _compiled(_CJK_RUN).findall(text)))
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """The tokens of fts_text with their places in the text, as (token, start, end).
+    """Yield the tokens of fts_text with their positions in the text, as (token, start, end).
 
-    Tokens that come from one character of the text, such as a ligature or an abbreviation sign, have the same place.
+    Tokens that come from one character of the text, such as a ligature or an abbreviation sign, have the same
+    position.
     """
     if text.isascii():
         for found in _TOKEN.finditer(text.lower()):
@@ -202,12 +207,12 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def words_beginning(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds tokens with one of these prefixes, in the result of fts_text."""
+    """Return a pattern that finds tokens with one of these prefixes in the result of fts_text."""
     return re.compile(f"(?<!{WORD_CHARACTER})(?:{'|'.join(map(re.escape, beginnings))}){WORD_CHARACTER}*")
 
 
 def quarter_tokens(text: str) -> int:
-    """The estimated size of a text in quarters of a token: a lower bound that adds up over parts.
+    """Return the estimated size of a text in quarters of a token: a lower bound that adds up over parts.
 
     An ASCII or Latin character counts 1, a common CJK character or an emoji 4, a rarer one 8 to 16.
     """
@@ -220,17 +225,17 @@ def quarter_tokens(text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """How many tokens an embedding model will see, estimated without one: 4 Latin or 1 CJK character a token."""
+    """Return the estimated number of tokens for an embedding model: 4 Latin or 1 CJK character per token."""
     return -(-quarter_tokens(text) // 4)
 
 
 def cut(text: str, n: int) -> str:
-    """The first n characters at most, never ending inside a character that is written with several code points."""
+    """Return at most the first n characters, without breaking a character that consists of several code points."""
     return text[: safe_end(text, n)]
 
 
 def safe_end(text: str, end: int) -> int:
-    """The last place at or before end where a text may be cut without breaking a visible character."""
+    """Return the last position up to end at which a text may be cut without breaking a visible character."""
     if end >= len(text):
         return len(text)
     at = max(0, end)
@@ -238,13 +243,13 @@ def safe_end(text: str, end: int) -> int:
         if not (_continues(text[at]) or text[at - 1] == _JOINER):
             return at
         at -= 1
-    return end if at > 0 else 0  # a run of marks longer than any real character: cut where told
+    return end if at > 0 else 0  # a run of marks longer than any real character is cut at `end`
 
 
 def word_end(text: str, end: int, least: int) -> int:
-    """The last place at or before end that is inside no word of a script with spaces; end, where there is none after least.
+    """Return the last position up to end that is not within a word of a script with spaces; end, if none is after least.
 
-    Text without spaces may hold such words, as in 我们选了PostgreSQL, and half of one is found by nobody.
+    Text without spaces may contain such words, as in 我们选了PostgreSQL, and no search finds half a word.
     """
     at, letter = end, _compiled(_LETTER)
     while at > least and at < len(text) and letter.match(text, at) and letter.match(text, at - 1):
@@ -253,7 +258,7 @@ def word_end(text: str, end: int, least: int) -> int:
 
 
 def _continues(ch: str) -> bool:
-    """Whether a code point belongs to the visible character before it."""
+    """Return whether a code point belongs to the visible character before it."""
     if ch < "\u0300":
         return False
     return ch == _JOINER or "\U0001f3fb" <= ch <= "\U0001f3ff" or unicodedata.category(ch)[0] == "M"

@@ -1,4 +1,4 @@
-"""Knows the names of the transcript files of each agent, and their directories. Pure rules about names."""
+"""Recognises transcript files of each agent by their names and directories. Pure rules about names."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ import msgspec
 Layout = Literal["openclaw", "pi", "claude-code", "codex", "gemini", "qwen", "opencode", "copilot", "plain"]
 Parts = tuple[str, ...]
 
-# OpenClaw stamps an archive with the time in ISO 8601, "-" for ":"; older ones with milliseconds.
+# OpenClaw names an archive by its time in ISO 8601, with "-" for ":"; older ones by milliseconds.
 _NAME = re.compile(
     r"(?P<id>[^.].*?)\.jsonl"
     r"(?:\.reset\.(?P<reset>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{1,9})?Z?|\d{9,16}))?"
@@ -20,39 +20,40 @@ _NAME = re.compile(
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])", re.IGNORECASE)
 _ROLLOUT = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 _DIGITS = re.compile(r"[0-9]+")
-# Records of what an agent did, beside what was said.
+# Records of an agent's actions, which contain no conversation.
 _SIDECAR = re.compile(r".+\.(?:trajectory|checkpoint(?:\..*)?)", re.DOTALL)
-_EVENTS = "events"  # what happened in a session of Copilot CLI, in its directory
-_JOURNAL = "journal"  # what Claude Code's subagents did
+_EVENTS = "events"  # events of a session of Copilot CLI, in the session's directory
+_JOURNAL = "journal"  # actions of Claude Code's subagents
 _SUBAGENTS = "subagents"
 _SPILLED = "tool-results"
 _COLD = "cold"
 _MAIN = "main"  # OpenClaw's first agent
-_DATABASE = "openclaw-agent.sqlite"  # in which newer versions of OpenClaw keep the sessions of an agent
-_AGENT = "agent"  # its directory, in that of each agent
+_DATABASE = "openclaw-agent.sqlite"  # database in which newer versions of OpenClaw store an agent's sessions
+_AGENT = "agent"  # its directory, within that of each agent
 _DATABASE_DEPTH = 3
-_OPENCODE = re.compile(r"opencode(?:-[A-Za-z0-9._-]+)?\.db")  # a channel of releases has one of its own
-# One object, as Gemini CLI wrote before it wrote lines.
+_OPENCODE = re.compile(r"opencode(?:-[A-Za-z0-9._-]+)?\.db")  # each release channel has its own
+# A single object, as Gemini CLI wrote before it wrote lines.
 _OLD_GEMINI = re.compile(r"session-.+\.json", re.DOTALL)
 _EXPORT = re.compile(r"conversations(?:-\d{1,4})?\.json")  # of ChatGPT or of Claude
-_LOG = "-wal"  # what is written comes here first
+_LOG = "-wal"  # new rows are written to this file first
 
 
 class Transcript(msgspec.Struct, frozen=True, gc=False):
-    """What the path of a file says of its session."""
+    """What the path of a file says about its session."""
 
-    id: str  # the same, however the file is rotated, compressed or archived
+    id: str  # the same even if the file is rotated, compressed or archived
     subagent: bool
-    archived: bool  # of a session that is over; a live file of the same session goes before it
+    archived: bool  # the session has ended; a live file of the same session takes precedence
     compressed: bool
-    elsewhere: bool  # not in the directory that its name tells
-    reset: str  # when it was archived, as its name says; "" where it does not
+    elsewhere: bool  # not in the directory that its name implies
+    reset: str  # when it was archived, by its name; "" if the name does not say
 
 
 def transcript(layout: Layout, parts: Parts) -> Transcript | None:
-    """The transcript at these parts below the directory of a layout; None: the file is no transcript.
+    """Return the transcript at these parts below the directory of a layout; None: the file is not a transcript.
 
-    Lock files, checkpoints, temporary files, deleted transcripts and other records of an agent are none.
+    Lock files, checkpoints, temporary files, deleted transcripts and other records of an agent are not
+    transcripts.
     """
     name = parts[-1] if parts else ""
     is_old = layout == "gemini" and _OLD_GEMINI.fullmatch(name) is not None
@@ -73,7 +74,7 @@ def transcript(layout: Layout, parts: Parts) -> Transcript | None:
 
 
 def is_database(layout: Layout, parts: Parts) -> bool:
-    """Whether the file at these parts below the directory of a layout holds several transcripts: a database, or an export."""
+    """Return whether the file at these parts below a layout's directory is a database or export of transcripts."""
     if layout == "plain":
         return bool(parts) and _EXPORT.fullmatch(parts[-1]) is not None
     if layout == "opencode":
@@ -82,7 +83,7 @@ def is_database(layout: Layout, parts: Parts) -> bool:
 
 
 def is_database_log(layout: Layout, parts: Parts) -> bool:
-    """Whether what is written to a database of transcripts shows in the file at these parts."""
+    """Return whether the file at these parts is the write-ahead log of a database of transcripts."""
     return (
         layout != "plain"
         and parts[-1].endswith(_LOG)
@@ -91,9 +92,10 @@ def is_database_log(layout: Layout, parts: Parts) -> bool:
 
 
 def entry(layout: Layout, parts: Parts, identity: str) -> Transcript | None:
-    """The session of this id in the database at these parts; None where the id is no name.
+    """Return the session of this id in the database at these parts; None if the id is not valid as a name.
 
-    In OpenClaw's it has the name of the file that an older version would have written: a session that is in both is one.
+    In OpenClaw's database it gets the name of the file that an older version would have written, so that a
+    session in both is one.
     """
     if "/" in identity or not is_database(layout, parts):
         return None
@@ -110,7 +112,7 @@ def entry(layout: Layout, parts: Parts, identity: str) -> Transcript | None:
 
 
 def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
-    """Whether a directory at these parts can hold transcripts, if the one above can."""
+    """Return whether a directory at these parts can contain transcripts, if the one above can."""
     depth, name = len(parts), parts[-1]
     match layout:
         case "openclaw":
@@ -136,16 +138,16 @@ def descends(layout: Layout, parts: Parts, *, subagents: bool) -> bool:
 
 
 def first_is_free(layout: Layout, parts: Parts) -> bool:
-    """Whether the same file name below another first directory is a file of the same session.
+    """Return whether the same file name below another first directory is a file of the same session.
 
-    If it is not, the id of a session implies the one place of its live file, or `transcript` gives different results for the
-    places.
+    If it is not, the id of a session implies the one position of its live file, or `transcript` gives
+    different results for the positions.
     """
     return layout not in {"plain", "codex", "copilot"} and len(parts) > 1
 
 
 class _Place(NamedTuple):
-    """A transcript, by its layout."""
+    """A transcript, as its layout describes it."""
 
     id: str
     subagent: bool = False
@@ -156,7 +158,7 @@ class _Place(NamedTuple):
 def _openclaw(above: Parts, own: str) -> _Place | None:
     match above:
         case (agent, "sessions", *cold) if cold in ([], [_COLD]):
-            # Ids that a person chose may be those of two agents.
+            # Ids that a person chose may occur in two agents.
             is_unique = agent == _MAIN or _UUID.match(own)
             return _Place(own if is_unique else f"{agent}/{own}", archived=bool(cold))
         case _:
@@ -228,7 +230,7 @@ _PLACES: Mapping[Layout, Callable[[Parts, str], _Place | None]] = MappingProxyTy
         "gemini": _gemini,
         "qwen": _qwen,
         "copilot": _copilot,
-        "opencode": lambda *_: None,  # all are in its database
+        "opencode": lambda *_: None,  # all transcripts are in its database
         "plain": _plain,
     }
 )

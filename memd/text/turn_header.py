@@ -3,10 +3,10 @@
 import re
 from datetime import UTC, date, datetime, tzinfo
 
-CONTINUED = "… "  # stands where a part of a turn begins in its middle
+CONTINUED = "… "  # put in front of a part that begins in the middle of a turn
 
 _HEADER = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d )?(?:User|Assistant): ")
-# A line that a reader may take for one, after whatever ends a line somewhere.
+# A line that looks like a header, after any character that ends a line somewhere.
 _ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LIKE_HEADER = re.compile(
     rf"(?<=[{_ENDS}])(?=[^\S{_ENDS}]*(?:\d{{4}}-\d\d-\d\d \d\d:\d\d )?[^\S{_ENDS}]*(?:user|assistant)[^\S{_ENDS}]*[:：])",
@@ -16,10 +16,10 @@ _QUOTED = "> "
 
 
 def header(role: str, at: float | None, zone: tzinfo | None) -> str:
-    """The header of a turn: ``2026-03-02 09:02 User: ``.
+    """Return the header of a turn: ``2026-03-02 09:02 User: ``.
 
     Args:
-        role: Of the speaker.
+        role: The speaker's role.
         at: Unix time; None, or a time outside of the calendar, is left out.
         zone: The time zone of the header; None: UTC.
     """
@@ -28,33 +28,33 @@ def header(role: str, at: float | None, zone: tzinfo | None) -> str:
 
 
 def spoken(role: str, at: float | None, text: str, zone: tzinfo | None) -> str:
-    """A turn with its header."""
+    """Return a turn with its header."""
     return header(role, at, zone) + set_off(text)
 
 
 def set_off(text: str) -> str:
-    """A text in which each line that looks like the header of a turn is quoted, such as in a pasted mail or log.
+    """Return a text in which each line that looks like a turn's header, for example of a pasted mail or log, is quoted.
 
-    So each header in the text of a transcript is one that memd wrote.
+    So every header in the text of a transcript was written by memd.
     """
     text = text.strip()
     return _LIKE_HEADER.sub(_QUOTED, text) if ":" in text or "：" in text else text
 
 
 def header_in(line: str) -> str:
-    """The header that a line begins with; empty where it begins with none."""
+    """Return the header that a line begins with; empty if there is none."""
     found = _HEADER.match(line)
     return found[0] if found else ""
 
 
 def day_of(at: float | None, zone: tzinfo | None) -> date | None:
-    """The day of a moment, as header has it."""
+    """Return the day of a time, as in the header; None if it has none."""
     when = _when(at, zone)
     return when.date() if when else None
 
 
 def local_time(at: float | None, zone: tzinfo | None) -> datetime | None:
-    """What clocks on the wall showed at a moment, to the second; None where day_of has no day."""
+    """Return the local time, without a zone, to the second; None if day_of returns None."""
     when = _when(at, zone)
     return when.replace(tzinfo=None, microsecond=0, fold=0) if when else None
 
@@ -66,5 +66,5 @@ def _when(at: float | None, zone: tzinfo | None) -> datetime | None:
         when = datetime.fromtimestamp(at, UTC).astimezone(zone or UTC)
     except (OverflowError, ValueError, OSError):
         return None
-    # Years of fewer digits are written in as many ways as there are systems; nobody said anything then.
+    # Systems format years of fewer digits differently, and no transcript is that old.
     return when if when.year >= 1000 else None

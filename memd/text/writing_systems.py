@@ -1,6 +1,6 @@
-"""In which scripts a text is written: a text in another script than a question cannot hold its words.
+"""Determines the scripts of texts: a text in another script than a question cannot contain its words.
 
-An index keeps the scripts of each chunk: a change of what is counted here raises CHUNKING.
+An index stores the scripts of each chunk, so a change of what is counted here requires a higher CHUNKING.
 """
 
 import itertools
@@ -11,22 +11,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-# Letters that say as much as one character of a script without spaces between words: a word has about five.
+# Letters that count as much as one character of a script without spaces between words: a word has about five.
 _LETTERS_OF_A_WORD = 5
 _WITHOUT_SPACES = frozenset({"CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"})
 _ALSO = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
 
-# By numbers, since counting the characters of a Chinese text one by one takes ten times as long. A character outside the Basic Multilingual Plane is two surrogates, and none of these is a letter.
+# Looked up in arrays, since counting the characters of a Chinese text one by one takes ten times as long. A
+# character outside of the Basic Multilingual Plane is two surrogates, which count as no letter.
 _NUMBERS: dict[str, int] = {"": 0}
-_NEXT = itertools.count(1)  # each number once, whatever threads meet
+_NEXT = itertools.count(1)  # thread-safe: each number is returned once
 _UNKNOWN = 255
-_number_of = np.full(1 << 16, _UNKNOWN, np.uint8)  # by code unit of UTF-16
+_number_of = np.full(1 << 16, _UNKNOWN, np.uint8)  # indexed by UTF-16 code unit
 
 
 def scripts(text: str) -> dict[str, float]:
-    """The share of each script in a text, by the first word of its Unicode names, in the order of these words.
+    """Return the share of each script in a text, by the first word of its Unicode names, in alphabetical order.
 
-    Empty where the text has no letter.
+    Empty if the text has no letter.
     """
     if text.isascii():
         return {"LATIN": 1.0} if any(map(str.isalpha, text)) else {}
@@ -50,7 +51,7 @@ def scripts(text: str) -> dict[str, float]:
 
 
 def _script_of(ch: str) -> str:
-    """The script of a letter; of what is no letter none."""
+    """Return the script of a letter; empty for other characters."""
     letter = unicodedata.normalize("NFKC", ch)[0]
     if unicodedata.category(letter)[0] != "L":
         return ""
@@ -59,14 +60,14 @@ def _script_of(ch: str) -> str:
 
 
 class ScriptShares(msgspec.Struct, frozen=True):
-    """The shares of scripts in many texts."""
+    """The shares of scripts in n texts."""
 
     scripts: tuple[str, ...]
-    shares: NDArray[np.float64]  # (n, scripts): of each text; nothing of one without a letter
+    shares: NDArray[np.float64]  # (n, scripts): row of each text; all 0 for one without letters
 
     @classmethod
     def of(cls, texts: Sequence[Mapping[str, float]]) -> "ScriptShares":
-        """Of each text what scripts told of it."""
+        """Return the shares of texts, given the result of `scripts` for each."""
         names = tuple(dict.fromkeys(itertools.chain.from_iterable(texts)))
         rows = [[one.get(name, 0.0) for name in names] for one in texts]
         return cls(names, np.array(rows, np.float64).reshape(len(texts), len(names)))
@@ -75,16 +76,16 @@ class ScriptShares(msgspec.Struct, frozen=True):
         return len(self.shares)
 
     def some(self, rows: NDArray[np.intp]) -> "ScriptShares":
-        """Those of some of the texts."""
+        """Return the rows of some of the texts."""
         return ScriptShares(self.scripts, self.shares[rows])
 
     def followed_by(self, other: "ScriptShares") -> "ScriptShares":
-        """Those of these texts and of others."""
+        """Return the rows of these texts and then of others."""
         names = tuple(dict.fromkeys(self.scripts + other.scripts))
         return ScriptShares(names, np.concatenate((self.of_scripts(names), other.of_scripts(names))))
 
     def of_scripts(self, names: tuple[str, ...]) -> NDArray[np.float64]:
-        """The shares of these scripts, among which are all that the texts have."""
+        """Return the shares with these columns, which must include all scripts of the texts."""
         if names == self.scripts:
             return self.shares
         found = np.zeros((len(self), len(names)))
@@ -92,7 +93,7 @@ class ScriptShares(msgspec.Struct, frozen=True):
         return found
 
     def foreign_to(self, question: Mapping[str, float]) -> NDArray[np.float64]:
-        """How much of each text is written in other scripts than a question, 0..1; 0 where one of them has no letter."""
+        """Return the share of each text in other scripts than a question, 0..1; 0 if one of the two has no letter."""
         if not question:
             return np.zeros(len(self))
         common = np.zeros(len(self))
