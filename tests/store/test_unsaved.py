@@ -10,7 +10,7 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.runtime import timing
-from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore
+from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.bounds import shipped
 from tests.clock import Clock
@@ -149,3 +149,21 @@ async def test_a_file_that_could_not_be_opened_is_tried_again_after_a_while(tmp_
     await again.open()
     assert (await again.look_up(SPACE, [A], 2.0)).vectors == {A: b"v"}
     await again.close()
+
+
+async def test_what_one_space_knows_is_used_by_the_clock_of_who_asks(store: Failing) -> None:
+    """What is looked up is younger than what is only asked for, and stays when others go; another space knows none of it."""
+    times = iter(float(n) for n in range(1, 99))
+    known = KnownVectors(store, SPACE, lambda: next(times))
+    other = KnownVectors(store, ("hashing", "another", "1"), lambda: next(times))
+    await known.put({A: b"a"})
+    await known.put({B: b"b"})
+    await known.refuse(C, "it is too long")
+    assert await known.held([A, B, C]) == {A, B}
+    assert await known.refused([A, B, C]) == {C}
+    assert await known.look_up([A]) == CachedTexts({A: b"a"}, frozenset())
+    assert (await other.held([A, B]), await other.refused([C])) == (frozenset(), frozenset())
+    assert await known.prune(1) == 1
+    assert await known.held([A, B]) == {A}
+    await known.forget([A, C])
+    assert await known.look_up([A, B, C]) == CachedTexts({}, frozenset())

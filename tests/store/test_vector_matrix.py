@@ -196,3 +196,18 @@ def test_a_scan_tells_the_cosines_of_what_it_found(bytes_are_made: bool) -> None
     )
     by_cosine = sorted(ids.tolist(), key=lambda one: (-cosines[ids.tolist().index(one)], one))
     assert scanned.nearest() == by_cosine
+
+
+def test_the_vectors_of_chunks_are_told_whichever_block_they_are_in() -> None:
+    """Those that have none are left out."""
+    rows = small()
+    rows.add([row(number) for number in range(1, 3 * FEWEST_ROWS)])
+    rows.remove([ChunkId(5)])
+    wanted = [ChunkId(number) for number in (3 * FEWEST_ROWS - 1, 5, 1, FEWEST_ROWS + 1, 9999)]
+    found = vector_matrix.vectors_of(rows.snapshot(), wanted)
+    assert found.keys() == {1, FEWEST_ROWS + 1, 3 * FEWEST_ROWS - 1}
+    for chunk_id, vector in found.items():
+        np.testing.assert_array_equal(vector, question(int(chunk_id)))
+        assert chunk_id in rows
+    assert ChunkId(5) not in rows
+    assert ChunkId(9999) not in rows
