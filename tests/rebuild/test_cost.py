@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, Self, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from memd.chunk import markdown
 from memd.config.settings import AgentSettings, Chunking, SessionSettings
@@ -88,7 +89,10 @@ async def test_a_file_that_memd_fails_at_costs_nothing(
         return cut(document, *how)
 
     monkeypatch.setattr(markdown, "chunk", cut_or_fail)
-    assert (await counted(tmp_path / "one", 5)).files == 4
+    with capture_logs() as logs:
+        assert (await counted(tmp_path / "one", 5)).files == 4
+    # With its place, for whoever is to mend it.
+    assert [(one["event"], one["exc_info"]) for one in logs] == [("sync.file_failed", failure)]
     failure = MemoryError()
     with pytest.raises(NoMemory):
         await counted(tmp_path / "two", 5)
