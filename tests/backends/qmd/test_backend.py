@@ -532,11 +532,25 @@ async def test_an_unknown_way_of_searching_is_replaced_by_another(tmp_path: Path
     """That it is unknown is found out once."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
         standin.play("search", says("", stderr="error: unknown option '--json'", status=1))
-        assert await bench.found("heron") == ["memory/birds.md"]
+        assert await bench.found("a heron waits") == ["memory/birds.md"]
         assert bench.qmd.program_status.search_mode == "query"
         before = len(standin.calls("search"))
-        assert await bench.found("heron") == ["memory/birds.md"]
+        assert await bench.found("A heron") == ["memory/birds.md"]
         assert len(standin.calls("search")) == before
+        # It is asked as it understands a question: as it was put.
+        assert {call["arguments"][-1] for call in standin.calls("query")} >= {"a heron waits", "A heron"}
+
+
+async def test_words_take_the_place_of_a_way_that_is_unknown(tmp_path: Path, standin: Standin) -> None:
+    """Without what is no word: they are all looked for."""
+    async with serving(tmp_path, standin.program, notes=NOTES, qmd={"search_mode": "query"}) as bench:
+        await until_async(lambda: bench.qmd.status().vector.available, 30)
+        standin.play(
+            "query", says("", stderr="error: unknown command 'query'; unknown option '-n'", status=1)
+        )
+        assert await bench.found("where is the heron?") == ["memory/birds.md"]
+        assert bench.qmd.program_status.search_mode == "search"
+        assert "?" not in standin.calls("search")[-1]["arguments"][-1]
 
 
 async def test_without_vectors_qmd_is_asked_by_words(tmp_path: Path, standin: Standin) -> None:
