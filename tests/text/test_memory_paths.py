@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.text.memory_paths import (
+    ExcludeGlobs,
     ExtraDirectory,
     Root,
     SessionPaths,
@@ -21,20 +22,26 @@ from memd.text.memory_paths import (
     find_place,
     has_control,
     is_curated,
+    is_for_owner,
     is_markdown,
+    is_too_deep,
     is_under,
     is_under_any,
     is_utf8,
     name_of,
+    only_file,
     parts_below,
     prefix_of,
+    session_name,
 )
+from memd.text.transcript_files import Layout
 
 HOME = Path("/home/ann/.openclaw/workspace")
 VAULT = Path("/home/ann/vault")
 WORKSPACE = Workspace(HOME)
 TREE = ExtraDirectory(VAULT)
 FILE = SingleFile(Path("/home/ann"), "todo.md")
+CHATS = SessionPaths(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
 NFC = unicodedata.normalize("NFC", "café")
 NFD = unicodedata.normalize("NFD", "café")
 
@@ -212,6 +219,84 @@ def test_exclude(glob: str, path: str, excluded: bool) -> None:
     """Globs leave files and whole directories out."""
     root = ExtraDirectory(VAULT, exclude_of([glob]))
     assert admits(root, parts(path)) is (not excluded and path.endswith(".md"))
+
+
+def test_globs_are_matched_with_names_of_the_index() -> None:
+    """Relative ones with what is in a workspace, absolute ones with what is elsewhere."""
+    exclude = exclude_of(["drafts/**", "/home/ann/vault/z/**"])
+    assert [
+        name
+        for name in (
+            "drafts/a.md",
+            "a.md",
+            "/home/ann/vault/z/a.md",
+            "/home/ann/vault/a.md",
+            "home/ann/vault/z/a.md",
+        )
+        if exclude.matches(name)
+    ] == ["drafts/a.md", "/home/ann/vault/z/a.md"]
+    assert not ExcludeGlobs().matches("a.md")
+    assert not exclude_of(["drafts/**"]).matches("/home/ann/vault/z/a.md")
+    assert exclude_of(["/home/ann/vault/z/**"]).matches("/home/ann/vault/z/a.md")
+    assert not exclude_of(["/home/ann/vault/z/**"]).matches("drafts/a.md")
+
+
+@pytest.mark.parametrize(
+    ("root", "name", "expected"),
+    [
+        (FILE, "/home/ann/todo.md", False),
+        (msgspec.structs.replace(FILE, is_owners=True), "/home/ann/todo.md", True),
+        (msgspec.structs.replace(FILE, file="USER.md"), "/home/ann/USER.md", True),
+        (TREE, "/home/ann/vault/GEMINI.md", True),
+        (TREE, "/home/ann/vault/todo.md", False),
+    ],
+)
+def test_a_note_is_its_owners_by_its_name_or_by_the_way_to_it(root: Root, name: str, expected: bool) -> None:
+    """Groups do not see it."""
+    assert is_for_owner(root, name) is expected
+
+
+def test_a_root_is_a_file_or_a_directory() -> None:
+    """Of transcripts, too."""
+    one = SessionPaths(VAULT, "chats", "plain", file="one.jsonl")
+    assert [only_file(root) for root in (WORKSPACE, TREE, FILE, CHATS, one)] == [
+        None,
+        None,
+        "todo.md",
+        None,
+        "one.jsonl",
+    ]
+
+
+@pytest.mark.parametrize("depth", [63, 64, 65])
+def test_a_directory_is_too_deep_only_for_its_depth(depth: int) -> None:
+    """What is not entered anyway is not."""
+    parts = ("d",) * depth
+    assert is_too_deep(TREE, parts) is not descends(TREE, parts)
+    assert is_too_deep(TREE, parts) is (depth >= 64)
+    assert not is_too_deep(TREE, (*parts[:-1], ".git"))
+
+
+@pytest.mark.parametrize(
+    ("layout", "parts", "identity", "name"),
+    [
+        ("opencode", ("opencode.db",), "ses_1", "sessions/x/ses_1.jsonl"),
+        ("opencode", ("opencode.db",), "../ses_1", None),
+        ("opencode", ("opencode.db",), "a\nb", None),
+        ("opencode", ("opencode.db",), "", None),
+        ("opencode", ("other.db",), "ses_1", None),
+        ("openclaw", ("main", "agent", "openclaw-agent.sqlite"), "daily", "sessions/x/daily.jsonl"),
+        ("openclaw", ("main", "agent", "openclaw-agent.sqlite"), f"{NFD}", f"sessions/x/{NFC}.jsonl"),
+        ("openclaw", ("main", "agent", "openclaw-agent.sqlite"), "a/b", None),
+        ("openclaw", ("work", "agent", "openclaw-agent.sqlite"), "daily", "sessions/x/work/daily.jsonl"),
+        ("openclaw", ("main", "sessions", "openclaw-agent.sqlite"), "daily", None),
+    ],
+)
+def test_a_session_in_a_database_has_a_name_of_its_id(
+    layout: Layout, parts: tuple[str, ...], identity: str, name: str | None
+) -> None:
+    """One that makes no name is not indexed."""
+    assert session_name(SessionPaths(VAULT, "x", layout), parts, identity) == name
 
 
 def test_exclude_in_the_workspace() -> None:
@@ -406,7 +491,6 @@ def test_unsound_names() -> None:
 
 
 CLAUDE = SessionPaths(Path("/home/ann/.claude/projects"), "claude-code", "claude-code")
-CHATS = SessionPaths(Path("/home/ann/chats"), "chats", "plain", exclude=exclude_of(["drafts/"]))
 MEMORIES = ExtraDirectory(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
 
 

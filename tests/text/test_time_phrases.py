@@ -89,6 +89,13 @@ the last week of May = 2025-05-25..2025-05-31
 last 7 days | 过去七天 | 最近一周 | the past week | last few days | 这几天 = 2026-02-04..2026-02-11
 the past two weeks | 近两周 | last fortnight | recently | lately | 最近 = 2026-01-28..2026-02-11
 the past month | past month = 2026-01-11..2026-02-11
+in the last 3 days = 2026-02-08..2026-02-11
+the last 12 months = 2025-02-11..2026-02-11
+past 2 hours | 过去两小时 = 2026-02-11T13:30:00..2026-02-11T15:30:00
+next May = 2026-05-01..2026-05-31
+next February = 2027-02-01..2027-02-28
+from December to February | from December 2025 to February = 2025-12-01..2026-02-28
+30h = 2026-02-10T09:30:00..2026-02-10T09:30:00
 最近三个月 | the last three months = 2025-11-11..2026-02-11
 a few days ago | 几天前 = 2026-02-04..2026-02-09
 半年前 | half a year ago = 2025-08-01..2025-08-31
@@ -163,6 +170,8 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("twenty-two days ago", []),
         ("九百天前", []),
         ("99999 days ago", []),
+        ("the past 5000 years", []),
+        ("past day", []),
         ("xlast week", []),
     ],
 )

@@ -179,3 +179,45 @@ def test_the_longest_character_is_left_out_whole() -> None:
     assert len(text.cut(given, len(given) - 2)) == 1
     given = "xa" + "\u0301" * longest + "b"
     assert len(text.cut(given, len(given) - 2)) == len(given) - 2
+
+
+def test_some_signs_are_kept_and_a_run_of_cjk_is_a_word() -> None:
+    """Of names of files, for one; all else is as in the keyword text."""
+    assert text.words_and("./-")("Größe: 12.5-a/b 数据库!").split() == ["grosse", "12.5-a/b", "数据库"]
+    assert text.words_and("")("12.5-a").split() == ["12", "5", "a"]
+
+
+@pytest.mark.parametrize(
+    ("given_text", "width"), [("", 0), ("abc", 3), ("café", 4), ("数据", 4), ("ab数据", 6), ("🙂", 1)]
+)
+def test_a_cjk_character_takes_the_room_of_two(given_text: str, width: int) -> None:
+    """On a screen, and so in a window of text."""
+    assert text.width(given_text) == width
+
+
+def test_words_are_found_by_how_they_begin() -> None:
+    """Not by what is in their middle; signs mean themselves."""
+    found = text.words_beginning(["post", "c."]).findall(
+        text.fts_text("PostgreSQL compost: posts, cat c.d post")
+    )
+    assert found == ["postgresql", "posts", "c.d", "post"]
+
+
+@pytest.mark.parametrize(
+    ("given_text", "end", "least", "expected"),
+    [
+        ("one two", 5, 0, 4),  # before the word that it is in
+        ("one two", 4, 0, 4),
+        ("one two", 3, 0, 3),
+        ("one two", 7, 0, 7),
+        ("one two", 9, 0, 9),
+        ("我们选了PostgreSQL", 7, 2, 4),
+        ("我们选了PostgreSQL", 7, 3, 4),
+        ("我们选了PostgreSQL", 7, 4, 7),  # that would be nothing
+        ("我们选了PostgreSQL", 3, 0, 3),
+        ("oneword", 3, 0, 3),
+    ],
+)
+def test_no_word_is_cut_in_two(given_text: str, end: int, least: int, expected: int) -> None:
+    """Where there is another place."""
+    assert text.word_end(given_text, end, least) == expected

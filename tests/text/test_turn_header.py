@@ -1,8 +1,9 @@
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from memd.text.turn_header import day_of, header, header_in, spoken
+from memd.text.turn_header import day_of, header, header_in, local_time, spoken
 
 MORNING = 1_772_442_120.0  # 2026-03-02 09:02 UTC
 
@@ -20,6 +21,24 @@ def test_a_moment_is_told_in_the_zone() -> None:
     zone = timezone(timedelta(hours=-10))
     assert header("user", MORNING, zone) == "2026-03-01 23:02 User: "
     assert str(day_of(MORNING, zone)) == "2026-03-01"
+    assert str(local_time(MORNING + 12.9, zone)) == "2026-03-01 23:02:12"
+    assert local_time(None, zone) is None
+
+
+def test_an_hour_that_comes_twice_is_told_as_clocks_show_it() -> None:
+    """By what follows, both times are one."""
+    first, second = (
+        datetime(2026, 10, 25, hour, 30, tzinfo=UTC).timestamp() for hour in (0, 1)
+    )  # 02:30 by summer time, and by winter time
+    assert local_time(first, ZoneInfo("Europe/Berlin")) == local_time(second, ZoneInfo("Europe/Berlin"))
+    assert header("user", first, ZoneInfo("Europe/Berlin")) == "2026-10-25 02:30 User: "
+
+
+def test_years_of_fewer_digits_are_not_told() -> None:
+    """Nobody said anything then."""
+    begin = datetime(1000, 1, 1, tzinfo=UTC).timestamp()
+    assert header("user", begin, None) == "1000-01-01 00:00 User: "
+    assert header("user", begin - 1, None) == "User: "
 
 
 @pytest.mark.parametrize("at", [1e18, -1e18, float("nan"), float("inf"), -50_000_000_000.0])

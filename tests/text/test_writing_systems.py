@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,20 @@ def foreign(question: dict[str, float], text: dict[str, float]) -> float:
 def test_what_is_foreign_is_what_the_scripts_do_not_share(question: str, text: str, expected: float) -> None:
     """A text without letters is foreign to nobody."""
     assert foreign(scripts(question), scripts(text)) == pytest.approx(expected)
+
+
+def test_some_texts_keep_their_shares() -> None:
+    """In the order that is asked for, among whichever others."""
+    texts = [scripts("kiln"), scripts("窑炉 kilns"), scripts("12")]
+    every = ScriptShares.of(texts)
+    assert len(every) == 3
+    some = every.some(np.array([1, 0]))
+    assert some.foreign_to(scripts("kiln")).tolist() == pytest.approx([2 / 3, 0.0])
+    assert len(some.followed_by(every)) == 5
+    assert some.followed_by(every).foreign_to(scripts("窑")).tolist() == pytest.approx(
+        [1 / 3, 1, 1, 1 / 3, 0]
+    )
+    assert len(ScriptShares.of([])) == 0
 
 
 @given(st.text(), st.text())
