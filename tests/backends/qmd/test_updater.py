@@ -330,10 +330,12 @@ class Slow(QmdUpdater):
     takes_s = 3600.0
     failure: Exception | None = None
 
-    def __init__(self, runner: object = None, **qmd: Any) -> None:
+    def __init__(self, runner: object = None, *, update_minutes: int = 0, **qmd: Any) -> None:
         index = SimpleNamespace(file=Path("/nowhere/main.sqlite"), changed=ChangeNotifier())
         rules = SimpleNamespace(roots=(), notes_redactor=None)
-        settings = AgentSettings(workspace=Path("/nowhere"), qmd=QmdSettings(update_minutes=0, **qmd))
+        settings = AgentSettings(
+            workspace=Path("/nowhere"), qmd=QmdSettings(update_minutes=update_minutes, **qmd)
+        )
         agent = SimpleNamespace(id="main", settings=settings, index=index, rules=rules)
         nothing = cast("Any", None)
         super().__init__(
@@ -396,6 +398,12 @@ def test_who_asks_waits_for_an_update_and_no_longer_than_is_said(
         return waited
 
     assert hastily(main()) == pytest.approx(expected)
+
+
+async def test_minutes_of_the_settings_are_minutes() -> None:
+    """And the debounce is in seconds, as it is called."""
+    pace = Slow(update_minutes=7, debounce_seconds=3, embed_minutes=90).pace
+    assert (pace.interval_s, pace.debounce_s, pace.embed_s) == (420, 3, 5400)
 
 
 class Embedding:
