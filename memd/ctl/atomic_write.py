@@ -1,4 +1,4 @@
-"""Writing a file at once or not at all, also one that belongs to another program."""
+"""Replaces files atomically, including files of other programs."""
 
 import contextlib
 import ctypes
@@ -22,32 +22,32 @@ _libc = ctypes.CDLL(None)
 
 
 class NotWritten(MemdError):
-    """A file could not be written; what stood there before still does."""
+    """A file could not be written; its previous content is unchanged."""
 
 
 class Overtaken(MemdError):
-    """Somebody else has written the file meanwhile; it is as they wrote it."""
+    """Another program has written the file meanwhile; its content was kept."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(f"{file} was written by another program at the same time; it was left alone")
 
 
 def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
-    """Put a text, in UTF-8 and with its line ends as they are, in place of a file; it is on the disk when this returns.
+    """Replace the content of a file atomically, in UTF-8 with unchanged line ends; it is on disk when this returns.
 
-    A file that is there keeps its mode, owner and access control list; a new one is for its owner alone (0600), as is a directory made
-    for it (0700). A symbolic link stays, and what it leads to is replaced.
+    An existing file keeps its mode, owner and access control list; a new one is private to its owner (0600),
+    as are directories created for it (0700). A symbolic link stays, and its target is replaced.
 
     Args:
-        file: Where.
-        text: What.
-        over: What must stand there until the last moment, or nothing must (b"" means either); None: whatever does.
+        file: The file.
+        text: The new content.
+        over: The content that the file must have until the last moment (b"": empty or missing); None: any.
 
     Raises:
-        NotWritten: it cannot be done.
-        Overtaken: something else stands there.
+        NotWritten: the file cannot be written.
+        Overtaken: its content is not `over`.
     """
-    # Text first: what cannot be encoded must not leave a temporary file.
+    # Encoded first, so that text that cannot be encoded leaves no temporary file.
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -65,9 +65,9 @@ def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory, and those above it that are missing, for the owner alone."""
+    """Create a directory, and its missing parents, for the owner only."""
     if not directory.exists():
-        # One by one: mkdir with parents gives its mode to the last alone.
+        # One by one: mkdir with parents applies the mode to the last directory only.
         make_private(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
         _sync_directory(directory.parent)
@@ -85,7 +85,7 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None, over: bytes 
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor has no Path
             if old is not None:
-                # Only root may give a file away; anybody else becomes the owner of what he replaces.
+                # Only root may change the owner of a file; other users become the owner of what they replace.
                 with contextlib.suppress(PermissionError):
                     os.fchown(descriptor, old.st_uid, old.st_gid)
                 _give_rights(descriptor, target, stat.S_IMODE(old.st_mode))
@@ -106,28 +106,28 @@ def _put_in_place(made: Path, target: Path, over: bytes | None) -> None:
     require(target, over)
     own = made.stat().st_ino
     if exchange(made, target):
-        # What stood there until now is looked at once more: another program may have written it since.
+        # The previous content is compared once more: another program may have written it since.
         if made.read_bytes() == over:
             made.unlink()
             return
         exchange(made, target)
-        if made.stat().st_ino != own:  # that program has written again in between: its newest text stays
+        if made.stat().st_ino != own:  # that program has written again in between: its latest text stays
             exchange(made, target)
         raise Overtaken(target)
     try:
         os.link(made, target)
-    except FileExistsError:  # this system cannot exchange files
+    except FileExistsError:  # the system cannot exchange files
         if not over and target.stat().st_size:
             raise Overtaken(target) from None
         made.replace(target)
-    except OSError:  # a file system without hard links
+    except OSError:  # the file system has no hard links
         made.replace(target)
     else:
         made.unlink()
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Give each of two files the name of the other in one step; False where one is missing, or the system cannot."""
+    """Exchange two files in one step; False if one is missing, or the system cannot."""
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "darwin":
         swap = getattr(_libc, "renamex_np", None)
@@ -138,17 +138,17 @@ def exchange(one: Path, other: Path) -> bool:
     )
 
 
-_held: set[tuple[int, int]] = set()  # directories that this process is alone in
+_held: set[tuple[int, int]] = set()  # directories that this process has locked
 
 
 @contextlib.contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Let no other memd-ctl replace a file of the directory meanwhile, where its file system knows locks. May be nested."""
+    """Lock a directory against other memd-ctl processes, if its file system supports locks. May be nested."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         status = os.fstat(descriptor)
         own = {(status.st_dev, status.st_ino)} - _held
-        if own:  # else it would wait for itself
+        if own:  # else the process would wait for itself
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         _held.update(own)
@@ -161,10 +161,10 @@ def alone(directory: Path) -> Iterator[None]:
 
 
 def require(target: Path, over: bytes) -> None:
-    """Check that the file still holds these bytes; what is written after this check is found by the exchange.
+    """Check that the file still has this content; a write after this check is detected by the exchange.
 
     Raises:
-        Overtaken: it holds something else.
+        Overtaken: it has other content.
     """
     try:
         before = target.lstat()
@@ -180,14 +180,14 @@ def require(target: Path, over: bytes) -> None:
 
 
 def _give_rights(descriptor: int, target: Path, mode: int) -> None:
-    """Let a file have the mode and the access control list of another.
+    """Copy mode and access control list from one file to another.
 
-    With a list the group's part of a mode is what anybody named in the list may have at most, and not what the group may:
-    without its list the file would be open to its group.
+    With a list, the group bits of the mode are the most that any entry of the list may have, and not the
+    group's rights: without its list the file would be open to its group.
     """
     acl = _acl(target)
     if acl is None:
-        if _acl(descriptor) is not None:  # of the directory, for each file that is made there
+        if _acl(descriptor) is not None:  # inherited from the directory by every new file
             os.removexattr(descriptor, _ACL)
         os.fchmod(descriptor, mode)
         return
@@ -206,7 +206,7 @@ def _acl(file: Path | int) -> bytes | None:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make a new name in it last, where the file system can, and the directory may be read."""
+    """Sync a directory, so that a new name in it lasts, if the file system can and the directory is readable."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -220,16 +220,16 @@ _TIMES = 5
 
 
 def change_file(file: Path, edit: Callable[[str], str], *, name: str, by_hand: str) -> bool:
-    """Put the edited text in place of a file; whether anything changed. A missing file is an empty text.
+    """Replace a file's text by an edited one; return whether it has changed. A missing file counts as empty.
 
     Args:
-        file: What to change. A symbolic link stays, and so does the mode.
-        edit: The new text of an old one; the same text where nothing has to change.
-        name: What the file is called in messages.
-        by_hand: What to do where it cannot be done here, for a hint.
+        file: The file to change. A symbolic link stays, and so does the mode.
+        edit: Returns the new text for an old one, which may be the same.
+        name: The file's name in messages.
+        by_hand: What the user can do if the edit fails, for the hint.
 
     Raises:
-        Failed: the file cannot be read, understood or written; it is as it was.
+        Failed: the file cannot be read, understood or written; it is unchanged.
     """
     for _ in range(_TIMES):
         old = _read(file, name, by_hand)
@@ -240,7 +240,7 @@ def change_file(file: Path, edit: Callable[[str], str], *, name: str, by_hand: s
             raise Failed("not_changed", f"{name} was left alone: {error}.", by_hand) from error
         if new == text:
             return False
-        # Its owner may be running, and writes it as well.
+        # The program that owns it may be running, and write it, too.
         with suppress(Overtaken):
             _write(file, new, old, by_hand)
             return True

@@ -1,4 +1,4 @@
-"""The daemon's process: who holds its lock, starting it, waiting for it, ending it."""
+"""Finds, starts, awaits and stops the daemon's process."""
 
 import fcntl
 import os
@@ -24,11 +24,11 @@ from memd_client.errors import ConnectionLost, DaemonNotRunning, MemdClientError
 from memd_client.messages import StatusReport
 
 _LOCKS = Path("/proc/locks")
-_PID_APPEARS_S = 1.0  # where only the file tells: a daemon takes the lock, then writes its pid
+_PID_APPEARS_S = 1.0  # without /proc/locks: a daemon takes the lock, then writes its pid to the file
 
 
 def find_holder(lock: Path) -> int | None:
-    """The pid of the process that holds a lock file; None where none does, or only one of another pid namespace."""
+    """Return the pid of the process that holds a lock file; None if there is none, or it is in another pid namespace."""
     if _LOCKS.exists():
         return _holder_of(lock)
     deadline = time.monotonic() + _PID_APPEARS_S
@@ -43,7 +43,7 @@ def find_holder(lock: Path) -> int | None:
 
 
 def is_held(lock: Path) -> bool:
-    """Whether a process holds a lock file, also one of another pid namespace."""
+    """Return whether a process holds a lock file, even in another pid namespace."""
     if _LOCKS.exists() and _holder_of(lock) is not None:
         return True
     try:
@@ -51,7 +51,7 @@ def is_held(lock: Path) -> bool:
     except OSError:
         return False
     try:
-        # A shared lock is refused as long as the daemon has its own, and ends with the descriptor.
+        # A shared lock is refused while the daemon has its own; it ends with the descriptor.
         fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -62,7 +62,10 @@ def is_held(lock: Path) -> bool:
 
 
 def _holder_of(lock: Path) -> int | None:
-    """The pid that /proc/locks gives for it, in lines such as ``7: FLOCK ADVISORY WRITE 4711 fe:00:5310732 0 EOF``, of the reader's namespace."""
+    """Return the holder according to /proc/locks, in the reader's pid namespace.
+
+    Its lines look like ``7: FLOCK ADVISORY WRITE 4711 fe:00:5310732 0 EOF``.
+    """
     try:
         status = lock.lstat()
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
@@ -73,7 +76,8 @@ def _holder_of(lock: Path) -> int | None:
         if words[1:2] != ["FLOCK"] or words[3:4] != ["WRITE"] or len(words) < 6 or not words[4].isdigit():
             continue
         on, _, inode = words[5].rpartition(":")
-        # Some file systems give their files another device than their locks; then the file has to say the same.
+        # Some file systems have another device number for files than for locks; then the file's pid must
+        # match, too.
         if inode == str(status.st_ino) and (on == device or words[4] == _read(lock)):
             return int(words[4])
     return None
@@ -94,14 +98,14 @@ _STEP_S = 0.02
 _ASK_S = 2.0
 _TERMINATE_S = 5.0
 _TAIL_LINES = 10
-_TAIL_CHARS = 300  # of a line
+_TAIL_CHARS = 300  # longest line shown
 _LOSER_WAITS_S = 5.0
-# They belong to the service that memd-ctl was called from: a daemon would tell that manager it is ready.
+# They belong to the service from which memd-ctl was called: a daemon would notify that service's manager.
 _NOT_INHERITED = frozenset({"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"})
 
 
 def require_usable_socket(socket: Path, platform: str) -> None:
-    """Check that the system takes the path of the socket.
+    """Check that the path of the socket is not too long.
 
     Raises:
         Failed: it is too long.
@@ -117,24 +121,24 @@ class Started(msgspec.Struct, frozen=True):
 
     process: subprocess.Popen[bytes]
     log: Path
-    log_at: int  # where its own lines in the log begin
+    log_at: int  # offset of its first line in the log
 
 
 def command_for(places: Places) -> list[str]:
-    """What runs a daemon at these places."""
-    # -P: the root directory, where it runs, is no place to import from.
+    """Return the command that runs a daemon with these paths."""
+    # -P: modules must not be imported from the working directory, which is the root directory.
     command = [sys.executable, "-P", "-m", "memd", "run"]
     command += ["--state-dir", str(places.state), "--socket", str(places.socket)]
     return command if places.config is None else [*command, "--config", str(places.config)]
 
 
 def start(command: Sequence[str], file: Path, environ: Mapping[str, str]) -> Started:
-    """Start a daemon that outlives this process, and the terminal.
+    """Start a daemon that outlives this process and the terminal.
 
     Args:
-        command: What runs it.
-        file: Its log; directories that are missing are made.
-        environ: The environment it gets.
+        command: The command that runs it.
+        file: Its log; missing directories are created.
+        environ: Its environment.
 
     Raises:
         OSError: it cannot be started, or its log cannot be written.
@@ -162,16 +166,16 @@ def await_answer(started: Started, places: Places, timeout_s: float) -> StatusRe
     """Wait until a daemon answers at the socket: the one that was started, or another that was faster.
 
     Raises:
-        Failed: it ended first, or takes too long.
+        Failed: the started one ended first, or the wait was too long.
     """
     deadline = time.monotonic() + timeout_s
-    lost_at: float | None = None  # when another daemon turned out to be faster
+    lost_at: float | None = None  # when it turned out that another daemon was faster
     while True:
         exit_code = started.process.poll()
         report = find_answer(places)
         if report is not None:
             if report.pid != started.process.pid:
-                # One that is still on its way to the lock would take it when the other is stopped.
+                # It might still take the lock when the other one is stopped.
                 end(started.process)
             return report
         if exit_code == BUSY and lost_at is None:
@@ -187,7 +191,7 @@ def await_answer(started: Started, places: Places, timeout_s: float) -> StatusRe
 
 
 def find_answer(places: Places) -> StatusReport | None:
-    """The status of the daemon at the socket; None where none answers (yet)."""
+    """Return the status of the daemon at the socket; None if none answers (yet)."""
     try:
         with Client(places.socket, timeout=_ASK_S) as memd:
             return memd.status()
@@ -196,11 +200,11 @@ def find_answer(places: Places) -> StatusReport | None:
 
 
 def remark_if_not_running(places: Places, hint: str) -> str | None:
-    """A remark that no daemon answers, or not this memd-ctl; None: one does.
+    """Return a remark if no daemon answers, or refuses this memd-ctl; None if one answers.
 
     Args:
-        places: Configuration, state directory and socket of the daemon.
-        hint: What follows from there being none.
+        places: The paths of the daemon.
+        hint: The consequence, and what to do.
     """
     try:
         with Client(places.socket, timeout=_ASK_S) as memd:
@@ -214,20 +218,20 @@ def remark_if_not_running(places: Places, hint: str) -> str | None:
 
 
 def end(process: "subprocess.Popen[bytes]", timeout_s: float = _TERMINATE_S) -> None:
-    """End a daemon that was started here, with all it started, and wait for it."""
+    """Stop a daemon that was started here, with its child processes, and wait for it."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
-        # It leads a group of its own.
+        # It is the leader of a process group.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def terminate(lock: Path) -> int | None:
-    """Ask the daemon that holds a lock to end, by a signal; its pid, or None where there is none that can be seen from here.
+    """Send SIGTERM to the daemon that holds a lock; return its pid, or None if there is none in this pid namespace.
 
     Raises:
         PermissionError: it is another user's.
@@ -244,7 +248,7 @@ def terminate(lock: Path) -> int | None:
     except ProcessLookupError:
         return None
     try:
-        # The process that was opened may have got the number only just now.
+        # The pid may have been reused just before it was opened.
         if find_holder(lock) != pid:
             return None
         signal.pidfd_send_signal(process, signal.SIGTERM)
@@ -256,7 +260,7 @@ def terminate(lock: Path) -> int | None:
 
 
 def stop(lock: Path, timeout_s: float) -> bool:
-    """Have the daemon that holds a lock end, and wait for it; whether it did in that many seconds.
+    """Stop the daemon that holds a lock; return whether it has ended within that many seconds.
 
     Raises:
         PermissionError: it is another user's.
@@ -271,14 +275,14 @@ def stop(lock: Path, timeout_s: float) -> bool:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; a zombie has."""
+    """Return whether a process has ended; a zombie counts as ended."""
     try:
         os.kill(pid, 0)
-        # The state follows the name, which is in brackets and may hold anything.
+        # The state follows the name, which is in brackets and may contain anything.
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except ProcessLookupError:
         return True
-    except OSError:  # no /proc on a Mac, where launchd asks at once
+    except OSError:  # macOS has no /proc; launchd reaps at once
         return False
     return stat.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
 
@@ -311,7 +315,7 @@ def _timeout_failure(started: Started, places: Places, timeout_s: float) -> Fail
 
 
 def _log_tail(started: Started) -> str:
-    """The end of what it wrote: of a traceback, the last lines say what is wrong."""
+    """Return the end of what it has logged: the last lines of a traceback say what is wrong."""
     lines = last_lines(started.log, _TAIL_LINES, since=started.log_at)
     tail = "\n".join(readable(line, uncoloured) for line in lines).splitlines()[-_TAIL_LINES:]
     return "".join(f"\n  {line[:_TAIL_CHARS]}{'...' if len(line) > _TAIL_CHARS else ''}" for line in tail)

@@ -1,4 +1,4 @@
-"""memd-ctl config and reload: check, show or write the configuration, and bring it into force."""
+"""memd-ctl config and reload: checks, shows, writes or applies the configuration."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.messages import Reloaded
 
-_MOST_CHARS = 32_768  # that chunking.max_chars may be
+_MOST_CHARS = 32_768  # upper limit of chunking.max_chars
 
 
 def run_config(invocation: Invocation) -> Outcome:
@@ -53,7 +53,7 @@ def _check(invocation: Invocation) -> Outcome:
 
 
 def _remarks(config: Config, home: Path) -> Iterator[str]:
-    """Remarks on settings that are allowed and probably not intended."""
+    """Yield remarks on settings that are allowed but probably not intended."""
     for name, agent in sorted(config.agents.items()):
         workspace = shown(agent.workspace, home)
         if not os.path.lexists(agent.workspace):
@@ -70,7 +70,7 @@ def _remarks(config: Config, home: Path) -> Iterator[str]:
 
 
 def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
-    """A remark where one of the two limits of a chunk was set and can never be reached."""
+    """Yield a remark if one of the two limits of a chunk was set and can never be reached."""
     tokens, chars = chunking.tokens, chunking.max_chars
     if tokens == Chunking().tokens or 4 * tokens <= chars:
         return
@@ -82,8 +82,8 @@ def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
 
 
 def _about_providers(config: Config, invocation: Invocation) -> Iterator[str]:
-    """Which keys others may read, who gets to read the notes, and why who was named does not."""
-    # numpy comes along: other commands do without it.
+    """Yield remarks on readable key files, on the providers that get the notes, and on providers that were not chosen."""
+    # Imported late, as it imports numpy, which other commands do not need.
     from memd.providers.api_keys import ChoiceInputs, read_small  # noqa: PLC0415 - likewise
     from memd.providers.choose import ProviderChoice, choose  # noqa: PLC0415 - a hook waits for other commands
     from memd.providers.remote.spec import ProviderSpec  # noqa: PLC0415 - likewise
@@ -127,7 +127,7 @@ def _show(invocation: Invocation) -> Outcome:
 
 
 def _places(invocation: Invocation, config: Config) -> dict[str, ValuePlace]:
-    """Where things are, and what says so."""
+    """Return the paths in use, and what determines each."""
     options, here = invocation.options, invocation.places
     usual, _ = location(None, invocation.environ, here.home)
     no_file = f"built-in defaults: there is no {shown(usual, here.home)}"

@@ -1,4 +1,4 @@
-"""memd-ctl eval: measure search on questions whose answers are known, and write a first set of such questions."""
+"""memd-ctl eval: measures search on questions with known answers, and writes a first set of such questions."""
 
 import json
 import re
@@ -23,8 +23,8 @@ TOP = 6
 NO_FILTER = "no filter"
 _RECALLED = (1, 3, TOP)
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
-_NOT_SEEN = 5  # questions that are listed, unless all are wanted
-_LINE_CHARS = range(24, 400)  # of a line that a question is made of
+_NOT_SEEN = 5  # questions listed per mode, unless --all is given
+_LINE_CHARS = range(24, 400)  # length of a line from which a question is made
 _WORDS_ASKED = 4
 _CJK_ASKED = 10  # characters
 _HEAD = """\
@@ -37,24 +37,24 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A text that answers a question."""
 
     text: str
-    path: str | None = None  # of the note, as a hit has it; None: any
-    line: int | None = None  # of the note; None: a hit must show the text
+    path: str | None = None  # path of the note, as in a hit; None: any note
+    line: int | None = None  # its line in the note; None: a hit must show the text
 
 
 class EvalQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question with what is to be found for it; no evidence: nothing is."""
+    """A question with its evidence; none: nothing should be found."""
 
     question: str
     evidence: list[Evidence | str] = []
     now: str | None = None  # the day on which it is asked
-    since: str | None = None  # what is searched, as of `memd-ctl search`
+    since: str | None = None  # filters, see `memd-ctl search`
     until: str | None = None
     tags: list[str] = []
     path: list[str] = []
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The names of those that say what is searched."""
+        """The names of the filters that it uses."""
         given = {"since": self.since, "until": self.until, "tags": self.tags, "path": self.path}
         return tuple(name for name, value in given.items() if value) or (NO_FILTER,)
 
@@ -69,24 +69,24 @@ class _QuestionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """Means over questions of one mode; None: there is no question of that kind."""
+    """Mean scores of the questions in one mode; None: there is no question of that kind."""
 
     agent: str | None
     mode: str
-    filter: str | None = None  # of the questions with that filter alone; None: of all
-    questions: int  # with evidence
-    recall_1: float | None  # the share of the evidence within the lines of the first hit
+    filter: str | None = None  # only questions with that filter; None: all
+    questions: int  # number of questions with evidence
+    recall_1: float | None  # share of the evidence within the lines of the first hit
     recall_3: float | None
     recall_6: float | None
-    seen: float | None  # the share of the evidence that stands in what an agent reads
-    mrr: float | None  # 1 / the place of the first hit with evidence
-    nothing: float | None  # of questions without evidence: the share with no hit, or weak ones alone
-    ms: float  # the median time of a search, in milliseconds
-    not_seen: list[str]  # questions of which no evidence was seen
+    seen: float | None  # share of the evidence that is visible in the snippets
+    mrr: float | None  # 1 / rank of the first hit with evidence
+    nothing: float | None  # share of the questions without evidence that get no hit, or only weak ones
+    ms: float  # median time of a search, in milliseconds
+    not_seen: list[str]  # questions without visible evidence
 
 
 def run_eval(invocation: Invocation) -> Outcome:
-    """Measure, or write questions to be mended."""
+    """Measure, or write questions for editing."""
     options = invocation.options
     if options.make is not None:
         return _make(invocation)
@@ -110,7 +110,7 @@ def run_eval(invocation: Invocation) -> Outcome:
 
 
 def read_questions(file: Path) -> list[EvalQuestion]:
-    """The questions of a file: TOML with [[question]] tables, or one JSON document a line.
+    """Read questions from a file: TOML with [[question]] tables, or one JSON document per line.
 
     Raises:
         Failed: it cannot be read, or is not of that form.
@@ -134,20 +134,20 @@ def read_questions(file: Path) -> list[EvalQuestion]:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A question with what came of it; the shares are None where it has no evidence."""
+    """A question with its results; the shares are None if it has no evidence."""
 
     one: EvalQuestion
     took_ms: float
-    recall: tuple[float, ...] | None = None  # of _RECALLED
+    recall: tuple[float, ...] | None = None  # one for each of _RECALLED
     seen: float | None = None
     rank: float | None = None
-    nothing: float | None = None  # None where it has evidence
+    nothing: float | None = None  # None if it has evidence
 
 
 def measured(
     memd: Client, questions: Sequence[EvalQuestion], agent: str | None, mode: Mode
 ) -> Iterator[Scores]:
-    """Ask all questions in one mode: the scores of all, then those by filter, if the questions have not all the same."""
+    """Ask all questions in one mode; yield the scores of all and, if their filters differ, by filter."""
     asked = [_asked(memd, one, agent, mode) for one in questions]
     yield _scores(asked, agent, mode, None)
     if len({one.filters for one in questions}) > 1:
@@ -203,12 +203,12 @@ def _scores(asked: Sequence[_Asked], agent: str | None, mode: Mode, name: str | 
 
 
 def shows(hit: Hit, text: str) -> bool:
-    """Whether a text stands in a snippet; blanks and capital letters do not count."""
+    """Return whether a text is in a snippet, ignoring whitespace and case."""
     return _squeezed(text) in _squeezed(hit.snippet)
 
 
 def covers(hit: Hit, evidence: Evidence) -> bool:
-    """Whether evidence is within the lines of a hit."""
+    """Return whether evidence is within the lines of a hit."""
     if evidence.path is not None and evidence.path != hit.path:
         return False
     if evidence.path is None or evidence.line is None:
@@ -261,7 +261,7 @@ def _page(scores: Sequence[Scores], questions: Sequence[EvalQuestion], most: int
 
 
 def _make(invocation: Invocation) -> Outcome:
-    """Questions made of the notes of an agent, as TOML on stdout."""
+    """Make questions from the notes of an agent, as TOML on stdout."""
     with invocation.client() as memd:
         agents = memd.status().agents
         agent = invocation.options.agent or ("main" if "main" in agents else next(iter(agents), None))
@@ -285,7 +285,7 @@ def _make(invocation: Invocation) -> Outcome:
 
 
 def _text(memd: Client, path: str, agent: str) -> str:
-    """The lines of a note as they are indexed; empty where it is not."""
+    """Return the lines of a note as they are indexed; empty if it is not."""
     pieces: list[str] = []
     following: int | None = 1
     while following is not None and following < PLACES_FROM:
@@ -296,11 +296,11 @@ def _text(memd: Client, path: str, agent: str) -> str:
 
 
 def made_questions(notes: dict[str, str], most: int) -> list[EvalQuestion]:
-    """Questions for lines of notes: of each note in turn the line with the rarest words.
+    """Make questions for lines of notes: from each note in turn the line with the rarest words.
 
     Args:
-        notes: By path.
-        most: How many at most.
+        notes: Texts by path.
+        most: The most questions.
     """
     often = Counter(word for text in notes.values() for word in set(fts_text(text).split()))
     by_note = []
@@ -324,7 +324,7 @@ def _is_askable(line: str) -> bool:
 
 
 def _telling(line: str, often: Counter[str]) -> str:
-    """The rarest words of a line, in its order; of Chinese text a piece between marks."""
+    """Return the rarest words of a line, in its order; for Chinese text a piece between punctuation."""
     if sum(map(is_cjk, line)) > len(line) // 3:
         pieces = re.split(r"[\s，。；：、！？,.;:!?()（）「」《》*_`-]+", line)
         return max(pieces, key=lambda piece: sum(map(is_cjk, piece)))[:_CJK_ASKED]
@@ -334,12 +334,12 @@ def _telling(line: str, often: Counter[str]) -> str:
 
 
 def _rarity(text: str, often: Counter[str]) -> float:
-    """How many notes a word of a text stands in, on average."""
+    """Return in how many notes a word of a text occurs, on average."""
     return statistics.fmean([often[word] for word in fts_text(text).split()] or [0])
 
 
 def as_toml(questions: Sequence[EvalQuestion]) -> str:
-    """A file that read_questions reads."""
+    """Return questions in the form that read_questions reads."""
 
     def said(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

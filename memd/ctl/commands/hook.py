@@ -1,7 +1,7 @@
-"""memd-ctl hook: bring memory into a session of an agent's program, such as Claude Code.
+"""memd-ctl hook: adds memory to sessions of an agent's program, such as Claude Code.
 
-A hook must never be the reason that an agent waits or fails. It takes a second at most, and whatever is wrong, it ends
-with status 0 and says nothing.
+A hook must never make an agent wait or fail. It takes at most a second, and after any error it ends with
+status 0 and without output.
 """
 
 import os
@@ -19,14 +19,15 @@ from memd_client.blocking import Client
 from memd_client.errors import TimedOut
 from memd_client.messages import PLACES_FROM, Hit, Note, Source
 
-_TIMEOUT_S = 1.0  # in all; what starts before and ends after it has the rest of 1.5 s, also on a busy machine
-_WARM_S = 0.6  # of it for the index to catch up
+_TIMEOUT_S = 1.0  # in total; start and end of the process have the rest of 1.5 s, even on a busy machine
+_WARM_S = 0.6  # of it, for indexing recent changes
 _HITS = 6
-# Nobody asked for it, so it must be closer than what a search finds. With the bundled model and 100 notes in two languages,
-# eight of eight requests that need no memory ("run the tests") have a hit above the usual .35, five above this and three
-# above .6; of 103 answers among the first three hits 97 are above this, and 67 above .6. With seven notes one request is.
+# Higher than the usual minimum, as nobody has asked for it. With the bundled model and 100 notes in two
+# languages, eight of eight requests that need no memory ("run the tests") have a hit above the usual .35,
+# five above this and three above .6; of 103 answers among the first three hits 97 are above this, and 67
+# above .6. With seven notes one request is.
 _CLOSE = 0.45
-_PIECES = 8  # of the end of a daily note; one is 120 lines or 12,000 characters
+_PIECES = 8  # requests for the end of a daily note; each returns up to 120 lines or 12,000 characters
 _END_LINES = 120
 _YESTERDAY = -1
 
@@ -51,7 +52,7 @@ def run_hook(invocation: Invocation) -> Outcome:
 
 
 def _answer(invocation: Invocation, until: float) -> dict[str, Any] | None:
-    """The reply in the form that the program expects; None for no reply."""
+    """Return the reply in the program's form; None for no reply."""
     hook_input = hook_context.parse_input(b"" if os.isatty(0) else hook_context.read_input(0, until))
     match invocation.options.event:
         case "session-start":
@@ -75,9 +76,9 @@ def _answer(invocation: Invocation, until: float) -> dict[str, Any] | None:
 def _daily_notes(
     invocation: Invocation, hook_input: hook_context.HookInput, until: float
 ) -> Iterator[hook_context.DailyNote]:
-    """Today's and yesterday's notes, once what was written to them is indexed."""
+    """Yield today's and yesterday's notes, after recent changes to them were indexed."""
     key = _identity(invocation)["session_key"]
-    # A session on the owner's own machine; the name keeps one session from standing for another.
+    # A session on the owner's machine; its id is cleaned, so that it cannot imitate another session's key.
     session = key if key is not None else f"explicit:{_session_name(hook_input.session) or 'session'}"
     with suppress(TimedOut), _client(invocation, min(until, time.monotonic() + _WARM_S)) as memd:
         memd.warm(session, agent=_identity(invocation)["agent"])
@@ -87,7 +88,7 @@ def _daily_notes(
 
 
 def _note(invocation: Invocation, path: str, until: float) -> hook_context.DailyNote:
-    """The note, or of a long one its last lines."""
+    """Return a note, or the last lines of a long one."""
     with _client(invocation, until) as memd:
         beginning = memd.get(path, **_identity(invocation))
         if beginning.next_line is None:
@@ -98,7 +99,7 @@ def _note(invocation: Invocation, path: str, until: float) -> hook_context.Daily
             whole = _read_on(invocation, memd, path, beginning.next_line)
             if whole.is_to_end:
                 return hook_context.DailyNote(path, f"{beginning.text}{_end(beginning)}{whole.text}")
-        # Of lines that are so long that there are too many pieces, the last alone.
+        # If lines are so long that too many requests would be needed, only the last line.
         for line in (from_end, last_line):
             end = _read_on(invocation, memd, path, max(line, 1))
             if end.is_to_end:
@@ -107,7 +108,7 @@ def _note(invocation: Invocation, path: str, until: float) -> hook_context.Daily
 
 
 def _read_on(invocation: Invocation, memd: Client, path: str, line: int) -> hook_context.DailyNote:
-    """What stands from a line on, in so many pieces at most."""
+    """Return the text from a line on, from at most _PIECES requests."""
     pieces: list[str] = []
     following: int | None = line
     for _ in range(_PIECES):
@@ -119,7 +120,7 @@ def _read_on(invocation: Invocation, memd: Client, path: str, line: int) -> hook
 
 
 def _end(note: Note) -> str:
-    """What stands between a piece and the next one: nothing where a long line goes on."""
+    """Return what separates a piece from the next: nothing if a long line continues."""
     return "" if note.next_line is not None and note.next_line > PLACES_FROM else "\n"
 
 
@@ -137,9 +138,10 @@ def _search(invocation: Invocation, asked: str, until: float) -> list[Hit]:
 
 
 def _identity(invocation: Invocation) -> _Identity:
-    """Whose memory, and for whom: a flag, else the environment, else the owner's.
+    """Return agent and session key: from a flag, else from the environment, else the owner's.
 
-    A key that is there and empty names a conversation that nobody knows, as a variable that was never filled does.
+    A key that is present but empty counts as an unknown conversation, as a variable that was never filled in
+    has it.
     """
     return _Identity(
         agent=invocation.options.agent or invocation.environ.get("MEMD_AGENT") or None,
@@ -161,17 +163,17 @@ def _reply(event: str, hook_input: hook_context.HookInput, block: str | None) ->
 
 def _write_reply(answer: dict[str, Any]) -> None:
     data = msgspec.json.encode(answer) + b"\n"
-    while data:  # past Python's own buffer: it would complain at the end if nobody reads
+    while data:  # bypasses Python's buffer, which would fail at exit if nobody reads
         data = data[os.write(1, data) :]
 
 
 def _date(now: time.struct_time, days: int) -> str:
-    """The date so many days from a moment, in its time zone."""
-    # At noon: a day may have 23 hours, or 25.
+    """Return the date `days` days after a time, in its time zone."""
+    # Computed at noon, as a day may have 23 or 25 hours.
     noon = time.mktime((now.tm_year, now.tm_mon, now.tm_mday + days, 12, 0, 0, 0, 0, -1))
     return time.strftime("%Y-%m-%d", time.localtime(noon))
 
 
 def _session_name(session: str) -> str:
-    """A session's id as a part of a session key."""
+    """Return a session's id without characters that are special in a session key."""
     return "".join(letter for letter in session if letter.isascii() and (letter.isalnum() or letter in "-_"))

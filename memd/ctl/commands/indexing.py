@@ -1,4 +1,4 @@
-"""memd-ctl sync, reindex and embed: bring the index up to date, build it anew, steer embedding."""
+"""memd-ctl sync, reindex and embed: updates the index, rebuilds it, and controls embedding."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from memd_client.errors import MemdClientError, TimedOut
 from memd_client.messages import EmbedAction, EmbedReport, ReindexReport, StatusReport, SyncReport
 
 _ANSWER_S = 10.0
-_LOOK_S = 1.0  # a status that takes longer is not worth waiting for
+_LOOK_S = 1.0  # timeout of a status request for the progress
 
 Connect = Callable[[float | None], Client]
 """A client of the daemon with a timeout in seconds."""
@@ -31,8 +31,8 @@ def sync_text(
     force: bool = False,
     timeout_s: float | None = None,
 ) -> SyncReport:
-    """Have all text that is on disk now made searchable."""
-    # A daemon that does not answer a status in time will not do the work either.
+    """Index all text that is on disk now, showing the progress."""
+    # A daemon that does not answer a status request in time will not do this either.
     with connect(_ANSWER_S) as asked:
         asked.status(agent)
 
@@ -46,7 +46,7 @@ def sync_text(
 def sync_vectors(
     connect: Connect, screen: Screen, *, agent: str | None, timeout_s: float | None = None
 ) -> SyncReport:
-    """Wait for the vectors of what is searchable, as long as they progress."""
+    """Wait for vectors as long as they progress, showing the progress."""
 
     def work() -> SyncReport:
         with connect(timeout_s) as memd:
@@ -65,16 +65,16 @@ def sync_all(
     timeout_s: float | None,
     clock: Clock = time.monotonic,
 ) -> SyncReport:
-    """Text first, then vectors where they are wanted.
+    """Wait for text, then for vectors if wanted.
 
     Args:
-        connect: Makes clients.
-        screen: Shows how far it is.
-        agent: Whose index; None: every agent's.
-        force: Look into every file, changed or not.
-        vectors: Whether to wait for them.
-        timeout_s: For both together; None: as long as it takes.
-        clock: Seconds.
+        connect: Creates clients.
+        screen: Shows the progress.
+        agent: The agent's id; None: all agents.
+        force: Whether to read every file, changed or not.
+        vectors: Whether to wait for vectors.
+        timeout_s: Seconds for both together; None: no limit.
+        clock: Returns seconds; must be monotonic.
 
     Raises:
         TimedOut: no time is left for vectors.
@@ -101,9 +101,9 @@ def _with_progress(
     agent: str | None,
     stage: Callable[[StatusReport], Stage],
 ) -> SyncReport:
-    """Do the work, asking meanwhile how far it is on a connection of its own.
+    """Do the work, and show its progress, which is requested on a connection of its own.
 
-    The work has its client for itself: closing one waits for the answer it is owed, and Ctrl-C must not.
+    The work has its own client: closing one waits for its reply, which Ctrl-C must not.
     """
     with connect(_LOOK_S) as watching:
 
@@ -116,7 +116,7 @@ def _with_progress(
 
 
 def text_stage(report: StatusReport) -> Stage:
-    """What of all agents has been read, of what is to be read."""
+    """Return how many files of all agents have been read, of those to read."""
     reading = [agent.progress for agent in report.agents.values() if agent.progress is not None]
     if not reading:
         files = sum(agent.files for agent in report.agents.values())
@@ -151,7 +151,7 @@ def run_sync(invocation: Invocation) -> Outcome:
 
 
 def sync_text_of(report: SyncReport) -> str:
-    """What is searchable, what was done for it, and how far vectors are."""
+    """Return what can be searched, what was indexed, and the progress of vectors."""
     work = f"{report.changed:,} indexed again, {report.removed:,} removed, {duration(report.took_s)}"
     return f"{_searchable(report)} ({work}).\n{_vectors(report)}"
 
@@ -171,16 +171,16 @@ _READS_S = 600.0
 
 
 def run_reindex(invocation: Invocation) -> Outcome:
-    """Begin a rebuild, or print what it would cost."""
+    """Start a rebuild, or print its estimated cost."""
     options = invocation.options
-    # A dry run reads and cuts every file before it answers.
+    # A dry run reads and cuts every file before it replies.
     with invocation.client(_READS_S) if options.dry_run else invocation.client() as memd:
         report = memd.reindex(agent=options.agent, force=options.force, dry_run=options.dry_run)
     return Outcome(report, reindex_text(report, force=options.force))
 
 
 def reindex_text(report: ReindexReport, *, force: bool) -> str:
-    """The rebuild that began, or the cost of a dry run."""
+    """Return the text about a started rebuild, or the cost found by a dry run."""
     agents = ", ".join(report.agents) or "no agent"
     if not report.dry_run:
         again = " and every chunk embedded again" if force else ""
@@ -225,7 +225,7 @@ def run_embed(invocation: Invocation) -> Outcome:
 
 
 def embed_text(report: EmbedReport) -> str:
-    """The state of embedding of each agent, a line each."""
+    """Return the state of embedding, one line per agent."""
     return "\n".join(
         f"{visible(agent)}: {visible(one_line(reply_text.state_in_words(embedding)))}"
         for agent, embedding in sorted(report.agents.items())

@@ -1,4 +1,4 @@
-"""memd-ctl openclaw: make memd the memory of OpenClaw, undo that, and say how it is."""
+"""memd-ctl openclaw: makes memd the memory of OpenClaw, undoes that, and reports the state."""
 
 import json
 import os
@@ -23,14 +23,14 @@ from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.messages import StatusReport
 
-_VERSION_S = 20.0  # for OpenClaw to say its version
-_SCRATCH = ".memd-"  # directories beside OpenClaw's, while files are put together
+_VERSION_S = 20.0  # timeout of `openclaw --version`
+_SCRATCH = ".memd-"  # prefix of temporary directories below OpenClaw's home
 
 Files = Literal["current", "outdated", "missing", "foreign"]
 
 
 class OpenClawChange(msgspec.Struct, frozen=True):
-    """What was changed, as --json prints it."""
+    """What was changed, as printed by --json."""
 
     config: str
     plugin: str
@@ -38,19 +38,19 @@ class OpenClawChange(msgspec.Struct, frozen=True):
 
 
 class OpenClawAgent(msgspec.Struct, frozen=True):
-    """An agent of OpenClaw, and what memd makes of it."""
+    """An agent of OpenClaw, and whether memd serves it."""
 
     agent: str
     workspace: str
-    served: bool  # memd has an agent of that name with that workspace
+    served: bool  # memd has an agent of that name with the same workspace
     why: str = ""
 
 
 class OpenClawStatus(msgspec.Struct, frozen=True):
-    """Whether memd is the memory of OpenClaw, as --json prints it."""
+    """Whether memd is OpenClaw's memory, as printed by --json."""
 
     config: str
-    version: str | None  # of the OpenClaw on the PATH
+    version: str | None  # of the openclaw on PATH
     files: Files
     loaded: bool
     enabled: bool
@@ -66,7 +66,7 @@ def run_openclaw(invocation: Invocation) -> Outcome:
     places = openclaw.places_of(invocation.environ, invocation.places.home)
     if invocation.options.action == "status":
         return _status(invocation, places)
-    # One after the other: of two at once, one would take what the other has written for what was there before.
+    # Under a lock: of two concurrent runs, one would record the other's changes as the original state.
     with alone(invocation.places.home):
         _clear(places)
         if invocation.options.action == "install":
@@ -95,7 +95,8 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         steps = _with_plugin(text, invocation, places)
         return steps[-1]
 
-    # What cannot be changed is found before a file is written, and what leads back is there before the change.
+    # Edits that are impossible are found before a file is written, and the undo information is written before
+    # the edit.
     name = visible(shown(places.config, home))
     by_hand = f"Add this to it yourself:\n{_by_hand(invocation, places)}"
     _check(places, edit, name, by_hand)
@@ -107,7 +108,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
         _write_undo(places, undo)
     seen = steps[0]
     changed = change_file(places.config, edit, name=name, by_hand=by_hand)
-    if changed and steps[0] != seen:  # somebody has written it meanwhile
+    if changed and steps[0] != seen:  # another program has written it meanwhile
         _write_undo(places, _undo_of(places, steps, before, made, was_missing=was_missing))
     text = (
         f"OpenClaw's memory is memd's from now on; {name} says so. A gateway that runs follows by itself."
@@ -138,13 +139,13 @@ def _write_undo(places: OpenClawPlaces, undo: Undo) -> None:
 
 
 def _clear(places: OpenClawPlaces) -> None:
-    """Delete what an installation left that was killed."""
+    """Delete temporary directories of a killed installation."""
     for scratch in places.home.glob(f"{_SCRATCH}*"):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _refuse_too_old(invocation: Invocation, places: OpenClawPlaces) -> None:
-    """Fail for an OpenClaw that would not start with the plugin in its configuration."""
+    """Fail if this version of OpenClaw would not start with the plugin in its configuration."""
     said = _version(invocation) or _last_version(places)
     if said is None or not openclaw.is_too_old(said):
         return
@@ -157,7 +158,7 @@ def _refuse_too_old(invocation: Invocation, places: OpenClawPlaces) -> None:
 
 
 def _last_version(places: OpenClawPlaces) -> str | None:
-    """Which version wrote the configuration last, where no program says one; None: that is not known."""
+    """Return the version that last wrote the configuration, if no program says one; None if unknown."""
     try:
         said = json_edit.find(openclaw.read_config(places.config), ("meta", "lastTouchedVersion"))
     except (OSError, UnicodeDecodeError, NotEditable):
@@ -188,7 +189,7 @@ def _uninstall(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
             changed = True
             shutil.rmtree(places.plugin)
             for directory in reversed(undo.made if undo else ()):
-                with suppress(OSError):  # somebody else has put something there
+                with suppress(OSError):  # another program has put something there
                     Path(directory).rmdir()
     return Outcome(
         OpenClawChange(str(places.config), str(places.plugin), changed),
@@ -273,7 +274,7 @@ def _agent(name: str, workspace: Path, report: StatusReport | None, home: Path) 
 
 
 def read_config(places: OpenClawPlaces) -> dict[str, Any]:
-    """What OpenClaw's configuration says; nothing where there is none.
+    """Return OpenClaw's configuration; empty if there is none.
 
     Raises:
         Failed: it cannot be read.
@@ -288,7 +289,7 @@ def read_config(places: OpenClawPlaces) -> dict[str, Any]:
 
 
 def _check(places: OpenClawPlaces, edit: Any, name: str, by_hand: str) -> None:
-    """Fail where the configuration cannot be changed."""
+    """Fail if the configuration cannot be edited."""
     try:
         text = places.config.read_text("utf-8") if os.path.lexists(places.config) else ""
         edit(text)
@@ -312,7 +313,7 @@ def _with_plugin(text: str, invocation: Invocation, places: OpenClawPlaces) -> l
 
 
 def _files(places: OpenClawPlaces) -> Files:
-    """Whether the plugin's files are there, and those of this memd."""
+    """Return the state of the plugin's files, compared with those of this memd."""
     if not os.path.lexists(places.plugin):
         return "missing"
     try:
@@ -338,7 +339,7 @@ def _undo(places: OpenClawPlaces) -> Undo | None:
 
 
 def _write_plugin(places: OpenClawPlaces, undo: Undo) -> None:
-    """Put the plugin's files in place, all at once: a gateway may be reading them."""
+    """Install the plugin's files by renaming a directory, as a gateway may be reading them."""
     make_private(places.plugin.parent)
     with tempfile.TemporaryDirectory(dir=places.home, prefix=_SCRATCH) as scratch:
         fresh, old = Path(scratch) / "new", Path(scratch) / "old"
@@ -353,7 +354,7 @@ def _write_plugin(places: OpenClawPlaces, undo: Undo) -> None:
 
 
 def _missing_parents(directory: Path) -> list[Path]:
-    """The directories above one that are not there, the outermost first."""
+    """Return the missing parents of a directory, outermost first."""
     return [parent for parent in reversed(directory.parents) if not parent.exists()]
 
 
@@ -362,7 +363,7 @@ def _program(invocation: Invocation) -> str | None:
 
 
 def _version(invocation: Invocation) -> str | None:
-    """What the program says of its version; None: there is none, or it does not say."""
+    """Return the version that the program prints; None if there is none."""
     program = _program(invocation)
     if program is None:
         return None

@@ -55,7 +55,7 @@ class ScannedFile(msgspec.Struct, frozen=True):
 def run_redact(invocation: Invocation) -> Outcome:
     """Redact a file by its agent's rules, and print the lines that change."""
     # Imported late, as it compiles two hundred patterns that other commands do not need.
-    from memd.redact.redactor import Redactor  # noqa: PLC0415 - speeds up other commands, for which a hook waits
+    from memd.redact.redactor import Redactor  # noqa: PLC0415 - a hook waits for other commands
     from memd.redact.rule import VERSION  # noqa: PLC0415 - as above
 
     if (invocation.options.file is None) == (invocation.options.scan is None):

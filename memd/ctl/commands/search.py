@@ -1,4 +1,4 @@
-"""memd-ctl search, get and tags: find what memory says, read lines of an indexed file, and list what notes call themselves."""
+"""memd-ctl search, get and tags: searches memory, reads lines of an indexed file, and lists tags and links."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ from memd_client.messages import Note, Sort, Source
 
 
 class QueryOptions(TypedDict):
-    """What Client.search and Client.explain take."""
+    """The arguments of Client.search and Client.explain."""
 
     query: str
     max_results: int | None
@@ -33,10 +33,10 @@ class QueryOptions(TypedDict):
 
 
 def question_of(options: argparse.Namespace) -> QueryOptions:
-    """The question; several words on the command line are one.
+    """Return the question; several words on the command line are one question.
 
     Raises:
-        UsageError: nothing is asked.
+        UsageError: the question is empty.
     """
     query = " ".join(options.query)
     if not query.strip():
@@ -61,9 +61,9 @@ def question_of(options: argparse.Namespace) -> QueryOptions:
 
 
 def run_search(invocation: Invocation) -> Outcome:
-    """Ask, and print the hits."""
+    """Search, and print the hits."""
     with invocation.client() as memd:
-        # A terminal is no context window.
+        # No limit of characters: a terminal is no context window.
         found = memd.search(**question_of(invocation.options), max_chars=0, strict=invocation.options.strict)
     return Outcome(
         found, reply_text.hits_text(found.results, invocation.screen.paint), reply_text.answer_notes(found)
@@ -74,7 +74,7 @@ _PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTA
 
 
 def run_get(invocation: Invocation) -> Outcome:
-    """Read, and print the lines as they are."""
+    """Read a file, and print its lines unchanged."""
     with invocation.client() as memd:
         note = _read_note(memd, invocation)
     if note.missing:
@@ -85,7 +85,7 @@ def run_get(invocation: Invocation) -> Outcome:
             " and below sessions/ for a transcript.",
             exit_code=NOT_FOUND,
         )
-    # A pipe gets the bytes of the note; a terminal would obey what stands in them.
+    # A pipe gets the bytes of the note; on a terminal, control characters are escaped.
     text = visible(note.text) if invocation.screen.is_terminal else note.text
     return Outcome(note, text, _note_remarks(note))
 
@@ -102,7 +102,7 @@ def _read_note(memd: Client, invocation: Invocation) -> Note:
     place = _PLACE.fullmatch(options.path)
     if not note.missing or place is None or options.start_line or options.lines:
         return note
-    # The headline of a hit, copied as a whole.
+    # The argument may be the headline of a hit, with its lines.
     start, end = int(place["start"]), int(place["end"])
     return memd.get(
         place["path"],
@@ -123,7 +123,7 @@ def _note_remarks(note: Note) -> tuple[str, ...]:
 
 
 def run_tags(invocation: Invocation) -> Outcome:
-    """Ask, and print a line for each tag and for each note that others link to."""
+    """Print a line for each tag, and for each note that others link to."""
     options = invocation.options
     with invocation.client() as memd:
         report = memd.tags(options.agent, session_key=options.session_key)

@@ -1,4 +1,4 @@
-"""memd-ctl status: the state of the daemon and of each agent."""
+"""memd-ctl status: shows the state of the daemon and of each agent."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -27,12 +27,12 @@ from memd_client.messages import (
 )
 
 _STEP_S = 1.0
-_NAME = 10  # columns of the longest name of a line
-_PARTS = 3  # of a slow search: the longest
+_NAME = 10  # width of the labels
+_PARTS = 3  # parts of a slow search that are shown, longest first
 
 
 def run_status(invocation: Invocation) -> Outcome:
-    """Ask, and print it at a glance, or again and again."""
+    """Print the status once, or every second."""
     if invocation.options.watch:
         _watch(invocation)
     with invocation.client() as memd:
@@ -41,11 +41,11 @@ def run_status(invocation: Invocation) -> Outcome:
 
 
 def _watch(invocation: Invocation) -> NoReturn:
-    """The status of each second.
+    """Redraw the status every second.
 
     Raises:
-        UsageError: there is nowhere to draw it.
-        MemdClientError: there is nothing to watch.
+        UsageError: the output is no terminal, or JSON.
+        MemdClientError: the daemon does not answer at the start.
     """
     screen = invocation.screen
     if screen.json:
@@ -55,7 +55,7 @@ def _watch(invocation: Invocation) -> NoReturn:
             "--watch draws on a terminal, and this is none.", "Without it the status is printed once."
         )
     with invocation.client() as memd:
-        # What is not there at all is an error, what goes away is waited for.
+        # A daemon that does not run at the start is an error; one that stops later is waited for.
         memd.status(invocation.options.agent)
 
         def draw() -> str:
@@ -69,7 +69,7 @@ def _watch(invocation: Invocation) -> NoReturn:
 
 
 def _of_another_version(report: StatusReport, paint: Paint) -> Iterator[str]:
-    """What was installed anew runs only after a restart."""
+    """Yield a remark if the daemon runs another version, as a new installation needs a restart."""
     if report.version != VERSION:
         remark = (
             f"This is memd-ctl {VERSION}. If that is what is installed, restart memd to run it: "
@@ -79,13 +79,13 @@ def _of_another_version(report: StatusReport, paint: Paint) -> Iterator[str]:
 
 
 def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
-    """The daemon, then its agents one by one.
+    """Return the text about the daemon, and about each agent.
 
     Args:
-        report: What the daemon said.
+        report: The daemon's reply.
         now: Unix time.
         home: Shown as ~.
-        paint: How to set off what matters.
+        paint: Adds colours.
     """
     config = "built-in defaults" if report.config is None else shown(report.config, home)
     lines = [
@@ -95,7 +95,7 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
         _line("config", visible(config), paint),
     ]
     if (memory := report.memory) is not None:
-        trouble = memory.trouble  # it says what memd holds, too
+        trouble = memory.trouble  # it contains the amount, too
         title = (
             _line("memory", _memory(memory), paint) if trouble is None else _warning("memory", trouble, paint)
         )
@@ -127,7 +127,7 @@ def text(report: StatusReport, now: float, home: Path, paint: Paint) -> str:
 
 
 def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
-    """What does not work as it should, at a unix time: the part, and why."""
+    """Yield the parts of an agent that do not work, with reasons, at a Unix time."""
     for name, health in {**_health(agent), "store": agent.store}.items():
         if not health.ok:
             yield name, f"degraded: {health.reason or 'no reason given'}"
@@ -136,7 +136,7 @@ def troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str]]:
         yield from reply_text.embedding_troubles(
             agent.embedding, provider_reported=not agent.provider_health.ok
         )
-    # One that searches a memory on a server needs no directory here.
+    # An agent that searches a memory on a server needs no local directory.
     is_elsewhere = agent.backend == "postgres" and not agent.files
     if agent.watcher.ok and agent.watcher.reason is not None and not is_elsewhere:
         yield "watcher", agent.watcher.reason
@@ -171,7 +171,7 @@ def _memory(memory: Memory) -> str:
 
 def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, str]]:
     if not agent.store.ok and not agent.store_bytes and agent.last_pass is None:
-        # Nothing of it runs, so nothing else is known of it.
+        # The agent does not run, so nothing else is known.
         yield "index", "not open: this agent answers nothing"
         return
     yield (
@@ -311,7 +311,7 @@ def _searches(searches: Searches, now: float) -> str:
 
 
 def _health(agent: AgentStatus) -> dict[str, Health]:
-    """The health of each part of an agent but its store."""
+    """Return the health of each part of an agent, except for its store."""
     return {
         "keyword": agent.keyword,
         "vector": agent.vector,

@@ -1,4 +1,4 @@
-"""memd-ctl up: start the daemon, or make a directory searchable."""
+"""memd-ctl up: starts the daemon, or makes a directory searchable."""
 
 import os
 import sys
@@ -30,17 +30,17 @@ from memd.ctl.output.terminal import Outcome
 from memd.ctl.service import installation
 from memd_client.messages import StatusReport, SyncReport
 
-_ANSWERS_S = 60.0  # until a daemon that was started has to answer
-_TIMES = 9  # that the configuration is read again because another program has written it
+_ANSWERS_S = 60.0  # timeout of a started daemon's first answer
+_TIMES = 9  # attempts to edit a configuration that other programs write
 
 
 class WantedAgent(msgspec.Struct, frozen=True):
-    """A directory that an agent is to search."""
+    """A directory that an agent should search."""
 
     directory: edit.Directory
     agent: str
     change: edit.DirectoryChange
-    file: Path  # the configuration
+    file: Path  # the configuration file
 
     @property
     def path(self) -> Path:
@@ -49,16 +49,16 @@ class WantedAgent(msgspec.Struct, frozen=True):
 
 
 class UpActions(msgspec.Struct):
-    """What `up` did with the daemon."""
+    """What `up` did."""
 
     started: bool = False
     reloaded: bool = False
-    changed: Sequence[str] = ()  # what a reload brought into force
-    by: str | None = None  # the service manager that runs it
+    changed: Sequence[str] = ()  # settings that a reload applied
+    by: str | None = None  # the service manager that runs the daemon
 
 
 def run_up(invocation: Invocation) -> Outcome:
-    """Start what does not run, change what is not so yet, and wait until all text is searchable."""
+    """Start the daemon if needed, change the configuration if needed, and wait until all text can be searched."""
     require_usable_socket(invocation.places.socket, sys.platform)
     service = installation.find_own_installation(invocation.environ, invocation.places)
     running = find_answer(invocation.places)
@@ -95,10 +95,10 @@ def run_up(invocation: Invocation) -> Outcome:
 
 
 def _write_configuration(invocation: Invocation, running: StatusReport | None) -> WantedAgent:
-    """What was wanted, when the configuration says so.
+    """Change the configuration as requested.
 
     Raises:
-        Failed: the person does not agree, or cannot be asked.
+        Failed: the user does not agree, or cannot be asked.
         ConfigError: the configuration cannot be changed that way.
     """
     directory = edit.checked_directory(invocation.options.directory, invocation.places.home)
@@ -114,13 +114,13 @@ def _write_configuration(invocation: Invocation, running: StatusReport | None) -
         changed = _changed_text(text, wanted)
         if changed is None:
             return wanted
-        # What the daemon would refuse must not be written.
+        # Never write what the daemon would refuse.
         parse(changed, file, invocation.places.home)
         question = _question(wanted, invocation.places.home) if os.path.lexists(file) else None
         if question is not None and agreed != wanted.change:
             _confirm(invocation, question)
             agreed = wanted.change
-            # It may have been edited while the question stood there.
+            # The file may have been edited while the question was shown.
             continue
         with suppress(Overtaken):
             write_text(file, changed, over=over)
@@ -131,10 +131,10 @@ def _write_configuration(invocation: Invocation, running: StatusReport | None) -
 
 
 def _file(invocation: Invocation, running: StatusReport | None) -> Path:
-    """The configuration to change: the one that the running daemon reads, if there is one.
+    """Return the configuration file to change: the running daemon's, if there is one.
 
     Raises:
-        UsageError: another one was named.
+        UsageError: another file was given.
     """
     file, is_named = location(invocation.places.config, invocation.environ, invocation.places.home)
     if running is None or (running.config is None and not is_named):
@@ -153,12 +153,12 @@ def _file(invocation: Invocation, running: StatusReport | None) -> Path:
 
 
 def _text(file: Path, home: Path) -> str:
-    """What the configuration says; a file that is not there yet says what the example does."""
+    """Return the text of the configuration; for a missing file that of the example."""
     return read(file, home) if os.path.lexists(file) else edit.example()
 
 
 def _changed_text(text: str, wanted: WantedAgent) -> str | None:
-    """The configuration as it has to be; None where it is."""
+    """Return the changed text of the configuration; None if no change is needed."""
     match wanted.change:
         case edit.AlreadySearched():
             return None
@@ -170,7 +170,7 @@ def _changed_text(text: str, wanted: WantedAgent) -> str | None:
 
 
 def _question(wanted: WantedAgent, home: Path) -> str | None:
-    """What to ask before an agent changes; None where it is new."""
+    """Return the question to ask before an agent is changed; None if it is new."""
     new = shown(wanted.path, home)
     match wanted.change:
         case edit.NewWorkspace(old=Path() as old):
@@ -196,12 +196,12 @@ def _confirm(invocation: Invocation, question: str) -> None:
 
 
 def _detach(process: Started) -> None:
-    # It goes on when this process ends, which does not wait for its exit status.
+    # The daemon outlives this process; setting a return code keeps Popen from waiting for it.
     process.process.returncode = process.process.returncode or 0
 
 
 def _is_in_force(wanted: WantedAgent, report: StatusReport) -> bool:
-    """Whether the daemon searches the directory as the configuration has it."""
+    """Return whether the daemon searches the directory as the configuration says."""
     agent = report.agents.get(wanted.agent)
     if agent is None:
         return False
@@ -236,7 +236,7 @@ def _nothing_to_do(invocation: Invocation, running: StatusReport) -> Outcome:
 
 
 def _waiting(invocation: Invocation, running: StatusReport) -> str | None:
-    """What of the configuration is not in force; None: all is, or the file cannot be read from here."""
+    """Return which settings are not applied yet; None if all are, or the file cannot be read."""
     if running.config_waiting:
         return f" ({visible(', '.join(running.config_waiting))})"
     try:
@@ -297,7 +297,7 @@ def _change_text(wanted: WantedAgent, home: Path) -> str:
 
 
 def _next_step(invocation: Invocation, *, has_notes: bool) -> str:
-    """The command to try next, with the flags that this one needed."""
+    """Return the command to try next, with the flags that this one needed."""
     flags = "".join(
         f" {name} {value}"
         for name, value in (
@@ -320,7 +320,7 @@ def _result(
     wanted: WantedAgent | None,
     done: UpActions,
 ) -> dict[str, object]:
-    """What --json prints."""
+    """Return the data that --json prints."""
     vectors = total_vectors(report)
     changed = None
     if wanted is not None:

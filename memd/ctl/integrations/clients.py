@@ -1,4 +1,4 @@
-"""The MCP clients that are known: where each keeps its settings, the entry that starts memd's server, and what else it needs."""
+"""The known MCP clients: where each stores its settings, the entry that starts memd's server, and other requirements."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from memd.sources.agent_homes import HomePlaces, openclaw_homes
 SERVER = "memd"
 """The name that the server has with its clients."""
 
-_OPENCLAW = "%OPENCLAW"  # its home, which depends on more than one variable
+_OPENCLAW = "%OPENCLAW"  # OpenClaw's home, which depends on several variables
 
 
 class McpClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,21 +23,23 @@ class McpClient(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # on the command line
     title: str
-    files: tuple[str, ...]  # of its user; the first counts that has no variable, or one that is set
-    on_mac: tuple[str, ...] | None = None  # likewise, where macOS has other places
-    or_else: tuple[str, ...] = ()  # other names of that file, for one that is there
+    # The user's files; the first one without a variable, or whose variable is set, is used.
+    files: tuple[str, ...]
+    on_mac: tuple[str, ...] | None = None  # the same for macOS, if it differs
+    or_else: tuple[str, ...] = ()  # other names of that file, used if they exist
     syntax: Syntax = "json"
-    key: tuple[str, ...] = ("mcpServers",)  # of its servers
-    constant: Mapping[str, Any] = {}  # what an entry has beside the command
-    command: str = "command"  # the key of the command
-    args: str | None = "args"  # of its arguments; None: they stand in one list with the command
-    below: str | None = None  # the key of an object in the entry that has all that
-    trusted: Mapping[str, Any] | None = None  # what an entry has whose tools are called without a question
-    needs: str = ""  # what else has to be done, and until when the tools are not there
-    program: str | None = None  # its command
-    listing: tuple[str, ...] = ()  # the arguments with which it lists its servers
-    is_tried: bool = True  # whether the listing starts them; else it only says that they are set up
-    connected: str = ""  # what the listing says of a server that works, behind its name; a regular expression
+    key: tuple[str, ...] = ("mcpServers",)  # keys that lead to its servers
+    constant: Mapping[str, Any] = {}  # fields of an entry besides the command
+    command: str = "command"  # key of the command
+    args: str | None = "args"  # key of the arguments; None: they follow the command in one list
+    below: str | None = None  # key of an object in the entry that contains all this
+    # Fields of an entry whose tools are called without asking the user.
+    trusted: Mapping[str, Any] | None = None
+    needs: str = ""  # what else the user has to do before the tools can be used
+    program: str | None = None  # name of its program
+    listing: tuple[str, ...] = ()  # arguments with which it lists its servers
+    is_tried: bool = True  # whether the listing starts them; otherwise it only says that they are configured
+    connected: str = ""  # regular expression for what the listing says after the name of a working server
 
     @property
     def way(self) -> tuple[str, ...]:
@@ -212,13 +214,13 @@ CLIENTS: Mapping[str, McpClient] = {
 
 
 def file_of(client: McpClient, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """The file with the client's servers, whether it is there or not.
+    """Return the file with the client's servers, whether it exists or not.
 
     Args:
         client: The client.
         environ: The environment: most clients have a variable that moves their files.
-        home: The home directory of the user.
-        platform: As sys.platform has it.
+        home: The user's home directory.
+        platform: A value of sys.platform.
     """
     is_mac = platform == "darwin" and client.on_mac is not None
     file = place_of((client.on_mac or ()) if is_mac else client.files, environ, home)
@@ -227,7 +229,7 @@ def file_of(client: McpClient, environ: Mapping[str, str], home: Path, platform:
 
 
 def place_of(places: Sequence[str], environ: Mapping[str, str], home: Path) -> Path:
-    """The first of some places that has no variable, or one that is set."""
+    """Return the first path that has no variable, or whose variable is set."""
     for place in places:
         first, _, rest = place.partition("/")
         if first.startswith("$"):
@@ -242,23 +244,23 @@ def place_of(places: Sequence[str], environ: Mapping[str, str], home: Path) -> P
 
 
 def values_of(client: McpClient, command: list[str], *, trust: bool = False) -> dict[str, Any]:
-    """What an entry of the client has that starts a command."""
+    """Return the fields of the client's entry that starts a command."""
     return {**_started_by(client, command), **(client.trusted or {} if trust else {})}
 
 
 def kept_values(
     client: McpClient, command: list[str], old: Mapping[str, Any], *, trust: bool
 ) -> dict[str, Any]:
-    """What is to be set in an entry that is there: what else a person has changed in it is theirs."""
+    """Return the fields to set in an existing entry; other fields that the user has changed stay."""
     fresh = values_of(client, command, trust=trust)
     ours = {client.below or client.command, client.args, *(client.trusted or {} if trust else {})}
     return {key: value for key, value in fresh.items() if key in ours or key not in old}
 
 
 def command_of(client: McpClient, entry: Mapping[str, Any]) -> list[str]:
-    """The command that an entry starts; empty where it has none."""
+    """Return the command that an entry starts; empty if it has none."""
     found = entry.get(client.below) if client.below else entry
-    fields = found if isinstance(found, dict) else entry  # Cline has older entries without the object
+    fields = found if isinstance(found, dict) else entry  # older entries of Cline lack the object
     command, args = fields.get(client.command), fields.get(client.args or "")
     words = [
         *(command if isinstance(command, list) else [command]),
@@ -277,21 +279,22 @@ def _started_by(client: McpClient, command: list[str]) -> dict[str, Any]:
 
 
 def _openclaw(environ: Mapping[str, str], home: Path) -> Path:
-    """The home of the OpenClaw that is in use; of a profile that is named, also where it is not there yet."""
+    """Return the home of the OpenClaw in use; that of a named profile even if it does not exist yet."""
     first, *others = openclaw_homes(HomePlaces(environ, home))
     is_meant = environ.get("OPENCLAW_PROFILE", "") not in {"", "default"} or not others
     return first if is_meant else next((one for one in (first, *others) if one.is_dir()), first)
 
 
 def own_command(script: str, module: str) -> list[str]:
-    """A console script of this installation; the module that it runs, where the script is not there."""
-    # Beside the interpreter, whose own link is not followed: it would lead out of the virtual environment.
+    """Return the command of a console script of this installation, or of its module if the script is missing."""
+    # Beside the interpreter; its own symlink is not followed, as that would lead out of the virtual
+    # environment.
     path = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), script)  # noqa: PTH100, PTH118, PTH120  as said
     return [path] if os.access(path, os.X_OK) else [os.path.abspath(sys.executable), "-m", module]  # noqa: PTH100  likewise
 
 
 def own_flags(invocation: Invocation) -> list[str]:
-    """What leads a command to this daemon, and to the conversation it is bound to."""
+    """Return the flags that lead a command to this daemon, and to the conversation that it is bound to."""
     options = invocation.options
     named = (
         ("--socket", str(invocation.places.socket)),

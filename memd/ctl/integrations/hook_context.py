@@ -1,4 +1,4 @@
-"""What a hook is given on standard input, and the memory that it hands to the agent."""
+"""Parses the input of a hook, and formats the memory that it gives to the agent."""
 
 import json
 import os
@@ -22,17 +22,17 @@ _NAME_CHARS = 64
 
 
 class HookInput(msgspec.Struct, frozen=True):
-    """The parts of it that matter; other programs than Claude Code call some of them otherwise."""
+    """The relevant parts of the input; programs other than Claude Code use other names for some of them."""
 
     prompt: str = ""
     session: str = ""
-    event: str = ""  # as the program calls it
+    event: str = ""  # the program's name of the event
 
 
 def parse_input(data: bytes) -> HookInput:
-    """What the bytes say; an empty input where they are no JSON object."""
+    """Parse the input; an empty HookInput if it is not a JSON object."""
     try:
-        # Not msgspec: it refuses half of a surrogate pair, as a program leaves it that cuts an emoji.
+        # Not msgspec: it rejects lone surrogates, which a program leaves that cuts an emoji.
         given = json.loads(data)
     except (ValueError, RecursionError):
         return HookInput()
@@ -46,9 +46,9 @@ def parse_input(data: bytes) -> HookInput:
 
 
 def read_input(descriptor: int, until: float) -> bytes:
-    """All that comes on a descriptor until its end, or until a moment of the monotonic clock.
+    """Read a descriptor until its end, or until a time of the monotonic clock.
 
-    What is too much to be an input is read, lest its writer fails, and dropped.
+    Input that is too large is still read, so that its writer does not fail, and discarded.
     """
     pieces: list[bytes] = []
     size = 0
@@ -60,7 +60,7 @@ def read_input(descriptor: int, until: float) -> bytes:
             size += len(piece)
             if size <= _MOST_BYTES:
                 pieces.append(piece)
-    except OSError:  # closed, or not to be waited for
+    except OSError:  # the descriptor is closed, or cannot be waited for
         return b""
     return b"".join(pieces) if size <= _MOST_BYTES else b""
 
@@ -76,7 +76,7 @@ MOST_CHARS = 2_000
 _QUESTION_CHARS = 2_000
 _LEAST_ASKED = 3  # letters, digits or Chinese characters: "ok" asks for nothing
 _STUMP_CHARS = 40
-# Nearly all passwords and keys of programs, and no words, paths, names in code, hashes or numbers.
+# Matches nearly all passwords and keys of programs, but no words, paths, names in code, hashes or numbers.
 _KEY = re.compile(
     r"(?<![\w./+=-])(?=[\w+=-]*\d)(?=[\w+=-]*[A-Z])(?![A-Z]+_[A-Z_]+\d*(?![\w+=-]))[\w+=-]{20,}(?![\w./+=-]*[./]\w)",
     re.ASCII,
@@ -96,11 +96,11 @@ class DailyNote(msgspec.Struct, frozen=True):
 
 
 def query_of(prompt: str) -> str | None:
-    """What to search for, for a message; None where it asks for nothing, as a greeting does.
+    """Return what to search for, for a message; None if it asks for nothing, as a greeting does.
 
-    Memory that was put into it before is no part of it, nor is a key: no text has it, and it would count as the rarest
-    word of the question, of which no hit has enough then. Of a long one, the beginning and the end count: what was pasted is
-    between them.
+    Memory that was added to the message before is removed, and so are keys: no text contains them, and a key
+    would count as the rarest word of the question, so that no hit would match enough of it. Of a long
+    message, beginning and end are used, as pasted text is mostly in between.
     """
     text = _KEY.sub(" ", unmarked(prompt)).encode("utf-8", "replace").decode().strip()
     if len(text) > _QUESTION_CHARS:
@@ -111,7 +111,7 @@ def query_of(prompt: str) -> str | None:
 
 
 def format_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None:
-    """The hits as a block; those that have no room are left out whole. None where there are none."""
+    """Format the hits as a block; those that do not fit are left out whole. None if there are none."""
     block = None
     text = _FOUND
     for hit in hits:
@@ -120,7 +120,7 @@ def format_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None
             break
         text, block = more, marked(more)
     if block is None and hits:
-        # Not even the best one has room.
+        # Not even the best one fits.
         room = most_chars - len(marked(f"{_FOUND}\n\n{_place(hits[0])}\n…"))
         snippet = inert(_tidy(hits[0].snippet))[: max(room, 0)]
         if len(snippet) >= _STUMP_CHARS:
@@ -129,9 +129,9 @@ def format_hits(hits: Sequence[Hit], most_chars: int = MOST_CHARS) -> str | None
 
 
 def format_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> str | None:
-    """Daily notes as a block, the one that matters most first; of a long one the end. None where there are none.
+    """Format daily notes as a block, the most important first; of a long one the end is kept. None if there are none.
 
-    Each may take its part of the room, and what the others leave.
+    Each may use its share of the room, and what the others leave.
     """
     notes = [
         msgspec.structs.replace(note, text=inert(_tidy(note.text))) for note in notes if note.text.strip()
@@ -152,7 +152,7 @@ def format_notes(notes: Sequence[DailyNote], most_chars: int = MOST_CHARS) -> st
 
 
 def _tidy(text: str) -> str:
-    """Without empty lines around it; what the first line begins with may be code, or a list."""
+    """Remove empty lines around a text; leading spaces of the first line may belong to code or a list."""
     return text.strip("\n").rstrip()
 
 
@@ -165,7 +165,7 @@ def _headed(note: DailyNote, text: str) -> str:
 
 
 def _end_of(note: DailyNote, room: int) -> str:
-    """The last lines of a note that have room: what was written last is what goes on."""
+    """Return the last lines of a note that fit, as the latest entries matter most."""
     text = note.text
     if len(text) <= room and note.is_from_start and note.is_to_end:
         return text

@@ -1,4 +1,4 @@
-"""The hooks of memd in the settings of programs that have hooks: which event runs what, added and taken out."""
+"""Installs and removes memd's hooks in the settings of programs: which event runs which command."""
 
 import json
 import shlex
@@ -20,8 +20,8 @@ from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import shown, visible
 from memd.ctl.output.terminal import Outcome
 
-_TIMEOUT_S = 5  # far more than a hook takes
-_OPERATORS = frozenset("();<>|&`$")  # what a shell does not hand on as it is
+_TIMEOUT_S = 5  # far longer than a hook takes
+_OPERATORS = frozenset("();<>|&`$")  # characters that a shell interprets
 _USUAL: Mapping[str, str] = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "user-prompt",
@@ -34,17 +34,17 @@ class HookClient(msgspec.Struct, frozen=True, kw_only=True):
     """A program that runs hooks."""
 
     name: str  # as in CLIENTS
-    files: tuple[str, ...]  # as those of an McpClient
-    # What the program calls an event -> what memd-ctl hook does.
+    files: tuple[str, ...]  # see McpClient.files
+    # The program's name of an event -> the action of memd-ctl hook.
     events: Mapping[str, str] = msgspec.field(default_factory=lambda: _USUAL)
-    timeout: int = _TIMEOUT_S  # in the unit of the program
-    comments: bool = False  # whether its file may have some
-    needs: str = ""  # what a person has to do before the hooks run
-    is_plugin: bool = False  # the file is a plugin of memd alone
+    timeout: int = _TIMEOUT_S  # in the program's unit
+    comments: bool = False  # whether its file may contain comments
+    needs: str = ""  # what the user has to do before the hooks run
+    is_plugin: bool = False  # the file is a plugin that contains only memd
 
     @property
     def title(self) -> str:
-        """What the program is called."""
+        """The name of the program for people."""
         return CLIENTS[self.name].title
 
 
@@ -61,7 +61,7 @@ HOOK_CLIENTS: Mapping[str, HookClient] = {
         HookClient(
             name="gemini",
             files=CLIENTS["gemini"].files,
-            # Not SessionStart: with -p its text stands before the first message, which --resume then leaves out.
+            # Not SessionStart: with -p its text is put before the first message, which --resume then omits.
             events={
                 "BeforeAgent": "user-prompt",
                 "PreCompress": "pre-compact",
@@ -80,7 +80,7 @@ HOOK_CLIENTS: Mapping[str, HookClient] = {
             },
             is_plugin=True,
         ),
-        # Its limits were in milliseconds, and are in seconds; from 1000 on it still takes them for milliseconds.
+        # Its limits were in milliseconds and are now in seconds; from 1000 on it still reads milliseconds.
         HookClient(name="qwen", files=CLIENTS["qwen"].files, timeout=_TIMEOUT_S * 1000, comments=True),
     )
 }
@@ -92,16 +92,16 @@ _PLUGIN_COMMANDS = "const COMMANDS = {}"
 
 
 class HookResult(msgspec.Struct, frozen=True):
-    """The hooks that a program has now, as --json prints it."""
+    """The hooks of a program after the command, as printed by --json."""
 
     client: str
     file: str
     changed: bool
-    commands: dict[str, str]  # by what the program calls the event
+    commands: dict[str, str]  # by the program's name of the event
 
 
 def change_hooks(invocation: Invocation) -> Outcome:
-    """Add the hooks to the settings, take them out, or print what would be added."""
+    """Install the hooks, remove them, or print what would be installed."""
     client = HOOK_CLIENTS[invocation.options.client]
     file = place_of(client.files, invocation.environ, invocation.places.home)
     name = visible(shown(file, invocation.places.home))
@@ -152,7 +152,7 @@ def _own_plugin(old: str, new: str) -> str:
 
 
 def _remove(client: HookClient, file: Path, name: str) -> bool:
-    """Take the hooks out of a file; whether there were any."""
+    """Remove the hooks from a file; return whether there were any."""
     if not client.is_plugin:
         by_hand = "Take out the hooks that call memd-ctl yourself."
         return change_file(file, lambda text: without_hooks(client, text), name=name, by_hand=by_hand)
@@ -170,12 +170,12 @@ def _remove(client: HookClient, file: Path, name: str) -> bool:
 
 
 def with_hooks(client: HookClient, text: str, commands: Mapping[str, str]) -> str:
-    """The settings with a command for each event; others that are there stay, and memd's own are replaced.
+    """Return the settings with a command for each event; other hooks stay, and memd's own are replaced.
 
     Args:
-        client: Whose settings.
-        text: The settings.
-        commands: What the shell runs, by what the program calls the event.
+        client: The program.
+        text: Its settings.
+        commands: Shell commands by the program's name of the event.
 
     Raises:
         NotEditable: the text is not JSON, or its hooks are not in the form that these programs read.
@@ -197,10 +197,10 @@ def with_hooks(client: HookClient, text: str, commands: Mapping[str, str]) -> st
 
 
 def without_hooks(client: HookClient, text: str) -> str:
-    """The settings without memd's hooks, and without what only held them.
+    """Return the settings without memd's hooks, and without containers that become empty.
 
     Raises:
-        NotEditable: as with_hooks.
+        NotEditable: see with_hooks.
     """
     if not text.strip():
         return text
@@ -237,7 +237,7 @@ def _groups(client: HookClient, text: str, event: str) -> list[Any]:
 
 
 def _own_hooks(groups: list[Any]) -> Iterator[tuple[int, int]]:
-    """The places of memd's hooks: of the group, and within it."""
+    """Yield the positions of memd's hooks: the index of the group, and the index within it."""
     for number, group in enumerate(groups):
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
@@ -247,12 +247,12 @@ def _own_hooks(groups: list[Any]) -> Iterator[tuple[int, int]]:
 
 
 def _is_own_hook(command: str) -> bool:
-    """Whether a command runs memd's hook and nothing else: one that a person has put together is the person's."""
+    """Return whether a command runs only memd's hook; a composed command belongs to the user."""
     if _OPERATORS.intersection(command) or "\n" in command:
         return False
     try:
         words = shlex.split(command)
-    except ValueError:  # a quotation has no end
+    except ValueError:  # an unclosed quotation
         return False
     program = words[:1] if words[1:3] != ["-m", "memd.ctl"] else ["memd-ctl"]
     events = (after for word, after in pairwise(words) if word == "hook")
@@ -260,13 +260,13 @@ def _is_own_hook(command: str) -> bool:
 
 
 def _command(invocation: Invocation, hook: str) -> list[str]:
-    """What is run for an event."""
+    """Return the command for an event."""
     own = own_command("memd-ctl", "memd.ctl")
     return [*own, "hook", hook, *_options(invocation, hook), *own_flags(invocation)]
 
 
 def _options(invocation: Invocation, hook: str) -> list[str]:
-    """Options that only the user-prompt hook has."""
+    """Return options that only the user-prompt hook has."""
     if hook != "user-prompt":
         return []
     options = ["--sessions"] if invocation.options.sessions else []

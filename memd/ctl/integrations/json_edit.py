@@ -244,10 +244,10 @@ def _put(source: _Blanked, path: Path, value: Any) -> str:
 
 
 def _reach(text: str, path: Path) -> tuple[int, Path]:
-    """Where the value at a path begins, or the last that there is on the way, and what of the path is left."""
+    """Return where the value at a path begins, or the deepest existing value on the way, and the rest of the path."""
     at = json5.skip(text, len(text) - len(text.removeprefix("\ufeff")))
     for number, key in enumerate(path):
-        # Of two members with one name, the last counts.
+        # Of two members with one name, the last one counts.
         found = next((item for item in reversed(_items(text, at)) if item.key == key), None)
         if found is None:
             return at, path[number:]
@@ -256,7 +256,7 @@ def _reach(text: str, path: Path) -> tuple[int, Path]:
 
 
 def _items(text: str, at: int) -> list[_Item]:
-    """What the object, or the list, that begins there holds. The text is known to be JSON."""
+    """Return the items of the object or list that begins at a position. The text is known to be JSON."""
     closing = "}" if text[at] == "{" else "]"
     items: list[_Item] = []
     here = json5.skip(text, at + 1)
@@ -275,20 +275,20 @@ def _items(text: str, at: int) -> list[_Item]:
 
 
 def _written(text: str, value: Any, margin: str) -> str:
-    """A value in the indentation of the text, its later lines behind a margin; on one line in a text that is one."""
+    """Format a value with the text's indentation and a margin; on one line if the text is one line."""
     if "\n" not in text.rstrip():
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(value, indent=_unit(text), ensure_ascii=False).replace("\n", _line_end(text) + margin)
 
 
 def _unit(text: str) -> str:
-    """What the text indents one level with."""
+    """Return the indentation of one level in the text."""
     first = re.search(r"\n([ \t]+)\S", text)
     return first[1] if first else "  "
 
 
 def _margin(text: str, at: int) -> str:
-    """What the line that holds a place begins with."""
+    """Return the indentation of the line at a position."""
     indent = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
     return indent[0] if indent else ""
 
@@ -298,12 +298,12 @@ def _line_end(text: str) -> str:
 
 
 def _comma(text: str, at: int) -> int:
-    """Past the comma that follows."""
+    """Return the position after the next comma."""
     return json5.skip(text, at) + 1
 
 
 def _checked(text: str, wanted: Any, source: _Blanked) -> str:
-    """The text, if it says what is wanted, and every comment is still in it."""
+    """Return the text if it has the wanted value and all comments."""
     found = _blanked(text, comments=source.may_have_comments)
     if _said_by(found, comments=source.may_have_comments) != wanted or found.comments != source.comments:
         raise NotEditable("it is written in a way that cannot be changed without you")
