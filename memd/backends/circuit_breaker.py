@@ -148,8 +148,8 @@ class CircuitBreaker(Generic[B]):
         self._is_tried = False  # a trial search runs, after a failure
         self._asking: set[asyncio.Task[Any]] = set()
         # An abandoned search that runs on, to show whether the backend answers at all.
-        self._witness: asyncio.Task[Any] | None = None
-        self._witness_since = 0.0  # clock time at which that search began
+        self._abandoned: asyncio.Task[Any] | None = None
+        self._abandoned_since = 0.0  # clock time at which that search began
         self._ending: set[asyncio.Task[None]] = set()  # closes of backends that were dropped
         self._is_closed = False
 
@@ -178,28 +178,28 @@ class CircuitBreaker(Generic[B]):
                 return_when=asyncio.FIRST_COMPLETED,
             )
         except asyncio.CancelledError:
-            self._leave(task, began)
+            self._abandon(task, began)
             raise
         if task.done():
             return None if task.cancelled() else task.result()
         if overdue is None:
-            self._leave(task, began)
+            self._abandon(task, began)
         else:
             task.cancel()
             self._fail(f"{self.name} has not answered for {self._clock() - began:.1f} s")
         return None
 
-    def _leave(self, task: "asyncio.Task[Any]", began: float) -> None:
+    def _abandon(self, task: "asyncio.Task[Any]", began: float) -> None:
         """Let the first abandoned search run on, to show whether the backend answers at all; cancel any other."""
-        if self._witness is None and not task.done():
-            self._witness, self._witness_since = task, began
+        if self._abandoned is None and not task.done():
+            self._abandoned, self._abandoned_since = task, began
         else:
             task.cancel()
 
     def _asked(self, task: "asyncio.Task[Any]") -> None:
         self._asking.discard(task)
-        if task is self._witness:
-            self._witness = None
+        if task is self._abandoned:
+            self._abandoned = None
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved: a caller that still waits gets it
 
@@ -376,11 +376,11 @@ class CircuitBreaker(Generic[B]):
         if self._backend is None and self._is_late:
             return f"{self.name} is not ready yet"
         if self._is_silent:
-            waited_s = self._clock() - self._witness_since
+            waited_s = self._clock() - self._abandoned_since
             return f"{self.name} has not answered for {waited_s:.1f} s"
         return None
 
     @property
     def _is_silent(self) -> bool:
         """Whether an abandoned search has waited for its answer for `silence_s` or longer."""
-        return self._witness is not None and self._clock() - self._witness_since >= self._timeouts.silence_s
+        return self._abandoned is not None and self._clock() - self._abandoned_since >= self._timeouts.silence_s
