@@ -58,7 +58,7 @@ class PublishProgress(msgspec.Struct, frozen=True):
 
     files: int  # files of which the server has the current version
     waiting: int  # files that the server still lacks or must drop
-    trouble: str | None  # why nothing is published now
+    reason: str | None  # why nothing is published now
 
 
 class Publisher:
@@ -111,11 +111,11 @@ class Publisher:
                     await self._until_it_fails(backoff)
                 except SharedUnavailable as failure:
                     wait_s = backoff.failed()
-                    if self.progress.trouble != str(failure):
+                    if self.progress.reason != str(failure):
                         log.warning(
                             "publish.failed", agent=self._agent, reason=str(failure), wait_s=round(wait_s, 1)
                         )
-                    self.progress = msgspec.structs.replace(self.progress, trouble=str(failure))
+                    self.progress = msgspec.structs.replace(self.progress, reason=str(failure))
                     await asyncio.sleep(wait_s)
         finally:
             self._mirror.abandon()

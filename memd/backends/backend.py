@@ -116,7 +116,7 @@ class IncludedState(msgspec.Struct, frozen=True):
     """Whether an included memory is searched."""
 
     name: str
-    trouble: str | None  # why it is not searched now; None: it is
+    reason: str | None  # why it is not searched now; None: it is
 
 
 class BackendStatus(msgspec.Struct, frozen=True, kw_only=True):

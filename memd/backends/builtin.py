@@ -155,13 +155,13 @@ class Builtin:
         """
         try:
             with self._damage_noticed():
-                trouble = await self._searcher.warm()
+                reason = await self._searcher.warm()
         except TransientError as failure:
             log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=str(failure))
             return
-        if trouble is not None:
-            self._index.damage.report_keyword(trouble)
-            log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=trouble)
+        if reason is not None:
+            self._index.damage.report_keyword(reason)
+            log.warning("backend.warm_up_failed", agent=self._agent, backend="builtin", reason=reason)
         if self._index.extension_trouble is not None:
             log.warning(
                 "backend.vectors_limited",

@@ -369,7 +369,7 @@ class CircuitBreaker(Generic[B]):
         return self._backend if isinstance(self.state, InUse) else None
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """Why the backend is not asked now; None if it is."""
         if isinstance(self.state, LeftAlone):
             return self.state.reason
@@ -383,4 +383,6 @@ class CircuitBreaker(Generic[B]):
     @property
     def _is_silent(self) -> bool:
         """Whether an abandoned search has waited for its answer for `silence_s` or longer."""
-        return self._abandoned is not None and self._clock() - self._abandoned_since >= self._timeouts.silence_s
+        return (
+            self._abandoned is not None and self._clock() - self._abandoned_since >= self._timeouts.silence_s
+        )

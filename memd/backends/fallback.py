@@ -135,8 +135,8 @@ class Fallback(Generic[C]):
     @property
     def use(self) -> FallbackUse | None:
         """Why the second backend answers now; None if the first does."""
-        trouble = self.first.trouble
-        return None if trouble is None else FallbackUse(self.name, trouble)
+        reason = self.first.reason
+        return None if reason is None else FallbackUse(self.name, reason)
 
 
 R = TypeVar("R", bound=ReadingBackend)

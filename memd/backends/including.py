@@ -100,7 +100,7 @@ class Including:
                 task.cancel()
         found = {name: one for name, one in answered.items() if one is not None}
         missing = [
-            DegradedPart("included", f"{name}: {self._breakers[name].trouble or 'it has not answered'}")
+            DegradedPart("included", f"{name}: {self._breakers[name].reason or 'it has not answered'}")
             for name in answered.keys() - found.keys()
         ]
         return mine, found, sorted(missing, key=lambda one: one.reason)
@@ -141,7 +141,7 @@ class Including:
         answered = await breaker.ask(read)
         if answered is None:
             raise FilesBlocked(
-                f"{path} cannot be read just now: {breaker.trouble or 'the server has not answered'}."
+                f"{path} cannot be read just now: {breaker.reason or 'the server has not answered'}."
             )
         return answered[0]
 
@@ -152,7 +152,7 @@ class Including:
 
     def status(self) -> BackendStatus:
         """Return the own memory's status, and which included memories are searched."""
-        included = tuple(IncludedState(name, breaker.trouble) for name, breaker in self._breakers.items())
+        included = tuple(IncludedState(name, breaker.reason) for name, breaker in self._breakers.items())
         return msgspec.structs.replace(self._own.status(), included=included)
 
     async def close(self) -> None:

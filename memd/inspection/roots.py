@@ -121,8 +121,8 @@ def _databases(roots: Iterable[Root]) -> Iterator[InspectedDatabase]:
 def _database(root: SessionPaths, file: Path, parts: tuple[str, ...]) -> InspectedDatabase:
     try:
         listing = list_sessions(root, parts)
-    except SourceError as trouble:
-        return InspectedDatabase(file=str(file), fault=trouble.reason)
+    except SourceError as failure:
+        return InspectedDatabase(file=str(file), fault=failure.reason)
     return InspectedDatabase(
         file=str(file),
         version=listing.version,

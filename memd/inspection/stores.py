@@ -98,8 +98,8 @@ def _found(
         return {**found, "faults": (_reason(damage, file),)}
     except read_only.LookImpossible as reason:
         return {**found, "unchecked": str(reason)}
-    except (StoreUnavailable, OSError) as trouble:
-        return {**found, "closed": _reason(trouble, file)}
+    except (StoreUnavailable, OSError) as failure:
+        return {**found, "closed": _reason(failure, file)}
     return {**found, **fields(seen)}
 
 
@@ -116,11 +116,11 @@ def _rebuild(seen: read_only.IndexCondition, settings: AgentSettings | None) -> 
     return why_rebuild(seen.fingerprint, wanted)
 
 
-def _reason(trouble: Exception, file: Path) -> str:
+def _reason(failure: Exception, file: Path) -> str:
     """Return the reason of a failure without the file's name, which is reported separately."""
-    if isinstance(trouble, OSError):
-        return trouble.strerror or type(trouble).__name__
-    return str(trouble).removeprefix(f"{file}: ")
+    if isinstance(failure, OSError):
+        return failure.strerror or type(failure).__name__
+    return str(failure).removeprefix(f"{file}: ")
 
 
 def _bytes(file: Path) -> int:

@@ -183,7 +183,7 @@ async def test_an_agent_is_published_where_its_settings_say_so(state: Path) -> N
         assert (state / "installation").exists()
         async with kept(agent):
             publisher = agent.publisher
-            await until_async(lambda: "none" in str(publisher.progress.trouble), 30)
+            await until_async(lambda: "none" in str(publisher.progress.reason), 30)
 
 
 async def test_what_the_watcher_says_shows_while_it_watches(

@@ -103,11 +103,11 @@ async def test_a_server_that_is_silent_is_asked_again(
         bench.write("memory/a.md", "A note.\n")
         await bench.settle()
         await until_async(
-            lambda: publisher.progress.trouble == "the server has not answered for 0.2 s", timeout_s=30
+            lambda: publisher.progress.reason == "the server has not answered for 0.2 s", timeout_s=30
         )
         assert server.abandoned.is_set()
         server.is_silent = False
-        await until_async(lambda: server.files and publisher.progress.trouble is None)
+        await until_async(lambda: server.files and publisher.progress.reason is None)
 
 
 def test_a_transaction_has_longer_than_its_statements() -> None:

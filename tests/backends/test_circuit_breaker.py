@@ -55,11 +55,11 @@ async def test_an_answer_that_comes_too_late_is_a_failure() -> None:
         assert await asked is None
         assert breaker.state == LeftAlone(100.6, "team:alice/main has not answered for 0.6 s", 160.6)
         assert await breaker.ask(Slow.answer) is None
-        assert (slow.asked, breaker.trouble) == (1, "team:alice/main has not answered for 0.6 s")
+        assert (slow.asked, breaker.reason) == (1, "team:alice/main has not answered for 0.6 s")
         now = 160.6
         slow.gate.set()
         assert await breaker.ask(Slow.answer, asyncio.get_running_loop().create_future()) == "an answer"
-        assert breaker.trouble is None
+        assert breaker.reason is None
         await breaker.close()
 
 

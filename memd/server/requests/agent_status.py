@@ -104,7 +104,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
         else msgspec.convert(backend.program, wire.QmdStatus, from_attributes=True),
         searches=searches,
         publish=_publish(agent),
-        included=[wire.IncludedStatus(memory=one.name, reason=one.trouble) for one in backend.included],
+        included=[wire.IncludedStatus(memory=one.name, reason=one.reason) for one in backend.included],
     )
 
 
@@ -117,7 +117,7 @@ def _publish(agent: RunningAgent) -> wire.PublishStatus | None:
         memory=settings.memory,
         files=progress.files,
         waiting=progress.waiting,
-        reason=progress.trouble,
+        reason=progress.reason,
         taken_back=0 if agent.published is None else agent.published.taken,
     )
 
@@ -189,8 +189,8 @@ async def _index_contents(agent: RunningAgent) -> _IndexContents:
     except StoreDamaged as damage:
         agent.index.damage.report(str(damage))
         broken = str(damage)
-    except StoreUnavailable as trouble:
-        broken = str(trouble)
+    except StoreUnavailable as failure:
+        broken = str(failure)
     except TimeoutError:
         broken = f"the index has not answered for {COUNT_S:g} s"
     return _IndexContents(broken=broken)
@@ -292,6 +292,6 @@ def provider_fallback(agent: RunningAgent) -> wire.FallbackStatus | None:
     return wire.FallbackStatus(provider=name, reason=pair.choice.no_fallback)
 
 
-def health(trouble: str | None) -> wire.Health:
-    """Return the health of a part; `trouble` says why it does not work, None that it does."""
-    return wire.Health(ok=trouble is None, reason=trouble)
+def health(reason: str | None) -> wire.Health:
+    """Return the health of a part; `reason` says why it does not work, None that it does."""
+    return wire.Health(ok=reason is None, reason=reason)

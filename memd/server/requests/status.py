@@ -137,8 +137,8 @@ async def _agent_status(agent: RunningAgent, agents: Agents, times: RequestTimes
         if agents.all().get(agent.id) is not agent:
             raise
         reason = "its index is closed; start memd again with `memd-ctl service restart`"
-    except MemdError as trouble:
-        reason = str(trouble)
+    except MemdError as failure:
+        reason = str(failure)
     except Exception:
         log.exception("server.status_failed", agent=agent.id)
         reason = "memd failed at telling how it is; its log has the details"
