@@ -26,8 +26,8 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 CLOSE_S = 5.0  # how long a new backend waits for the previous one to close
-# Seconds that a search without a deadline of its own (`overdue`) waits for an unresponsive backend, or for
-# the trial search after a failure. Chosen for impatient callers, such as a hook that waits for 1 s in all.
+# When an abandoned search has been unanswered for so long, no other is sent until it ends. The caller of a
+# trial search waits so long, too. Chosen for impatient callers, such as a hook that waits for 1 s in all.
 SILENCE_S = 0.5
 
 
@@ -96,8 +96,8 @@ B = TypeVar("B", bound=LosableBackend)
 class BreakerTimeouts(msgspec.Struct, frozen=True):
     """Timeouts and waits of a circuit breaker, in seconds."""
 
-    ready_s: float  # a search waits for the backend until so long after its creation began
-    cooldown_s: float  # a backend that failed is not asked for so long
+    ready_s: float  # searches wait for the backend until this time after its creation began
+    cooldown_s: float  # time during which a backend that failed is not asked
     silence_s: float = SILENCE_S  # see SILENCE_S
 
 
@@ -123,14 +123,14 @@ class CircuitBreaker(Generic[B]):
         on_change: Callable[[bool], None] = lambda _: None,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Create a closed breaker; the backend itself is created by the first search, or by `ready`.
+        """Create the breaker; the backend itself is created by the first search, or by `ready`.
 
         Args:
             agent: The agent's id, for the log.
             name: The backend's name, for the log and for reasons.
             create: Creates a backend, or raises a TransientError.
             timeouts: See BreakerTimeouts.
-            on_change: Called when the state changes between in use and failed, with whether it is failed.
+            on_change: Called with True when a backend in use has failed, and with False when it is in use again.
             clock: Returns seconds; must be monotonic.
         """
         self.name = name

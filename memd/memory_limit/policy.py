@@ -35,7 +35,7 @@ class MemorySeen(msgspec.Struct, frozen=True):
 
 
 class MemoryDecision(msgspec.Struct, frozen=True):
-    """Agents whose vectors are to be given up, in this order, and those whose vectors are taken back afterwards."""
+    """Agents whose vectors to give up, in this order, and then agents whose vectors to take back."""
 
     give_up: tuple[str, ...] = ()
     take_back: tuple[str, ...] = ()

