@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -57,12 +57,27 @@ def unused_port() -> int:
         return int(some.getsockname()[1])
 
 
+def as_nobody() -> dict[str, Any]:
+    """How a program that refuses to be run by root is started."""
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
+    return {**user, "cwd": "/", "stdin": subprocess.DEVNULL}
+
+
 class PostgresServer:
     """One server on the loopback, with passwords. PostgreSQL refuses root, so nobody runs it for root."""
 
-    def __init__(self, directory: Path, settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Sequence[str] = (),
+        *,
+        environ: Mapping[str, str] | None = None,
+        wal_segment_mb: int = 16,
+    ) -> None:
         self._programs = programs()
         self._settings = settings
+        self._environ = environ or {}
+        self._wal_segment_mb = wal_segment_mb
         self._data = directory / "data"
         self._log = directory / "log"
         self.port = unused_port()
@@ -79,12 +94,26 @@ class PostgresServer:
             os.chown(secret, NOBODY, NOBODY)
         self._run(
             *("initdb", "-D", str(self._data), "-U", ADMIN, f"--pwfile={secret}", "--auth=scram-sha-256"),
-            *("--encoding=UTF8", "--locale=C", "--no-sync"),
+            *("--encoding=UTF8", "--locale=C", "--no-sync", f"--wal-segsize={self._wal_segment_mb}"),
         )
 
     def _arguments(self) -> dict[str, Any]:
-        as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
-        return {**as_nobody, "cwd": "/", "stdin": subprocess.DEVNULL, "env": {"PATH": os.environ["PATH"]}}
+        return {**as_nobody(), "env": {"PATH": os.environ["PATH"], **self._environ}}
+
+    def standby(self, directory: Path) -> "PostgresServer":
+        """A replica, which follows this server and only reads."""
+        if os.getuid() == 0:
+            os.chown(directory, NOBODY, NOBODY)
+        at_server = ("-h", "127.0.0.1", "-p", str(self.port), "-U", ADMIN)
+        self._environ = {**self._environ, "PGPASSWORD": PASSWORD}
+        self._run("pg_basebackup", *at_server, "-D", str(directory / "data"), "-R", "-c", "fast", "--no-sync")
+        return PostgresServer(directory)
+
+    @property
+    def pid(self) -> int:
+        """Of the process that all others of the server descend from."""
+        assert self._process is not None
+        return self._process.pid
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -154,19 +183,29 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def scratch() -> Iterator[Path]:
+    """A directory for the files of a server: not below pytest's, which another user may not enter."""
+    directory = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-pg-")))
+    if os.getuid() == 0:
+        os.chown(directory, NOBODY, NOBODY)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def running_server(
+    *, environ: Mapping[str, str] | None = None, wal_segment_mb: int = 16
+) -> Iterator[PostgresServer]:
     """A server of its own, for a test that stops it."""
     programs()
-    # Not below pytest's directory, which another user may not enter.
-    directory = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-pg-")))
-    server = None
-    try:
-        server = PostgresServer(directory)
-        yield server
-    finally:
-        if server is not None:
+    with scratch() as directory:
+        server = PostgresServer(directory, environ=environ, wal_segment_mb=wal_segment_mb)
+        try:
+            yield server
+        finally:
             server.stop()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", name="server")
