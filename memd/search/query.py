@@ -1,15 +1,16 @@
 """A question as the keyword index and the embedding model want it, and the times that it names."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import chain, pairwise
 from typing import Literal
 
 import msgspec
 
-from memd.search.terms import Names, names
+from memd.search.terms import NO_NAMES, Names, names
 from memd.store.keywords import ALTERNATIVE
+from memd.text.edits import may_be_misspelt
 from memd.text.small_talk import is_small_talk
 from memd.text.time_phrases import TimePhrase, time_phrases
 from memd.text.time_spans import TimeSpan
@@ -92,6 +93,7 @@ class Query(msgspec.Struct, frozen=True):
     parts: tuple[int, ...] = ()  # of what is asked for, the part that each of words is, as a set of bits
     times: tuple[TimeSpan, ...] = ()  # that it names
     names: Names = Names()  # which of the terms name somebody or something
+    misspellable: tuple[str, ...] = ()  # the words that may be misspelt names
     # Whether it asks for what is so now or for what was, or at a time that it names; None: it does not say.
     tense: Literal["present", "past"] | None = None
     is_small_talk: bool = False  # nothing answers it
@@ -145,11 +147,9 @@ def parse(text: str, now: datetime | None = None) -> Query:
     phrases = _chosen([phrase for phrase in quoted if _is_phrase(phrase)] + marked, _MAX_PHRASES)
     if not phrases and not words:
         return Query(match=None, words=(), phrases=(), embed_text="", times=times)
-    # Terms are words and spaces alone by now, so that quoting needs no escape.
-    match = ALTERNATIVE.join(f'"{fts_text(term).strip()}"' for term in phrases + words)
     asked = cut(" ".join(text[: 4 * _MAX_EMBED_CHARS].split()), _MAX_EMBED_CHARS)
     return Query(
-        match=match,
+        match=_match(phrases + words),
         words=tuple(words),
         phrases=tuple(phrases),
         embed_text=asked,
@@ -159,7 +159,19 @@ def parse(text: str, now: datetime | None = None) -> Query:
         is_small_talk=is_small_talk(text[:_MAX_EMBED_CHARS]),
         asks_of_time_alone=bool(times) and _asks_of_nothing(_without(read, phrases_of_time)),
         tense=_tense(read[:_MAX_EMBED_CHARS], times),
+        misspellable=tuple(word for word in words if may_be_misspelt(word) and word not in NO_NAMES),
     )
+
+
+def with_spellings(asked: Query, spellings: Mapping[str, str]) -> Query:
+    """A question with other spellings of some of its words."""
+    words = tuple(spellings.get(word, word) for word in asked.words)
+    return msgspec.structs.replace(asked, words=words, match=_match([*asked.phrases, *words]))
+
+
+def _match(terms: Iterable[str]) -> str:
+    """The FTS5 MATCH expression for any of some terms: words and spaces alone, so that quoting needs no escape."""
+    return ALTERNATIVE.join(f'"{fts_text(term).strip()}"' for term in terms)
 
 
 def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"] | None:
@@ -199,7 +211,7 @@ def restricted(asked: Query, mode: str) -> Query:
         case "keyword":
             return msgspec.structs.replace(asked, embed_text="")
         case "vector":
-            return msgspec.structs.replace(asked, match=None, names=Names())
+            return msgspec.structs.replace(asked, match=None, names=Names(), misspellable=())
         case _:
             return asked
 

@@ -75,6 +75,7 @@ class AnswerEvidence(msgspec.Struct, frozen=True):
 class Ranked(msgspec.Struct, frozen=True):
     """What was found, in its order."""
 
+    question: IndexQuestion  # as the texts of the index spell its names
     lanes: Sequence[Lane]  # of each source
     min_score: float  # of a hit
     results: SideResults
@@ -120,14 +121,14 @@ def supported(question: IndexQuestion, evidence: AnswerEvidence) -> Support:
     return found
 
 
-def decided(ranked: Ranked, question: IndexQuestion, max_chars: int) -> Iterator[Verdict]:
+def decided(ranked: Ranked, max_chars: int) -> Iterator[Verdict]:
     """The verdicts about candidates, the best first.
 
     Args:
         ranked: The candidates.
-        question: What was asked.
         max_chars: The most characters of a hit of one chunk.
     """
+    question = ranked.question
     verdicts = rank.verdicts(
         ranked.lanes,
         question.query,

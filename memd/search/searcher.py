@@ -24,7 +24,7 @@ from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import spent
 from memd.runtime.threads import beside
 from memd.runtime.timing import zone_of
-from memd.search import query
+from memd.search import query, spelling
 from memd.search.fuse import (
     POOL,
     Candidates,
@@ -121,6 +121,12 @@ class ChunkFinder(Protocol):
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
         """Of each filter the ids of the chunks that it lets through, ascending; None: all."""
+        ...
+
+    def holders(
+        self, words: Sequence[str], kinds: Collection[Kind], most: int
+    ) -> Mapping[str, Sequence[ChunkId]]:
+        """The words that any chunk holds, each with the first of these chunks."""
         ...
 
 
@@ -281,6 +287,7 @@ class _NoVectorResults(msgspec.Struct, frozen=True):
 class _Sides(msgspec.Struct, frozen=True):
     """What both sides found."""
 
+    asked: IndexQuestion  # as the texts spell its names
     keywords: _KeywordResults
     vectors: _VectorResults | _NoVectorResults
 
@@ -382,7 +389,7 @@ class Searcher:
         asked = IndexQuestion(parsed, kinds, min_score, wanted, by_time, mode)
 
         def first(ranked: Ranked, _: Calibration | None) -> list[FoundHit]:
-            return first_hits(self._decided(ranked, asked), max_results)
+            return first_hits(self._decided(ranked), max_results)
 
         keywords, vectors, hits = await self._ask(asked, first)
         return self._searched(asked, keywords, vectors, hits)
@@ -419,14 +426,15 @@ class Searcher:
         asked = IndexQuestion(query.parse(text, now), kinds, min_score, wanted, by_time, is_explained=True)
 
         def explained(ranked: Ranked, calibration: Calibration | None) -> tuple[list[FoundHit], Trace]:
-            search = TracedSearch(text, asked.query, self._weights, calibration, min_score, max_results)
-            return traced(self._decided(ranked, asked), ranked.results, search)
+            spelt = ranked.question.query
+            search = TracedSearch(text, spelt, self._weights, calibration, min_score, max_results)
+            return traced(self._decided(ranked), ranked.results, search)
 
         keywords, vectors, (hits, trace) = await self._ask(asked, explained)
         return self._searched(asked, keywords, vectors, hits), trace
 
-    def _decided(self, ranked: Ranked, asked: IndexQuestion) -> Iterator[Verdict]:
-        return decided(ranked, asked, self._settings.limits.max_snippet_chars)
+    def _decided(self, ranked: Ranked) -> Iterator[Verdict]:
+        return decided(ranked, self._settings.limits.max_snippet_chars)
 
     async def propose(
         self,
@@ -466,7 +474,7 @@ class Searcher:
             max_results: As of search.
         """
         ranked, found = await self._together(own, included)
-        hits = await beside(lambda: first_hits(self._decided(ranked, own.question), max_results))
+        hits = await beside(lambda: first_hits(self._decided(ranked), max_results))
         return msgspec.structs.replace(found, hits=tuple(hits))
 
     async def explain_together(
@@ -474,11 +482,11 @@ class Searcher:
     ) -> tuple[Searched, Trace]:
         """The same, and how each of the first candidates came to its place; what concerns a whole index is of this one."""
         ranked, found = await self._together(own, included)
-        asked = own.question
+        asked = ranked.question
         search = TracedSearch(
             own.text, asked.query, self._weights, own.calibration, asked.min_score, max_results
         )
-        hits, trace = await beside(lambda: traced(self._decided(ranked, asked), ranked.results, search))
+        hits, trace = await beside(lambda: traced(self._decided(ranked), ranked.results, search))
         return msgspec.structs.replace(found, hits=tuple(hits)), trace
 
     async def _together(self, own: Proposal, included: Mapping[str, Proposal]) -> tuple[Ranked, Searched]:
@@ -556,9 +564,9 @@ class Searcher:
             sides = self._sides(reader, asked, compared)
             if reranker is not None:
                 with spent("ranking"):
-                    lanes = self._ranked(reader, asked, sides, {}).lanes
+                    lanes = self._ranked(reader, sides, {}).lanes
                     return sides, worth_reranking(lanes, reranker.candidates), None
-            return sides, [], self._put_together(reader, asked, sides, {}, use)
+            return sides, [], self._put_together(reader, sides, {}, use)
 
         with spent("searching"):
             sides, first, found = await self._index.read(look, state)
@@ -574,7 +582,7 @@ class Searcher:
         if found is None:
             with spent("searching"):
                 found = await self._index.read(
-                    lambda reader: self._put_together(reader, asked, sides, places, use), state
+                    lambda reader: self._put_together(reader, sides, places, use), state
                 )
         return keywords, sides.vectors, *found
 
@@ -586,6 +594,7 @@ class Searcher:
         Raises:
             _OtherVectors.
         """
+        asked = self._spelt(reader, asked)
         keywords = self._keyword_results(reader, asked)
         vectors = (
             compared
@@ -594,25 +603,23 @@ class Searcher:
         )
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
-        return _Sides(keywords, vectors)
+        return _Sides(asked, keywords, vectors)
 
     def _put_together(
         self,
         reader: ChunkReader,
-        asked: IndexQuestion,
         sides: _Sides,
         places: Mapping[ChunkId, int],
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[T, bool]:
         """What use makes of the candidates of both sides, and whether all that keywords found was still there."""
         with spent("ranking"):
-            ranked = self._ranked(reader, asked, sides, places)
+            ranked = self._ranked(reader, sides, places)
             return use(ranked, sides.known), ranked.is_whole
 
-    def _ranked(
-        self, reader: ChunkReader, asked: IndexQuestion, sides: _Sides, places: Mapping[ChunkId, int]
-    ) -> Ranked:
+    def _ranked(self, reader: ChunkReader, sides: _Sides, places: Mapping[ChunkId, int]) -> Ranked:
         """Candidates in their order, those first that a reranker has given a place."""
+        asked = sides.asked
         vectors, calibration = sides.vectors, sides.known or Calibration()
         near = vectors.near if isinstance(vectors, _VectorResults) else ()
         subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
@@ -650,7 +657,7 @@ class Searcher:
         results = SideResults(
             sides.keywords.matches, near, fused, order, subtracted, supported(asked, evidence)
         )
-        return Ranked(lanes, min_score, results, evidence, is_whole)
+        return Ranked(asked, lanes, min_score, results, evidence, is_whole)
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
         """The terms of the question that any text holds that may be seen; None: keywords take no part."""
@@ -713,6 +720,17 @@ class Searcher:
         part_of[first] = [parts[one].cosine if one in parts else np.nan for one in ids]
         closest = {row: parts[one].span for row, one in zip(first.tolist(), ids, strict=True) if one in parts}
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
+
+    def _spelt(self, reader: ChunkReader, asked: IndexQuestion) -> IndexQuestion:
+        """A question as the texts spell its names; as it is where the keyword index cannot be read."""
+        try:
+            with spent("spelling"), reader.side():
+                spelt = spelling.spelt(asked.query, reader, asked.kinds)
+        except StoreClosed:
+            raise  # as in _keyword_results, which tells of all else
+        except (StoreDamaged, TransientError):
+            return asked
+        return asked if spelt is asked.query else msgspec.structs.replace(asked, query=spelt)
 
     def _keyword_results(self, reader: ChunkReader, asked: IndexQuestion) -> _KeywordResults:
         match = asked.query.match

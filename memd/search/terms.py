@@ -121,9 +121,9 @@ def root(word: str) -> str:
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_SENTENCE_BEGINNING = re.compile(r"(?:^|[.!?:;。！？：；\n])[\s\"'“‘«(\[*_#>-]*$")
-_LOOK_BACK = 12  # characters before a word that tell whether a sentence begins with it
-_NO_NAMES = frozenset(
+SENTENCE_BEGINNING = re.compile(r"(?:^|[.!?:;。！？：；\n])[\s\"'“‘«(\[*_#>-]*$")
+LOOK_BACK = 12  # characters before a word that tell whether a sentence begins with it
+NO_NAMES = frozenset(
     re.findall(
         r"\w+",
         """
@@ -171,12 +171,12 @@ def names(text: str, terms: Sequence[str]) -> Names:
     if is_told and not any(word in _GERMAN for word, _ in words):
         for word, start in words:
             n = place.get(fts_text(word).strip())
-            if n is None or not word[0].isupper() or word.lower() in _NO_NAMES:
+            if n is None or not word[0].isupper() or word.lower() in NO_NAMES:
                 continue
             is_abbreviation = len(word) > 1 and word.isupper()
-            before = text[max(0, start - _LOOK_BACK) : start]
+            before = text[max(0, start - LOOK_BACK) : start]
             # Among Chinese words a sentence begins with a capital letter only where a name does.
-            if not is_abbreviation and (has_cjk or not _SENTENCE_BEGINNING.search(before)):
+            if not is_abbreviation and (has_cjk or not SENTENCE_BEGINNING.search(before)):
                 proper[n] = None
     codes = (n for n, term in enumerate(terms) if _CODE.match(term) and len(term.split()) <= _CODE_WORDS)
     return Names(tuple(proper), tuple(codes))

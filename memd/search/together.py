@@ -50,6 +50,7 @@ def together(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> R
     )
     results = _joined_results([one.results for one in each])
     return Ranked(
+        own.ranked.question,
         [heapq.merge(*by_source[source], key=place) for source in sorted(by_source)],
         # Where one memory has nothing of the least score, its newest are no hits if another has.
         max(one.min_score for one in each),

@@ -130,6 +130,15 @@ class SharedReader:
                 self._allowed[one] = np.array([chunk_id for (chunk_id,) in rows.fetchall()], np.int64)
         return [None if one.is_empty else self._allowed[one] for one in wanted]
 
+    def holders(
+        self,
+        words: Sequence[str],
+        kinds: Collection[Kind],  # noqa: ARG002
+        most: int,  # noqa: ARG002
+    ) -> dict[str, Sequence[ChunkId]]:
+        """See KeywordReader.holders: the server is not asked, so that names are searched for as they are spelt."""
+        return dict.fromkeys(words, ())
+
     def nearest(
         self,
         known: ListedVector,  # noqa: ARG002  the server knows

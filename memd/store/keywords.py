@@ -69,6 +69,17 @@ def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId,
     return found
 
 
+def holders(connection: apsw.Connection, word: str, kinds: Collection[Kind], most: int) -> Sequence[ChunkId]:
+    """The first chunks of some kinds that hold a word, as fts_text has it."""
+    found = connection.execute(
+        "SELECT keywords.rowid FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid"
+        " CROSS JOIN files ON files.id = chunks.file_id WHERE keywords MATCH ?"
+        " AND files.kind IN (SELECT value FROM json_each(?)) ORDER BY keywords.rowid LIMIT ?",
+        (f'"{word}"', msgspec.json.encode(sorted(kinds)).decode(), most),
+    )
+    return [ChunkId(chunk_id) for (chunk_id,) in found]
+
+
 def phrases_of(match: str) -> list[str] | None:
     """The phrases of an expression, without their quotes; None: it is not made of phrases in quotes alone."""
     parts = match.split(ALTERNATIVE)

@@ -137,6 +137,10 @@ class TermReader:
             found.append(pairs[number] if is_pair else first[number] if len(some) == 1 else None)
         return found
 
+    def keys_of_words(self, words: Sequence[str]) -> Keys:
+        """The keys of words, each as fts_text has it: a single one."""
+        return np.fromiter(map(_key, self._stems(words)), np.uint64, len(words))
+
     def terms(self, columns: Sequence[str]) -> tuple[dict[str, list[int]], int]:
         """The terms of a chunk with their places, and how many tokens it has.
 
@@ -432,6 +436,30 @@ class Postings(msgspec.Struct, frozen=True):
                 rows.append(segment.rows[start:end])
                 counts.append(segment.counts[start:end])
         return _joined(rows, counts)
+
+    def holders(self, keys: Keys, kinds: Collection[Kind], most: int) -> list[Sequence[ChunkId]]:
+        """Of each term the first chunks of some kinds that hold it.
+
+        Args:
+            keys: Of the terms.
+            kinds: Of files.
+            most: How many chunks of a term at most.
+        """
+        is_meant = lookup(kinds)
+        found: list[list[ChunkId]] = [[] for _ in keys]
+        for segment in self.segments:  # their rows follow each other
+            at = np.minimum(np.searchsorted(segment.keys, keys), len(segment.keys) - 1)
+            for number in np.flatnonzero(segment.keys[at] == keys).tolist():
+                start, end = segment.starts[at[number]], segment.starts[at[number] + 1]
+                left = most - len(found[number])
+                for first in range(start, end, _BLOCK):
+                    if left <= 0:
+                        break
+                    rows = segment.rows[first : min(end, first + _BLOCK)]
+                    some = self.ids[rows[is_meant[self.kinds[rows]]]][:left].tolist()
+                    found[number] += some
+                    left -= len(some)
+        return list(found)
 
     def of_chunks(self, found: Sequence[tuple[int, int]]) -> Occurrences:
         """What FTS5 found of a phrase, as (chunk id, how often); chunks that it has not are passed over."""

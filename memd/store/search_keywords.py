@@ -78,6 +78,24 @@ class KeywordReader:
             return [None if one.is_empty else labels.allowed(self._connection, one, kinds) for one in wanted]
         return [None if one.is_empty else held.ids[self._let_through(held, one, kinds)] for one in wanted]
 
+    def holders(
+        self, words: Sequence[str], kinds: Collection[Kind], most: int
+    ) -> dict[str, Sequence[ChunkId]]:
+        """The words that any chunk holds, each with the first of these chunks.
+
+        Args:
+            words: As fts_text has them; in other forms they are the same.
+            kinds: Of files; no other chunks count.
+            most: How many chunks of a word at most.
+        """
+        connection, held = self._connection, self._held
+        found = (
+            [keywords.holders(connection, word, kinds, most) for word in words]
+            if held is None
+            else held.holders(TermReader(connection).keys_of_words(words), kinds, most)
+        )
+        return {word: ids for word, ids in zip(words, found, strict=True) if ids}
+
     def _let_through(self, held: Postings, one: SearchFilter, kinds: Collection[Kind]) -> postings.Rows:
         if one not in self._rows:
             self._rows[one] = held.let_through(one, *labels.files(self._connection, one, kinds))

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
-from memd.store import labels, search_keywords
+from memd.store import keywords, labels, search_keywords
 from memd.store.files import FileChange
-from memd.store.index import Index
+from memd.store.index import Index, Reader
 from memd.store.keywords import search as search_fts5
 from memd.store.postings import BATCH, ChunkFacts, ChunkText, Postings, TermReader, average_length
 from memd.store.vector_matrix import DEAD
@@ -428,6 +429,29 @@ async def test_another_index_in_its_place_has_postings_of_its_own(ready: Index, 
     assert [one for one, _ in await ranked(ready, '"kettle"', LIMIT, EVERYTHING)] == [100]
     await made(ready)
     await both(ready, ["kettle", "pot"])
+
+
+def _holders(
+    words: Sequence[str], kinds: frozenset[Kind], most: int, reader: Reader
+) -> dict[str, Sequence[ChunkId]]:
+    return reader.keywords.holders(words, kinds, most)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_the_chunks_that_hold_a_word_are_those_of_fts5(ready: Index, seed: int) -> None:
+    """The first of the kinds that are asked for, while notes come, change and go; in whatever form they have the word."""
+    rng = Random(seed)
+    words = ["kettle", "kettles", "running", "nation", "мир", "2026", "nothing"]
+    for step in range(8):
+        for _ in range(4):
+            texts = [" ".join(rng.choices(words[:-1], k=2)) for _ in range(rng.randint(0, 40))]
+            await put(ready, f"memory/{rng.randint(0, 6)}.md", texts, rng.choice(list(Kind)))
+        await made(ready)
+        kinds = frozenset(rng.sample(list(Kind), rng.randint(1, len(Kind))))
+        most = rng.choice((1, 3, 100))
+        held = await ready.read(partial(_holders, words, kinds, most))
+        by_fts5 = {word: await ready.database.read(keywords.holders, word, kinds, most) for word in words}
+        assert held == {word: found for word, found in by_fts5.items() if found}, step
 
 
 async def test_an_index_that_is_closed_makes_none(ready: Index) -> None:

@@ -1,0 +1,54 @@
+"""Words that one edit makes of a word, to find how texts spell what a question misspells. Pure."""
+
+from functools import lru_cache
+
+from memd.text.tokens import fts_text, is_cjk
+
+SHORTEST, LONGEST = (
+    5,
+    24,
+)  # letters of a word that may be misspelt: most shorter ones are one letter away from another
+
+_PAGE = 0x80  # characters of Unicode in a row, about one alphabet
+
+
+def may_be_misspelt(word: str) -> bool:
+    """Whether other spellings of a word of a question are looked for, if no text has it.
+
+    Args:
+        word: Folded.
+    """
+    return (
+        SHORTEST <= len(word) <= LONGEST
+        and word.isalpha()
+        and not any(map(is_cjk, word))
+        and fts_text(word) == word
+    )
+
+
+def one_edit_away(word: str) -> list[str]:
+    """The words that are one edit away, in order: a letter left out, put in or replaced, or two beside each other exchanged.
+
+    The first letter is never left out, put in or replaced: errors there are rare (Pollock and Zamora, Automatic spelling
+    correction in scientific and scholarly text, 1984), and many other words differ by it alone.
+
+    Args:
+        word: For which may_be_misspelt holds.
+    """
+    letters = _alphabet(word[0])
+    made = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    for at in range(1, len(word)):
+        before, after = word[:at], word[at + 1 :]
+        made.add(before + after)
+        made.update(before + letter + after for letter in letters)
+    for at in range(1, len(word) + 1):
+        made.update(word[:at] + letter + word[at:] for letter in letters)
+    return sorted(made - {word})
+
+
+@lru_cache(maxsize=32)
+def _alphabet(letter: str) -> tuple[str, ...]:
+    """The letters that stand near one in Unicode, as the keyword index has them: of a Latin one a to z."""
+    first = ord(letter) // _PAGE * _PAGE
+    near = map(chr, range(first, first + _PAGE))
+    return tuple(one for one in near if one.isalpha() and fts_text(one) == one)
