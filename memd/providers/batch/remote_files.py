@@ -1,4 +1,4 @@
-"""The files of jobs at the provider's, which hold texts of a memory or their vectors: each is deleted at last."""
+"""Deletes the files that batch jobs leave at the provider, which contain texts of a memory or their vectors."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum, auto
@@ -14,45 +14,45 @@ from memd.providers.remote.dialect import HttpRequest, NotSupported
 
 log = structlog.get_logger()
 
-MOST_PAGES = 20  # of a list of jobs or files: what is sought there was made a short while ago
+MOST_PAGES = 20  # pages of a listing of jobs or files: what is sought was created recently
 
 
 def upload_name(job_id: str) -> str:
-    """The name under which the texts of a job are uploaded; the provider's list of files has it."""
+    """Return the name under which a job's texts are uploaded, as the provider's listing shows it."""
     return f"{job_id}.jsonl"
 
 
 class _End(Enum):
-    """What became of a file that was to be deleted."""
+    """The result of deleting a file."""
 
     GONE = auto()
-    REFUSED = auto()  # some providers refuse to delete a file that is gone
-    THERE = auto()  # for now
+    REFUSED = auto()  # some providers refuse to delete a file that no longer exists
+    THERE = auto()  # it could not be deleted now
 
 
 class RemoteFiles:
-    """The files of each job. They stand in the ledger from the moment their names are known until they are gone.
+    """The files of each job, which are in the ledger from the moment their names are known until they are deleted.
 
-    An upload stands there before it is begun. Where it was answered at once, its file is the only one; where an answer
-    was lost, or never waited for, files are sought by the name under which they were uploaded, when the job has ended.
-    No other memd uses that name.
+    An upload is recorded before it begins. If it was answered at once, its file is the only one; if a reply
+    was lost, or never awaited, files are sought by the name under which they were uploaded, once the job has
+    ended. No other memd uses that name.
     """
 
     def __init__(self, client: BatchClient, ledger: Ledger) -> None:
         self._client = client
         self._ledger = ledger
-        self._of: dict[str, dict[str, None]] = {}  # our id of a job -> its files, in order
-        # Our ids of jobs of which there may be files whose names are not known.
+        self._of: dict[str, dict[str, None]] = {}  # memd's id of a job -> its files, in order
+        # Ids (those of memd) of jobs that may have files whose names are unknown.
         self._sought: set[str] = set()
         self._left = 0
 
     @property
     def left(self) -> int:
-        """How many files of jobs that have ended could not be deleted when that was tried last, or not be looked for."""
+        """The number of files of ended jobs that could not be deleted, or not be sought, at the last attempt."""
         return self._left
 
     async def recall(self) -> None:
-        """Read from the ledger the files of jobs of an earlier life.
+        """Read the files of jobs of an earlier run of the daemon from the ledger.
 
         Raises:
             MemdError: they cannot be read now.
@@ -64,16 +64,16 @@ class RemoteFiles:
                 self._of.setdefault(file.job, {})[file.name] = None
 
     def uploading(self, job_id: str) -> None:
-        """A file is being uploaded; from here on there may be one whose name is not known."""
+        """Record that an upload begins: from here on a file with an unknown name may exist."""
         self._sought.add(job_id)
 
     async def uploaded(self, job_id: str) -> None:
-        """The name of the uploaded file is known, and is the only one."""
+        """Record that the name of the uploaded file is known, and that it is the only one."""
         self._sought.discard(job_id)
         await self._forget(upload_name(job_id))
 
     async def add(self, job_id: str, files: Iterable[str]) -> None:
-        """Files are there. Where that cannot be remembered, they are deleted in this life or not at all."""
+        """Record files of a job; those that the ledger cannot store are forgotten when the daemon ends."""
         known = self._of.setdefault(job_id, {})
         new = [file for file in files if file not in known]
         known |= dict.fromkeys(new)
@@ -84,13 +84,13 @@ class RemoteFiles:
             log.warning("embed.batch_files_not_noted", reason=str(failure))
 
     async def clear(self, job_id: str) -> bool:
-        """Delete the files of a job, with a few attempts for each; whether all are gone, and there is none to be sought."""
+        """Delete the files of a job, with some retries each; return whether all are gone and none has to be sought."""
         files = self._of.pop(job_id, {})
         ends = [await self._delete(file, self._client.send_with_retries) for file in files]
         return job_id not in self._sought and all(end is _End.GONE for end in ends)
 
     async def clear_left(self) -> bool:
-        """Delete what is left of jobs that have ended, with an attempt for each; whether all of it is gone."""
+        """Delete the files of ended jobs, with one attempt each; return whether all are gone."""
         try:
             await self._ledger.forget_old()
             files, jobs = await self._ledger.files(), {job.id for job in await self._ledger.jobs()}
@@ -108,7 +108,7 @@ class RemoteFiles:
         return not self._left
 
     async def _found(self, doubtful: Sequence[BatchFile]) -> set[str]:
-        """Those of some files that are gone for certain, by what the provider lists; what is sought is deleted first."""
+        """Return which files are certainly gone, by the provider's listing; files that are sought are deleted first."""
         try:
             there, is_all = await self._listed()
         except REQUEST_FAILURES as failure:
@@ -129,7 +129,7 @@ class RemoteFiles:
         return gone
 
     async def _listed(self) -> tuple[dict[str, str], bool]:
-        """The provider's files -> the names under which they were uploaded; and whether that is all of them."""
+        """Return the provider's files with the names under which they were uploaded, and whether the listing is complete."""
         dialect, files = self._client.dialect, dict[str, str]()
         after: str | None = None
         for _ in range(MOST_PAGES):
@@ -144,7 +144,7 @@ class RemoteFiles:
         try:
             await send(self._client.dialect.delete(file))
         except NotSupported:
-            pass  # it is not there any more
+            pass  # it no longer exists
         except REQUEST_FAILURES as failure:
             log.info("embed.batch_file_not_deleted", reason=str(failure))
             return _End.THERE if isinstance(failure, EmbedUnavailable) else _End.REFUSED

@@ -1,4 +1,4 @@
-"""Parses transcripts of Claude Code: a line for each block of a message."""
+"""Parses transcripts of Claude Code, which have a line for each block of a message."""
 
 from typing import Any
 
@@ -40,21 +40,21 @@ _NO_SPEECH = frozenset(
 
 
 _QUEUED_KEPT = 16
-_RECENT_KEPT = 512  # lines since a prompt, at least; the next one follows on one of the last
+_RECENT_KEPT = 512  # remembered lines since a prompt, at least; the next prompt follows one of them
 
 
 class ClaudeCodeState(msgspec.Struct):
     """The state between two lines."""
 
-    session: bool = False  # its id was told
-    cwd: bool = False  # likewise
-    started: bool = False  # likewise
-    sidechain: bool | None = None  # the file is the transcript of a subagent; None: nobody spoke yet
-    message: str | None = None  # id of the message that the last turn comes from, if an assistant said it
+    session: bool = False  # its id is known
+    cwd: bool = False  # the working directory is known
+    started: bool = False  # the start time is known
+    sidechain: bool | None = None  # the file is the transcript of a subagent; None: no message yet
+    message: str | None = None  # id of the message of the last turn, if it is the assistant's
     turn: str = ""  # id of that turn
-    seen: set[int] = set()  # marks of the ids of lines that were said, and of messages
-    recent: list[int] = []  # marks of the ids of the last prompt and of the lines since
-    queued: list[int] = []  # marks of texts that were typed while the agent worked, the last ones
+    seen: set[int] = set()  # hashes of the ids of lines and messages that became turns
+    recent: list[int] = []  # hashes of the ids of the last prompt and of the lines since
+    queued: list[int] = []  # hashes of the last texts that were typed while the agent worked
 
 
 class _Record(msgspec.Struct, gc=False, rename="camel"):
@@ -96,7 +96,7 @@ def _read(line: bytes, state: ClaudeCodeState) -> tuple[Event, ...]:
     identity = lenient_json.word(record.uuid)
     if identity is None or record.is_sidechain is True:
         return events
-    # What comes later may go on after this line, be it speech or not.
+    # A later line may follow this one, whether it is a message or not.
     state.recent.append(lenient_json.mark(identity))
     if len(state.recent) > 2 * _RECENT_KEPT:
         del state.recent[:_RECENT_KEPT]
@@ -125,7 +125,7 @@ def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
         return events
     if texts is None:
         return (*events, UnparsedLine("unknown"))
-    # What stands in for a reply, such as the notice of a failed request, was said by nobody.
+    # A substitute for a reply, such as the notice of a failed request, is nobody's message.
     if message.model == "<synthetic>":
         return events
     text = boilerplate.joined(boilerplate.claude_code(text, role) for text in texts)
@@ -136,7 +136,7 @@ def _spoken(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
 
 
 def _typed_ahead(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """What a person typed while the agent worked: most of it is in no other line."""
+    """Return the turn of a text that a user typed while the agent worked; most of these are in no other line."""
     attachment = _decode_attachment(record.attachment)
     if attachment is None or (attachment.type, attachment.command_mode) != ("queued_command", "prompt"):
         return ()
@@ -159,24 +159,24 @@ def _said(
     role: Role, record: _Record, message: _Message, text: str, state: ClaudeCodeState
 ) -> tuple[Event, ...]:
     uuid = lenient_json.word(record.uuid)
-    if uuid and not _is_new(uuid, state):  # a session that is resumed may repeat lines
+    if uuid and not _is_new(uuid, state):  # a resumed session may repeat lines
         return ()
     at = lenient_json.instant(record.timestamp)
     identity = lenient_json.word(message.id) if role == "assistant" else None
     if identity is not None and identity == state.message:
         return (TurnAdded(id=state.turn, role=role, at=at, text=text, joins=True),)
     state.message = identity
-    # A message that goes on after somebody else spoke is another turn.
+    # A message that continues after another speaker is a new turn.
     state.turn = identity if identity and _is_new(identity, state) else uuid or ""
     said = TurnAdded(id=state.turn, role=role, at=at, text=text)
     return (*_branched(record, state), said) if role == "user" else (said,)
 
 
 def _branched(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """Whether a prompt rewinds the conversation to the line that is its parent.
+    """Return whether a prompt rewinds the conversation to its parent line.
 
-    Other lines fork, too, when tools run in parallel, and the parent of a prompt may be any line since the prompt before it. A
-    prompt whose parent is before that removes that prompt, and what followed it.
+    Other lines branch, too, when tools run in parallel, and the parent of a prompt may be any line since the
+    previous prompt. A prompt whose parent is earlier removes the previous prompt and everything after it.
     """
     parent = lenient_json.word(record.parent_uuid)
     is_back = parent is not None and bool(state.recent) and lenient_json.mark(parent) not in state.recent
@@ -193,7 +193,7 @@ def _is_new(identity: str, state: ClaudeCodeState) -> bool:
 
 
 def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """What the line says about the session, if no earlier line said it."""
+    """Return what the line says about the session, if no earlier line said it."""
     if state.session and state.cwd and state.started:
         return ()
     session = None if state.session else lenient_json.word(record.session_id)
@@ -208,7 +208,7 @@ def _learnt(record: _Record, state: ClaudeCodeState) -> tuple[Event, ...]:
 
 
 def _sidechain(is_sidechain: bool, state: ClaudeCodeState) -> tuple[Event, ...]:
-    """Whether the file is a subagent's: it begins with a sidechain; a session may contain sidechains later."""
+    """Return whether the file is a subagent's: only such a file begins with a sidechain."""
     was, state.sidechain = state.sidechain, is_sidechain and state.sidechain is not False
     if state.sidechain and not was:
         return (SessionFacts(subagent=True),)

@@ -1,4 +1,4 @@
-"""Parses transcripts of Copilot CLI: a log of events, among them what was said by the person, by the agent and by its subagents."""
+"""Parses transcripts of Copilot CLI: logs of events, among them messages of the user, the agent and its subagents."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _THOUGHT = "thinking"
 
 
 class CopilotState(msgspec.Struct):
-    """Nothing: what an event refers to has an id."""
+    """Empty, as events refer to each other by id."""
 
 
 class _Record(msgspec.Struct, gc=False, rename="camel"):
@@ -38,9 +38,9 @@ class _Context(msgspec.Struct, gc=False):
 
 class _Data(msgspec.Struct, gc=False, rename="camel"):
     content: Any = None
-    source: Any = None  # of a message that nobody typed: a skill, another agent
+    source: Any = None  # of a message that nobody typed: from a skill or another agent
     is_autopilot_continuation: Any = None
-    parent_tool_call_id: Any = None  # as older versions mark a subagent
+    parent_tool_call_id: Any = None  # how older versions mark a subagent
     phase: Any = None
     session_id: Any = None
     start_time: msgspec.Raw = lenient_json.NO_JSON
@@ -76,7 +76,7 @@ def _read(line: bytes, _: CopilotState) -> tuple[Event, ...]:
 
 
 def _text(record: _Record, data: _Data, role: Role) -> str:
-    """What a person typed, or what the agent answered; nothing of what subagents and the program said."""
+    """Return what the user typed, or what the agent answered; empty for subagents and the program itself."""
     if record.agent_id is not None or data.parent_tool_call_id is not None or data.phase == _THOUGHT:
         return ""
     if data.source not in {None, "user"} or data.is_autopilot_continuation is True:

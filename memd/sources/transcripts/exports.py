@@ -1,7 +1,7 @@
-"""Reads what a person has exported of ChatGPT or of Claude: conversations.json, with one conversation after the other.
+"""Reads conversations.json, which users export from ChatGPT or Claude: a list of conversations.
 
-Each conversation is a session of its own. Where it begins and ends is told by going through the brackets of the file, once for each
-version of it, in bounded memory.
+Each conversation is a session of its own. Where each begins and ends is found by scanning the brackets of the
+file, once per version of the file, in bounded memory.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ from memd.sources.transcripts.reader import Reading, UnchangedTranscript, WholeT
 from memd.text.memory_paths import Parts, SessionPaths
 
 MAX_CONVERSATION_BYTES = 64 << 20
-KEPT_EXPORTS = 16  # whose conversations are known
+KEPT_EXPORTS = 16  # exports whose conversations are remembered
 _PIECE_BYTES = 1 << 20
-_UNIT_BYTES = 1000  # in which the size of a session is told: as that of an event in a database
+_UNIT_BYTES = 1000  # unit of a session's size, as for events in a database
 
-# All up to the next bracket that is not in a text.
+# Everything up to the next bracket outside of a string.
 _SKIP = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _LIST = ord("[")
 _STEPS = {_LIST: 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A conversation in a file."""
+    """The position of a conversation in a file."""
 
     begin: int
     length: int
@@ -52,10 +52,10 @@ _known_lock = threading.Lock()
 
 
 def list_conversations(root: SessionPaths, parts: Parts) -> SessionListing:
-    """The conversations of a file.
+    """Return the conversations in a file.
 
     Raises:
-        SourceError: it cannot be read, or is not whole yet.
+        SourceError: the file cannot be read, or is incomplete.
         ProcessExhausted: no more descriptors.
     """
     shown = str(root.directory.joinpath(*parts))
@@ -67,7 +67,7 @@ def list_conversations(root: SessionPaths, parts: Parts) -> SessionListing:
 
 
 def conversation_growth(found: FoundFile) -> Growth:
-    """How much of a conversation is new: all, as it was written anew."""
+    """Return how much of a conversation is new: all of it, as exports are written as a whole."""
     return Growth(found.stamp.size * _UNIT_BYTES, 0)
 
 
@@ -78,10 +78,10 @@ def read_conversation(
     progress: ReadProgress | None,
     redactor: TurnRedactor | None,
 ) -> Reading:
-    """Read a conversation, if it is not as it was.
+    """Read a conversation if it has changed.
 
     Raises:
-        SourceError: it cannot be read, or is there no more.
+        SourceError: it cannot be read, or is no longer in the export.
         ProcessExhausted: no more descriptors.
     """
     descriptor = open_inside(root.directory, parts)
@@ -130,7 +130,7 @@ def _places(descriptor: int, shown: str) -> Mapping[str, _Place]:
     except OSError as failure:
         raise refusal(failure, shown) from failure
     if reliable_stamp(stamp, time.time_ns()) != stamp:
-        return places  # it may be written to again, and have the same stamp
+        return places  # the file may be written again with the same stamp
     with _known_lock:
         _known[stamp] = places
         while len(_known) > KEPT_EXPORTS:
@@ -152,16 +152,16 @@ def _place(begin: int, content: bytes) -> _Place | None:
 
 
 def _objects(descriptor: int, size: int, shown: str) -> Iterator[tuple[int, bytes]]:
-    """(place, bytes) of each object in the list that a file is, or of the one that it is; too long ones are passed over.
+    """Yield (position, bytes) of each object in the file's list, or of its single object; too long ones are skipped.
 
     Raises:
-        FileHeld: the file ends in the middle.
-        FileUnreadable: a text in it is too long.
+        FileHeld: the file ends within an object.
+        FileUnreadable: a string in it is too long.
         OSError: it cannot be read.
     """
-    buffer, base, at = b"", 0, 0  # what is not done with, where that begins, and how much of it was looked at
-    depth, around = 0, -1  # open brackets; those around each object, once the first bracket tells
-    begin = -1  # of the object, in the file; behind the buffer's begin unless it is too long
+    buffer, base, at = b"", 0, 0  # unprocessed bytes, their offset in the file, and how many were scanned
+    depth, around = 0, -1  # open brackets; those around each object, known after the first bracket
+    begin = -1  # offset of the object in the file; before the buffer if it is too long
     end, piece = 0, _PIECE_BYTES
     while True:
         at = _bracket(buffer, at)
@@ -175,7 +175,7 @@ def _objects(descriptor: int, size: int, shown: str) -> Iterator[tuple[int, byte
             if depth <= 0:
                 return
             continue
-        # The end of what is there, or of the part of a text that is.
+        # The end of the buffer, possibly within a string.
         if len(buffer) - at > MAX_CONVERSATION_BYTES:
             raise FileUnreadable(shown, "a text in it is too long")
         piece = 2 * piece if at < len(buffer) else _PIECE_BYTES
@@ -191,6 +191,6 @@ def _objects(descriptor: int, size: int, shown: str) -> Iterator[tuple[int, byte
 
 
 def _bracket(buffer: bytes, at: int) -> int:
-    """The place of the next bracket that is in no text; of a text that has no end; or the end."""
+    """Return the position of the next bracket outside of strings, of an unclosed string, or the end."""
     found = _SKIP.match(buffer, at)
     return at if found is None else found.end()
