@@ -7,13 +7,14 @@ from typing import Any, Literal, NoReturn, cast
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from memd.backends.qmd import schedule
 from memd.backends.qmd.backend import QmdBackend
 from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.schedule import TaskHistory
 from memd.backends.qmd.updater import QmdUpdater
-from memd.config.settings import AgentSettings, QmdSettings, Redact, SessionSettings, UserRule
+from memd.config.settings import AgentSettings, Collection, QmdSettings, Redact, SessionSettings, UserRule
 from memd.runtime.synchronization import ChangeNotifier
 from memd.store.errors import StoreDamaged
 from tests.backends.qmd.bench import Bench, indexing, serving, transcript
@@ -207,6 +208,20 @@ async def test_an_index_that_is_broken_and_cannot_be_deleted_is_told(
         monkeypatch.setattr(Path, "unlink", refused)
         with pytest.raises(QmdFailed, match=r"index\.sqlite is damaged and cannot be deleted: Read-only"):
             await qmd.updater.drop_index("it is broken")
+
+
+async def test_a_collection_that_cannot_be_used_is_logged_once(tmp_path: Path, standin: Standin) -> None:
+    """Not at each update; it stays in the status."""
+    custom = (Collection(path=tmp_path / "missing"),)
+    async with indexing(tmp_path, standin.program, qmd={"collections": custom}) as bench:
+        qmd = await bench.create()
+        with capture_logs() as logs:
+            for _ in range(3):
+                await qmd.updater.update()
+        told = [one["reason"] for one in logs if one["event"] == "qmd.collection_unusable"]
+        assert told == list(qmd.program_status.warnings)
+        assert "there is no such directory" in told[0]
+        await qmd.close()
 
 
 async def test_a_collection_that_was_being_added_at_a_kill_is_memds_own(

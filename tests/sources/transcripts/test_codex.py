@@ -117,6 +117,12 @@ def test_the_session_is_told_once(meta: dict[str, Any], subagent: bool | None) -
     assert events(FORMAT, head, other) == [SessionFacts("t", "/repo", 1786392000.0, subagent)]
 
 
+def test_turns_that_were_shown_are_known_again_in_another_order() -> None:
+    """Those of one role say nothing of those of the other."""
+    records = shown("assistant", "A"), shown("user", "yes"), sent("user", "yes"), sent("assistant", "A")
+    assert turns(FORMAT, *records) == [("assistant", "A"), ("user", "yes")]
+
+
 def test_a_turn_that_was_shown_is_known_again_for_some_turns() -> None:
     """Of as many as may be under way at once; what was shown long before is said once more."""
     most = shipped("memd.sources.transcripts.codex._MOST_SHOWN")
