@@ -6,6 +6,7 @@ import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -363,14 +364,15 @@ def _unknown(
     return ConfigProblem(key, f"{dotted(key)} is not a key memd knows; {hint}")
 
 
-def _keys_of(table: type[msgspec.Struct], prefix: str = "") -> list[str]:
+@cache  # to look at all settings of an agent takes 10 ms
+def _keys_of(table: type[msgspec.Struct], prefix: str = "") -> tuple[str, ...]:
     """The dotted keys of a table that hold values, nested tables too."""
     found: list[str] = []
     for field in msgspec.structs.fields(table):
         path = f"{prefix}.{field.name}" if prefix else field.name
         nested = inspect.type_info(field.type)
         found += _keys_of(nested.cls, path) if isinstance(nested, inspect.StructType) else [path]
-    return found
+    return tuple(found)
 
 
 def _nearest(given: Any, info: inspect.Type) -> str:
