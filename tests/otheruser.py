@@ -1,37 +1,44 @@
 """Running a function as a user who is not root: root may read whatever the modes say."""
 
+import importlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-NOBODY = 65534
+from tests.daemon.forked import Files, ForkedProcess
 
-# The function's module is imported before the change of user, who may not be able to read the interpreter's files.
-_CHILD = """
-import importlib, json, os, sys
-function = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid({nobody})
-    os.setuid({nobody})
-print(json.dumps(function(*sys.argv[3:])))
-"""
+NOBODY = 65534
+TIMEOUT_S = 60.0
 
 
 def as_other_user(module: str, function: str, *args: str) -> Any:
     """What the function of a module returns, as JSON has it, when another user calls it with strings."""
-    command = [sys.executable, "-c", _CHILD.format(nobody=NOBODY), module, function, *args]
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, timeout=30)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    with tempfile.TemporaryDirectory() as directory:
+        out, err = Path(directory, "out"), Path(directory, "err")
+        acting = partial(_act_as_nobody, module, function, args)
+        code = ForkedProcess(acting, [module], os.environ, Files(out, err)).wait(TIMEOUT_S)
+        assert code == 0, err.read_text("utf-8")
+        return json.loads(out.read_bytes())
+
+
+def _act_as_nobody(module: str, function: str, args: tuple[str, ...]) -> int:
+    """Print what the function returns, as JSON."""
+    # Imported before the change of user, who may not be able to read the interpreter's files.
+    acting = getattr(importlib.import_module(module), function)
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    json.dump(acting(*args), sys.stdout)
+    sys.stdout.flush()
+    return 0
 
 
 @contextmanager
