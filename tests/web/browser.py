@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -46,6 +46,19 @@ class Browser:
 
     def _post(self, path: str, **body: Any) -> Any:
         return _value(self._driver.post(f"{self._session}{path}", json=body))
+
+    @contextlib.contextmanager
+    def tab(self) -> Iterator[Self]:
+        """A new tab for the block; what it is told to look like ends with it."""
+        ours = _value(self._driver.get(f"{self._session}/window"))
+        self._post("/window", handle=self._post("/window/new", type="tab")["handle"])
+        self.devtools("Page.bringToFront")  # else nothing in it has the focus
+        self.complaints()  # those of the tab before
+        try:
+            yield self
+        finally:
+            self._driver.delete(f"{self._session}/window")
+            self._post("/window", handle=ours)
 
     def open(self, address: str) -> None:
         """Go to an address, and wait until it is loaded."""

@@ -35,6 +35,20 @@ def remembering() -> Iterator[Daemon]:
         yield daemon
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """It takes as long to start as most tests take in it. Each server is another site to it, and shares nothing with the others."""
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A tab of its own."""
+    with chromium.tab() as browser:
+        yield browser
+
+
 @contextmanager
 def served(daemon: Daemon) -> Iterator[tuple[Page, str]]:
     """A server, and the file that opens its page."""
@@ -123,9 +137,9 @@ def in_colours(browser: Browser, scheme: str) -> None:
     )
 
 
-def test_a_person_looks_around(remembering: Daemon) -> None:
+def test_a_person_looks_around(remembering: Daemon, browser: Browser) -> None:
     """From the file that opens the page through every view, by mouse and by keys, light and dark, and nothing complains."""
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         browser.open(opener)
         browser.find("#query")
         # The token is gone from the address, and from the history.
@@ -141,9 +155,10 @@ def test_a_person_looks_around(remembering: Daemon) -> None:
         assert browser.complaints() == []
 
 
-def test_what_is_found_is_shown(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_what_is_found_is_shown(remembering: Daemon, browser: Browser) -> None:
     """The words lit, the note at its lines, why each hit is one; filters; what opens an editor; a note as lines and chunks."""
-    with served(remembering) as (_, opener), browsing() as browser:
+    with served(remembering) as (_, opener):
         browser.open(opener)
         search(browser)
         assert "database" in browser.texts("#hits mark")
@@ -197,9 +212,10 @@ def test_what_is_found_is_shown(remembering: Daemon) -> None:
         assert browser.complaints() == []
 
 
-def test_pairs_beside_each_other(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_pairs_beside_each_other(remembering: Daemon, browser: Browser) -> None:
     """What replaced a note beside it, and of two that say the same what the one has more."""
-    with served(remembering) as (_, opener), browsing() as browser:
+    with served(remembering) as (_, opener):
         browser.open(opener)
         duplicates(browser)
         assert set(browser.texts("#pane .pair mark")) == {"and", "Bob"}
@@ -209,9 +225,10 @@ def test_pairs_beside_each_other(remembering: Daemon) -> None:
         browser.find("#pane .tools", "[[2026-02-10]]")
 
 
-def test_the_state_is_live(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_the_state_is_live(remembering: Daemon, browser: Browser) -> None:
     """Each of the last searches is a column; what an editor saves is seen as it happens; remedies can be copied."""
-    with served(remembering) as (_, opener), browsing() as browser:
+    with served(remembering) as (_, opener):
         browser.open(opener)
         browser.type("which database", "#query")
         browser.find("#hits .entry", "PostgreSQL")
@@ -230,10 +247,11 @@ def test_the_state_is_live(remembering: Daemon) -> None:
         browser.find("#list .passes li", "removed 1")
 
 
-def test_a_remedy_is_copied(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_a_remedy_is_copied(remembering: Daemon, browser: Browser) -> None:
     """What doctor finds wrong stands first, with what to do; a button puts that on the clipboard."""
     was = remembering.config.read_text()
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         origin = f"http://127.0.0.1:{page.port}"
         browser.devtools(
             "Browser.grantPermissions",
@@ -271,9 +289,10 @@ def press(browser: Browser, css: str, text: str = "", *, key: str = ENTER) -> No
     browser.keys(key)
 
 
-def test_by_keys_alone(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_by_keys_alone(remembering: Daemon, browser: Browser) -> None:
     """Every view, without a mouse: what has the focus can be seen, and is not lost when a list changes."""
-    with served(remembering) as (_, opener), browsing() as browser:
+    with served(remembering) as (_, opener):
         browser.open(opener)
         browser.find("#query:focus")
         browser.keys("which database")
@@ -302,6 +321,7 @@ def test_by_keys_alone(remembering: Daemon) -> None:
         browser.find("#query:focus")
 
 
+@pytest.mark.long
 def test_dark_narrow_and_chinese(remembering: Daemon) -> None:
     """Nothing is wider than a narrow window, in any view; numbers and dates are written as this person writes them."""
     with served(remembering) as (_, opener), browsing(language="zh-CN") as browser:
@@ -339,9 +359,9 @@ def untouched(browser: Browser, page: Page) -> None:
     assert all(name.startswith(f"http://127.0.0.1:{page.port}/") for name in fetched)
 
 
-def test_a_hostile_note_does_nothing(remembering: Daemon) -> None:
+def test_a_hostile_note_does_nothing(remembering: Daemon, browser: Browser) -> None:
     """It is shown, in each form; no script runs, nothing is fetched, no link leads anywhere, and what reorders text is named."""
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         browser.open(opener)
         browser.type("onerror", "#query")
         browser.find("#hits .entry")
@@ -369,9 +389,10 @@ def test_a_hostile_note_does_nothing(remembering: Daemon) -> None:
             browser.run("document.body.innerHTML = '<b>x</b>'")
 
 
-def test_hostile_names_of_files(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_hostile_names_of_files(remembering: Daemon, browser: Browser) -> None:
     """They are text in the list, in the pane, and among the hits; what they lead to is the file, and nothing else."""
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         browser.open(opener)
         browser.type("yellow submarine", "#query")
         browser.until(
@@ -392,9 +413,10 @@ def test_hostile_names_of_files(remembering: Daemon) -> None:
             assert not set(address) & set('<>" \u202e')
 
 
-def test_a_million_characters_in_a_line(remembering: Daemon) -> None:
+@pytest.mark.long
+def test_a_million_characters_in_a_line(remembering: Daemon, browser: Browser) -> None:
     """The page shows what it shows of it, says that there is more, and goes on being usable at once."""
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         remembering.write("memory/huge.md", "w" * 1_000_000 + "\n")
         browser.open(opener)
         browser.click("nav button", "Browse")
@@ -417,9 +439,9 @@ def test_a_million_characters_in_a_line(remembering: Daemon) -> None:
         browser.find("#hits .entry", "PostgreSQL")
 
 
-def test_an_address_opens_once(remembering: Daemon) -> None:
+def test_an_address_opens_once(remembering: Daemon, browser: Browser) -> None:
     """The second time it says so; the page that was opened goes on, and another tab of it is not open."""
-    with served(remembering) as (page, opener), browsing() as browser:
+    with served(remembering) as (page, opener):
         address = f"http://127.0.0.1:{page.port}/#{page.token}"
         browser.open(opener)
         browser.find("#query")
@@ -479,6 +501,7 @@ class _Evil(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+@pytest.mark.long
 def test_other_sites_get_nothing(remembering: Daemon) -> None:
     """A page on another port of this machine, though it had the secret; and a name that was rebound to this machine."""
     with (
@@ -510,7 +533,7 @@ def test_other_sites_get_nothing(remembering: Daemon) -> None:
 
 
 @pytest.mark.long
-def test_axe_finds_nothing(remembering: Daemon, tmp_path: Path) -> None:
+def test_axe_finds_nothing(remembering: Daemon, browser: Browser, tmp_path: Path) -> None:
     """Neither in a list of hits with a note beside, nor in the other views, light and dark."""
     packed = subprocess.run(
         ["npm", "pack", "--silent", AXE], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -519,7 +542,7 @@ def test_axe_finds_nothing(remembering: Daemon, tmp_path: Path) -> None:
         pytest.skip(f"npm has no {AXE} here")
     subprocess.run(["tar", "xzf", packed.stdout.strip()], cwd=tmp_path, check=True)
     axe = (tmp_path / "package" / "axe.min.js").read_text(encoding="utf-8")
-    with served(remembering) as (_, opener), browsing() as browser:
+    with served(remembering) as (_, opener):
         browser.open(opener)
         browser.find("#query")
         browser.devtools("Runtime.evaluate", expression=axe)
