@@ -324,9 +324,11 @@ def test_a_daemon_elsewhere_is_named(here: Places) -> None:
     other = _python(code)
     assert other.stdout is not None
     other.stdout.readline()
+    started = _started(here, "raise SystemExit(75)")
+    started.process.wait(20)
     try:
         with pytest.raises(Failed, match=f"pid {other.pid}") as failed:
-            await_answer(_started(here, "raise SystemExit(75)"), here, 0.3)
+            await_answer(started, here, 0.3)
         assert (failed.value.kind, failed.value.exit_code) == ("busy", 75)
     finally:
         _end(other)

@@ -42,7 +42,9 @@ def _unharmed(served: Daemon) -> Iterator[None]:
         assert status.agents["main"].rebuild is None
         assert client.search("cat called").results
     events = [json.loads(line) for line in served.printed().replace("\0", "").splitlines()]
-    assert [event for event in events if event["level"] not in {"debug", "info"}] == []
+    worse = [event for event in events if event["level"] not in {"debug", "info"}]
+    # What is slow says how busy this machine is.
+    assert [event for event in worse if not event["event"].endswith(".was_slow")] == []
 
 
 def answer(served: Daemon, request: Request) -> Reply:
@@ -90,6 +92,7 @@ def test_a_question_without_a_word_finds_nothing(served: Daemon, query: str) -> 
     assert found(served, query).results == []
 
 
+@pytest.mark.rows(12)
 @pytest.mark.parametrize(
     "query",
     [
