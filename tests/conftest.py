@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -31,12 +32,12 @@ gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Less with `-m quick`, deep with --hypothesis-profile=long.
+# More in a run of all tests, deep with --hypothesis-profile=long.
 # None has a deadline: it would be a time, and other work on the machine is no failure. But for the long one, they try the
 # same each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
 # in between: what was found belongs into a test.
-settings.register_profile("usual", max_examples=60, deadline=None, derandomize=True, database=None)
-settings.register_profile("quick", settings.get_profile("usual"), max_examples=20)
+settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
+settings.register_profile("whole", settings.get_profile("usual"), max_examples=100)
 settings.register_profile(
     "long",
     max_examples=1_000,
@@ -137,11 +138,11 @@ def _scratch_in_memory() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Write to memory but in a run of all tests; try a third as many inputs in quick tests that were asked for as such."""
+    """Write to memory but in a run of all tests, which tries five times as many inputs."""
     if config.option.markexpr:
         _scratch_in_memory()
-    if config.option.markexpr == "quick" and not config.getoption("--hypothesis-profile"):
-        settings.load_profile("quick")
+    elif not config.getoption("--hypothesis-profile"):
+        settings.load_profile("whole")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -170,8 +171,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def _mark_other_rows(items: Sequence[pytest.Item]) -> None:
+    """Mark the rows of parametrized tests that are long because others are run without them."""
+    met = Counter[str]()
+    for item in items:
+        marker = item.get_closest_marker("rows")
+        if marker is not None:
+            test = item.nodeid.partition("[")[0]
+            met[test] += 1
+            if met[test] > marker.args[0]:
+                item.add_marker(pytest.mark.long)
+
+
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark the quick tests."""
+    """Mark the long rows, and the quick tests."""
+    _mark_other_rows(items)
     for place in _NOT_QUICK:
         file, _, test = place.partition("::")
         if not (_HERE / file).exists() or (test and f"def {test}(" not in (_HERE / file).read_text("utf-8")):

@@ -37,6 +37,15 @@ def test_a_child_can_be_interrupted():
     assert b"KeyboardInterrupt" in child.communicate(timeout=10)[1]
 """
 
+_ROWS = """
+import pytest
+
+@pytest.mark.rows(2)
+@pytest.mark.parametrize("row", "abcde")
+def test_rows(row):
+    assert row in "ab"
+"""
+
 
 def _pytest(directory: Path, test: str, *options: str, before: str = "") -> tuple[int, str]:
     """The exit status of pytest with this project's settings on a file of tests, and all that it writes."""
@@ -107,3 +116,10 @@ def test_in_the_background_a_child_can_be_interrupted(tmp_path: Path, workers: l
     """`pytest &` is run with SIGINT ignored, and whoever is started so goes on ignoring it."""
     code, told = _pytest(tmp_path, _INTERRUPTS, *workers, before="trap '' INT;")
     assert code == 0, told
+
+
+def test_rows_behind_the_first_are_long(tmp_path: Path) -> None:
+    """A run without a choice of its own leaves them out."""
+    code, told = _pytest(tmp_path, _ROWS, "-n", "0")
+    assert code == 0, told
+    assert "2 passed, 3 deselected" in told

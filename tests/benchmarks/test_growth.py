@@ -66,6 +66,7 @@ def test_the_drawing_has_a_curve_for_each_cost() -> None:
     assert y1 > y2
 
 
+@pytest.mark.long
 def test_a_small_memory_is_measured(tmp_path: Path) -> None:
     """A real daemon from nothing, started anew, asked and edited."""
     cost = measured(tmp_path, 60)

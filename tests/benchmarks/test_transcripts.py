@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from memd.sources.transcripts.parser import format_of
 from tests.benchmarks.transcripts import AGENTS, lay_out
 
 
+@pytest.mark.long
 def test_transcripts_are_as_large_as_asked_for_and_mostly_no_speech(tmp_path: Path) -> None:
     """Of all four agents, in both languages, with images; the same for the same seed."""
     one, other = (

@@ -264,6 +264,7 @@ def filled(unit: str) -> str:
     return unit * (int(MEGABYTES * 1_000_000) // len(unit.encode()))
 
 
+@pytest.mark.rows(8)
 @pytest.mark.parametrize(
     "unit",
     [
@@ -417,6 +418,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.rows(12)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", list(Kind))
 def test_work_and_memory_grow_with_the_text_alone(form: str, kind: Kind) -> None:

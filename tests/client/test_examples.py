@@ -81,6 +81,7 @@ def test_the_agent_loop_says_how_it_is_called(daemon: Daemon) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_twenty_agents_share_a_daemon(daemon: Daemon) -> None:
     """A thousand searches, mixed with a hundred writes to one note, and no error; nothing written is lost."""
     done = run(daemon, "twenty_agents.py")

@@ -87,14 +87,14 @@ WRITINGS: list[Callable[[Any], str]] = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.sampled_from(WRAPPINGS), TEXTS)
 def test_a_marked_block_goes_whole(wrap: Callable[[str], str], recalled: str) -> None:
     """Whatever was recalled, and however a client has escaped it: nothing of it is left, and nothing else is lost."""
     assert unmarked(f"before [{wrap(marked(recalled))}] after") == "before [] after"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.sampled_from(WRAPPINGS), st.sampled_from(WRITINGS), REPLIES)
 def test_a_marked_reply_goes_whole(
     wrap: Callable[[str], str], write: Callable[[Any], str], reply: dict[str, Any]
@@ -198,6 +198,7 @@ def test_what_a_model_says_of_what_it_read_stays() -> None:
     assert unmarked(f"{REPLY}\n{said}") == f"\n{said}"
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize(
     "text",
     [

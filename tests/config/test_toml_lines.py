@@ -88,6 +88,7 @@ def test_what_stands_once_is_not_repeated() -> None:
     assert repeated("a.b = 1\na.c = 2\n[x]\na.b = 1\n[[t]]\nk = 1\n[[t]]\nk = 1") == {}
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     "row",
     ["[1],", "{a = [1]},", '["' + "x" * 2000 + '"],', "1, # ]", '"]",', "[" + '"y", ' * 150 + "],"],

@@ -176,6 +176,7 @@ def test_a_daemon_that_hangs_is_told_in_time(home: House) -> None:
     )  # which a busy machine may not give in two seconds
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("says", "told"),
     [

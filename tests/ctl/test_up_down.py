@@ -97,6 +97,7 @@ def test_a_directory_of_notes_where_there_is_no_workspace(empty: House) -> None:
     assert empty.data("up", "notes")["changed"] is None
 
 
+@pytest.mark.long
 def test_a_directory_without_one_becomes_an_extra_path(ours: House) -> None:
     """The daemon that runs reads the configuration again; it is the same daemon."""
     ours.make("docs/bread.md", "# Sourdough\n")
@@ -115,6 +116,7 @@ def test_a_directory_without_one_becomes_an_extra_path(ours: House) -> None:
     assert "main searches ~/docs already." in ours.run("up", "docs").out
 
 
+@pytest.mark.long
 def test_an_agent_is_not_changed_unasked(ours: House) -> None:
     """Off a terminal --yes must be said; on one a person is asked."""
     before = ours.config.read_bytes()
@@ -224,6 +226,7 @@ def test_a_wrong_configuration_starts_nothing(ours: House) -> None:
     assert ours.config.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_configuration_that_went_wrong_meanwhile_is_refused(ours: House) -> None:
     """The daemon goes on with the old one, and an earlier complaint of it is no answer."""
     pid = ours.begin()
@@ -248,6 +251,7 @@ def test_a_named_configuration_must_be_the_daemons(ours: House) -> None:
     assert ours.run("up", "ws", "--config", str(ours.config)).code == 0
 
 
+@pytest.mark.long
 def test_a_configuration_that_is_named_but_missing_starts_nothing(ours: House) -> None:
     """Without a directory there is nothing to put into it; with one it is made."""
     assert ours.run("up", "--config", "my.toml").code == 78
@@ -269,6 +273,7 @@ def test_all_of_it_may_be_elsewhere(ours: House) -> None:
     assert ours.daemon is not None
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("directory", ["none", "ws/MEMORY.md", "/", "~", "."])
 def test_what_should_not_be_searched_is_refused(ours: House, directory: str) -> None:
     """Before anything is written or started."""

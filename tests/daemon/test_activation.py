@@ -68,6 +68,7 @@ def test_systemds_own_tool_starts_it_for_the_first_client(home: Path) -> None:
             assert os.path.samestat(before, daemon.socket.lstat())
 
 
+@pytest.mark.long
 def test_what_the_manager_has_opened_stays_its_own(given: Given) -> None:
     """Nothing else appears beside it, it keeps its mode, and it takes clients for the next daemon after a stop and a kill."""
     given.write("MEMORY.md", "# We picked PostgreSQL\n")

@@ -206,6 +206,7 @@ def test_a_client_that_never_reads_is_in_nobodys_way(served: Daemon) -> None:
         assert resident_mb(served) < before + 60
 
 
+@pytest.mark.long
 async def test_two_hundred_clients_at_once(served: Daemon) -> None:
     """Each has a connection of its own, and each search its own answer."""
 

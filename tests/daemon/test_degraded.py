@@ -29,6 +29,7 @@ from tests.wait import until, until_async
 # --- the keyword index
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     "harm",
     [
@@ -279,6 +280,7 @@ def _foreign(file: Path) -> None:
     harm_store(file, "CREATE TABLE files (surprise); PRAGMA user_version = 1")
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize("name", ["agents/main.sqlite", "embeddings.sqlite"])
 @pytest.mark.parametrize("harm", [_garbage, _nothing, _half, _flipped, _deleted, _foreign])
 async def test_a_damaged_store_is_no_reason_not_to_start(
@@ -301,6 +303,7 @@ async def test_a_damaged_store_is_no_reason_not_to_start(
     assert bugs(logs) == []
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("name", "harm"),
     [
@@ -360,6 +363,7 @@ async def test_other_settings_rebuild_the_index_while_the_old_one_serves(home: P
     assert [path.name for path in (home / "state/agents").iterdir()] == ["main.sqlite"]
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_of_a_rebuild_leaves_no_trace(daemon: Daemon) -> None:
     """Killed while it built beside, it serves the old index at the next start, builds again, and equals a fresh one."""
     many_notes(daemon.workspace, 150)

@@ -100,6 +100,7 @@ def test_agents_without_descriptors_are_left_out_by_name(home: Path) -> None:
         assert daemon.printed().count("agent.left_out") == len(agents) - len(running)
 
 
+@pytest.mark.long
 def test_a_daemon_without_descriptors_rests_and_catches_up(home: Path) -> None:
     """Searches go on, newcomers wait, the worker and the passes come back by themselves, and nothing is left open."""
     daemon = Daemon(home, settings=settings(home, provider="auto"), real_model=True)

@@ -4,6 +4,8 @@ import codecs
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.fresh import QUICK, becomes_fresh, holding
 from tests.daemon.process import Daemon
 
@@ -78,6 +80,7 @@ def test_a_file_over_the_limit(daemon: Daemon) -> None:
         assert holding(client, "hugeword") == {"memory/huge.md"}
 
 
+@pytest.mark.long
 def test_a_file_that_grows_while_it_is_read(daemon: Daemon) -> None:
     """A log that somebody writes all the time is findable meanwhile, and whole when the writing ends."""
     daemon.configure(QUICK)

@@ -76,6 +76,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(("lose", "place", "running"), CASES)
 def test_deleted_notes_are_found_no_longer(
     daemon: Daemon, lose: Callable[[Path], None], place: str, running: bool
@@ -103,6 +104,7 @@ def test_deleted_notes_are_found_no_longer(
         assert status.files == 1 + (lose is _made_anew_with_another)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("by_link", [False, True], ids=["moved", "a symlink in its place"])
 def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
@@ -140,6 +142,7 @@ def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
         until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("place", ["workspace/memory", "vault", "vault/disk"])
 def test_a_disk_that_is_not_mounted_is_waited_for(own: Namespaced, home: Path, place: str) -> None:
     """Also over a restart, and whatever is asked for: what lay on it comes back with it. Only an index made anew forgets."""
@@ -166,6 +169,7 @@ def test_a_disk_that_is_not_mounted_is_waited_for(own: Namespaced, home: Path, p
         assert shown(client, "walrus") == (0, False, False)  # another disk, without the file
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("place", ["workspace", "workspace/memory", "vault", "vault/disk"])
 def test_a_disk_that_comes_and_goes_between_two_looks(own: Namespaced, home: Path, place: str) -> None:
     """Each search knows by the kernel's own count that a disk came or went, were it mounted for a moment."""

@@ -55,6 +55,7 @@ def test_ten_thousand_notes(daemon: Daemon) -> None:
         assert holding(client, "9999") == {"memory/9999.md"}
 
 
+@pytest.mark.long
 def test_a_thousand_changes_at_once(daemon: Daemon) -> None:
     """Edits, new notes and deletions are all taken in, and a note that is written in their midst is found at once."""
     fill(daemon, range(1500), "quokka")

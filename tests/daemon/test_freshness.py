@@ -137,6 +137,7 @@ def _write_on(descriptor: int, text: str) -> None:
     os.write(descriptor, f"{text}\n".encode())
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("nameless", [False, True], ids=["a draft", "no name"])
 @pytest.mark.parametrize("looked", [False, True], ids=["unasked", "asked in between"])
 def test_a_note_that_is_written_on_under_a_name_it_has_no_longer(
@@ -167,6 +168,7 @@ def test_a_note_that_is_written_on_under_a_name_it_has_no_longer(
         assert not client.search("word5q").stale
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("other", "running"),
     [
@@ -249,6 +251,7 @@ MISSING = {
 }
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("what", MISSING)
 def test_what_is_not_there_blinds_nobody_to_the_rest(home: Path, what: str) -> None:
     """Whichever of hundreds of notes is edited: where some root is missing, or no watch can be set at all."""

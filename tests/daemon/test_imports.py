@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.process import Daemon
 
 
@@ -17,6 +19,7 @@ def test_what_a_start_seldom_needs_is_not_loaded(home: Path) -> None:
     assert daemon.printed().splitlines()[-1] == "loaded: "
 
 
+@pytest.mark.long
 def test_without_a_remote_provider_nothing_that_speaks_http_is_loaded(home: Path) -> None:
     """With the bundled model, notes indexed and a question answered: the code that could send them is not even there."""
     daemon = Daemon(home, entry="tests.daemon.imported")

@@ -59,6 +59,7 @@ def shown(hit: Hit) -> str:
     return hit.snippet if hit.citation is None else f"{hit.snippet}\n\nSource: {hit.citation}"
 
 
+@pytest.mark.rows(1)
 @BACKENDS
 def test_what_an_agent_reads_is_clamped(daemon: Daemon, backend: str) -> None:
     """To the configured characters with footers, or those asked for; hits are cut at a character or dropped, never stumps."""
@@ -84,6 +85,7 @@ def test_what_an_agent_reads_is_clamped(daemon: Daemon, backend: str) -> None:
                 assert hit.snippet.encode()
 
 
+@pytest.mark.rows(1)
 @BACKENDS
 def test_footers_have_room_in_the_reply_of_a_tool(daemon: Daemon, backend: str) -> None:
     """Each snippet ends in its source, begins with its own indentation, and the whole is within bounds."""
@@ -115,6 +117,7 @@ def is_cited(client: Client, key: str | None, *, wanted: bool) -> bool:
     return client.search("lighthouse", session_key=key).citations is wanted
 
 
+@pytest.mark.rows(1)
 @BACKENDS
 def test_citations_are_for_whom_they_are_configured(daemon: Daemon, backend: str) -> None:
     """On for everybody, off for nobody, and auto for who is alone with the agent."""

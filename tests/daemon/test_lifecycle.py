@@ -95,6 +95,7 @@ def test_a_deleted_socket_is_bound_again(daemon: Daemon) -> None:
     assert not daemon.socket.exists()
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_standard_stream_is_no_trouble(redirection: str) -> None:
     """As those leave it who start it in the background by themselves."""

@@ -124,6 +124,7 @@ def arrive(directory: Path, path: str, text: str) -> None:
     temporary.rename(file)
 
 
+@pytest.mark.long
 def test_what_syncthing_brings_and_takes_away_is_followed_at_once(here: Path) -> None:
     """A burst of renamed files, a conflict beside its note, kept versions, and a directory that another takes the place of."""
     daemon = Daemon(here)

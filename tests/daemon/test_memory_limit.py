@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import apsw
+import pytest
 
 from memd.memory_limit.enforce import resident_bytes
 from memd_client import Client
@@ -105,6 +106,7 @@ def test_memory_falls_and_answers_stay(home: Path) -> None:
         assert resident_mb(daemon) < held_mb - 0.4 * VECTORS_MB
 
 
+@pytest.mark.long
 def test_a_limit_that_cannot_be_kept_is_said_and_memd_serves(home: Path) -> None:
     """With the bundled model and its worker: in status with what to do, once in the log, and in no reply."""
     with Daemon(home, settings=limit(64), real_model=True) as daemon, daemon.client() as client:

@@ -92,6 +92,7 @@ async def test_an_old_exact_fact_stands_before_what_is_new_and_vague(home: Path)
         assert (await client.search("which pellets for the stove?")).results[0].score == before.score
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("settings", [KEYWORDS, ""])
 async def test_chinese_notes_that_say_different_things_are_all_shown(home: Path, settings: str) -> None:
     """Row 26: texts without a Latin word are not alike, nor copies of one another; those that are the same are."""

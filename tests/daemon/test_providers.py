@@ -71,6 +71,7 @@ def served() -> Iterator[str]:
         process.wait(20)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("provider", ["openai", "gemini", "voyage", "ollama", "openai-compatible"])
 async def test_notes_are_embedded_and_found(home: Path, provider: str) -> None:
     """Each provider is asked in its own way; the index holds exactly what it answered, and searches are hybrid."""
@@ -131,6 +132,7 @@ async def test_a_known_model_is_used_at_once_at_the_next_start(home: Path) -> No
         assert len([text for text in server.embedded() if "painted red" in text]) == before == 1
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("how", ["restart", "reload"])
 async def test_vectors_of_another_model_are_not_done(home: Path, how: str) -> None:
     """After a change of the model nothing is complete before the new vectors are there, whoever asks and however early."""
@@ -421,6 +423,7 @@ async def test_the_fallback_stands_in_and_is_left_again(home: Path) -> None:
         assert notes == []
 
 
+@pytest.mark.long
 async def test_a_refused_key_is_reason_enough_for_the_fallback(home: Path) -> None:
     """What no waiting will mend is not waited for; the fallback stays until the configuration is read again."""
     write(home, "memory/a.md", RED)
@@ -436,6 +439,7 @@ async def test_a_refused_key_is_reason_enough_for_the_fallback(home: Path) -> No
             assert found.results[0].path == "memory/a.md"
 
 
+@pytest.mark.long
 async def test_a_word_of_its_owner_leads_back_from_the_fallback(home: Path) -> None:
     """Once the quota was paid for, resume has the first provider asked again, and used at once; while it refuses, nothing changes."""
     write(home, "memory/a.md", RED)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.process import Daemon
 from tests.daemon.remote import leaks
 from tests.fakes.embedding_server import KEY, EmbeddingServer
@@ -28,6 +30,7 @@ def test_a_daemon_stops_in_time_while_a_request_hangs(home: Path) -> None:
             assert KEY not in daemon.printed()
 
 
+@pytest.mark.long
 def test_a_killed_switch_goes_on_from_the_cache(home: Path) -> None:
     """What the new provider had embedded before the kill is not asked for again; the old vectors answer meanwhile."""
     with (

@@ -150,6 +150,7 @@ async def test_nothing_is_embedded_while_qmd_answers(standin: Standin, home: Pat
         assert (await client.search("chapel")).mode == "hybrid"
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -217,6 +218,7 @@ def test_a_qmd_that_is_killed_in_mid_flight(standin: Standin, daemon: Daemon) ->
         assert (told.backend, told.backend_fallback) == ("qmd", None)
 
 
+@pytest.mark.long
 def test_whatever_qmd_does_the_search_is_answered(standin: Standin, daemon: Daemon) -> None:
     """Crashes, refusals, garbage, floods: the answer is the built-in engine's, and says why; the next one is qmd's again."""
     acts: list[Act] = [
@@ -297,6 +299,7 @@ def test_a_qmd_that_hangs_at_its_beginning_delays_neither_start_nor_searches(
     assert all(is_gone(pid) for pid in standin.children())
 
 
+@pytest.mark.long
 def test_a_qmd_that_hangs_at_its_collections_delays_no_search_for_long(
     standin: Standin, daemon: Daemon
 ) -> None:
@@ -333,6 +336,7 @@ async def test_fifty_first_searches_make_one_qmd(standin: Standin, daemon: Daemo
         await client.close()
 
 
+@pytest.mark.long
 async def test_many_searches_after_the_cool_down_make_one_qmd(standin: Standin, daemon: Daemon) -> None:
     """One of them tries it, and none of the others another one."""
     with daemon.start(), daemon.client() as client:
@@ -364,6 +368,7 @@ def test_a_caller_who_goes_is_no_failure(standin: Standin, daemon: Daemon) -> No
         assert "backend.fallen_back" not in daemon.printed()
 
 
+@pytest.mark.long
 def test_a_qmd_that_hangs_costs_one_impatient_caller_its_answer(standin: Standin, daemon: Daemon) -> None:
     """As hooks are. All others are answered, and status says by whom, also after the cool-down."""
     configure(daemon, timeout_ms=1800, cooldown_seconds=1)
@@ -458,6 +463,7 @@ def test_a_note_written_just_now_is_found(standin: Standin, daemon: Daemon) -> N
 # --- what is shown at the start
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("mode", ["vsearch", "query"])
 def test_broken_vectors_of_qmd_are_shown_at_start(standin: Standin, daemon: Daemon, mode: str) -> None:
     """As they are found, not as they are hoped; searches go on by words, and say so."""

@@ -107,6 +107,7 @@ async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(hom
     assert ([hit.path for hit in found.results], found.stale) == (["memory/after.md"], False)
 
 
+@pytest.mark.long
 async def test_a_sync_that_waits_is_answered_by_the_agent_that_comes_after(home: Path) -> None:
     """Whoever waits for a pass when the settings change gets the report of a pass under the new ones."""
     for number in range(300):

@@ -35,6 +35,7 @@ async def paths(client: AsyncClient, question: str, **asked: Any) -> list[str]:
     return [hit.path for hit in (await client.search(question, **asked)).results]
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -155,6 +156,7 @@ async def test_other_chunks_are_built_beside_the_old(home: Path) -> None:
         assert (await main_status(client)).chunks > 2 * before.chunks
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("settings", "session_key", "expected"),
     [

@@ -47,6 +47,7 @@ def _blabbing() -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("place", ["api_key", "api_key_file"])
 def test_a_key_stays_between_memd_and_the_provider(home: Path, place: str) -> None:
     """It is in no log, status, reply or file of the daemon, not even where the server repeats it."""

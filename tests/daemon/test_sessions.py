@@ -72,6 +72,7 @@ def test_warming_up_a_session_reads_the_others(daemon: Daemon) -> None:
         assert [hit.path for hit in holding(client, "Wanda")] == [name_of(session)]
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("sessions", "texts"),
     [
@@ -199,6 +200,7 @@ def cut_in_a_line(session: ClaudeCodeSession) -> None:
     session.path.write_bytes(session.path.read_bytes()[:-40])
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     "change", [rewritten, truncated, replaced, deleted, restored, compressed, cut_in_a_line]
 )
@@ -258,6 +260,7 @@ def test_a_daemon_that_is_killed_while_it_reads_transcripts_misses_none(daemon: 
         becomes_fresh(daemon, client, settings(daemon.home))
 
 
+@pytest.mark.long
 def test_edits_are_found_at_once_while_transcripts_are_read_the_first_time(daemon: Daemon) -> None:
     """Be there thousands of files or one that is very long, and whoever asked for all of them."""
     home = ClaudeCode(daemon.home)

@@ -188,6 +188,7 @@ PIECES: dict[str, Callable[[Path], Session]] = {
 }
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("agent", PIECES)
 def test_a_transcript_that_comes_in_pieces_is_read_as_if_it_had_come_at_once(
     daemon: Daemon, agent: str, monkeypatch: pytest.MonkeyPatch
@@ -247,6 +248,7 @@ def meanwhile(work: Callable[[int], None]) -> Iterator[None]:
         raise failed[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.long)])
 def test_transcripts_that_are_compressed_deleted_and_rewritten_while_they_are_read(
     daemon: Daemon, rounds: int
@@ -362,6 +364,7 @@ def test_the_same_directory_twice_is_one(daemon: Daemon, monkeypatch: pytest.Mon
         becomes_fresh(daemon, client, twice)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("agent", PIECES)
 def test_what_memd_recalled_is_not_remembered_again(
     daemon: Daemon, agent: str, monkeypatch: pytest.MonkeyPatch

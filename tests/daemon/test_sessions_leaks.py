@@ -210,6 +210,7 @@ FAULTY = {
 }
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("text", FAULTY.values(), ids=FAULTY)
 def test_no_error_of_the_configuration_quotes_a_secret(daemon: Daemon, text: str) -> None:
     """Neither of the daemon nor of who checks it; it names the place."""

@@ -105,6 +105,7 @@ def test_what_somebody_changed_on_the_server_is_made_as_it_is_here(alice: Daemon
         until(lambda: contents(admin_dsn).keys() == {"memory/2026-11-02.md", "memory/ops/deploy.md"}, 20)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
 def test_a_server_that_goes_and_comes_back(home: Path, how: signal.Signals) -> None:
     """Notes are searched here meanwhile, the status says why nothing is published, and all is there in the end."""
@@ -125,6 +126,7 @@ def test_a_server_that_goes_and_comes_back(home: Path, how: signal.Signals) -> N
             assert until(lambda: is_published(one), 20)
 
 
+@pytest.mark.long
 def test_kills_in_the_middle_leave_both_alike(alice: Daemon, admin_dsn: str) -> None:
     """A daemon that is killed while it publishes hundreds of files, three times; no half of a file is ever there."""
     for number in range(120):
@@ -144,6 +146,7 @@ def test_kills_in_the_middle_leave_both_alike(alice: Daemon, admin_dsn: str) -> 
         assert there[f"memory/many/{number}.md"] == here.rstrip("\n")
 
 
+@pytest.mark.long
 def test_sessions_that_are_ended_by_the_server_are_begun_anew(alice: Daemon, admin_dsn: str) -> None:
     """In the middle of whatever transaction they are."""
     for number in range(60):

@@ -81,6 +81,7 @@ def test_both_are_in_one_answer(pair: tuple[Daemon, Daemon]) -> None:
         }
 
 
+@pytest.mark.long
 def test_a_score_is_that_of_the_memory_alone(pair: tuple[Daemon, Daemon]) -> None:
     """What is included has the score that it has where it is published."""
     one, other = pair
@@ -93,6 +94,7 @@ def test_a_score_is_that_of_the_memory_alone(pair: tuple[Daemon, Daemon]) -> Non
         assert score == pytest.approx(there[path.removeprefix(f"{NAME}/")], abs=0.002)
 
 
+@pytest.mark.long
 def test_more_results_only_append(pair: tuple[Daemon, Daemon]) -> None:
     """As of one memory."""
     _, other = pair
@@ -106,6 +108,7 @@ def test_more_results_only_append(pair: tuple[Daemon, Daemon]) -> None:
             )
 
 
+@pytest.mark.long
 def test_filters_hold_for_both(pair: tuple[Daemon, Daemon]) -> None:
     """Paths are matched with and without the name of the memory; the newest first goes across memories."""
     _, other = pair
@@ -159,6 +162,7 @@ def test_a_group_sees_nothing_of_it(pair: tuple[Daemon, Daemon]) -> None:
         assert not any(one.path.startswith(NAME) for one in told.candidates)
 
 
+@pytest.mark.long
 def test_a_group_sees_notes_of_it_where_the_configuration_says_so(home: Path, admin_dsn: str) -> None:
     """And no more than notes."""
     one = _alice(home, admin_dsn)

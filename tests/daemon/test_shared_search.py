@@ -151,6 +151,7 @@ def test_filters_names_and_scope_hold_there_as_here(pair: tuple[Daemon, Daemon],
             assert "MEMORY.md" not in {hit.path for hit in there.search("vault", session_key=GROUP).results}
 
 
+@pytest.mark.long
 def test_lines_are_read_there_and_scope_holds(pair: tuple[Daemon, Daemon], admin_dsn: str) -> None:
     """Get and explain, as of a file that is here."""
     one, other = pair
@@ -235,6 +236,7 @@ def test_who_was_revoked_finds_nothing_at_once(pair: tuple[Daemon, Daemon], admi
     assert b"PostgreSQL for billing" not in kept
 
 
+@pytest.mark.long
 def test_nobody_searches_a_memory_that_is_not_granted(
     pair: tuple[Daemon, Daemon], home: Path, admin_dsn: str
 ) -> None:

@@ -139,6 +139,7 @@ async def main_status(client: AsyncClient) -> AgentStatus:
     return (await client.status()).agents["main"]
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("harm", "is_kept"),
     [
@@ -177,6 +178,7 @@ async def test_an_index_that_was_damaged_between_two_lives_is_made_anew(
     assert bugs(logs) == []
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("harm", [deleted, replaced, directory, dropped_table, wrong_type, zeroed_keywords])
 async def test_an_index_that_is_damaged_in_use_is_made_anew(home: Path, harm: Harm) -> None:
     """While the daemon runs: soon all is as it was, with what was written meanwhile, and only that was embedded."""
@@ -204,6 +206,7 @@ def disk() -> Iterator[FaultyDisk]:
         yield inserted
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     "code",
     [apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB],
@@ -291,6 +294,7 @@ def dropped_cache(file: Path) -> None:
     harm_store(file, "DROP TABLE cache")
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     "harm", [garbage_header, truncated, directory, directory_for_log, dropped_cache, empty, deleted]
 )
@@ -318,6 +322,7 @@ async def test_a_cache_that_was_damaged_between_two_lives_is_filled_from_the_ind
     assert cached(home) == before
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("harm", [deleted, replaced, dropped_cache])
 async def test_a_cache_that_is_damaged_in_use_is_filled_from_the_indexes(home: Path, harm: Harm) -> None:
     """The next text that is embedded meets the damage; then the cache has that and all the others."""
@@ -341,6 +346,7 @@ async def test_a_cache_that_is_damaged_in_use_is_filled_from_the_indexes(home: P
     assert len(texts(provider)) == 1
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("code", [apsw.SQLITE_FULL, apsw.SQLITE_READONLY, apsw.SQLITE_IOERR_WRITE])
 async def test_without_a_cache_vectors_are_made_and_kept(home: Path, disk: FaultyDisk, code: int) -> None:
     """What is embedded while the cache cannot be written is found, embedded once, and in the cache later."""

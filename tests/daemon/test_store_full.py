@@ -72,6 +72,7 @@ def test_a_disk_that_fills_up_stops_writing_alone(small: SmallDisk) -> None:
         assert small.process.poll() is None
 
 
+@pytest.mark.long
 def test_a_disk_that_the_index_filled_is_freed_by_deleting_notes(small: SmallDisk) -> None:
     """Though the notes lie on another disk: what is left is indexed, what comes too, and the disk has room again."""
     rng = random.Random(1)
@@ -165,6 +166,7 @@ def test_a_disk_that_is_full_at_a_start_lets_what_is_there_be_found(small: Small
 # --- read-only
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("file", "code"),
     [

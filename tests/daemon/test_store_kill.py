@@ -31,6 +31,7 @@ def fresh() -> dict[str, list[Content]]:
         return contents(daemon.state / "agents" / "main.sqlite")
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("place", "writes"),
     [

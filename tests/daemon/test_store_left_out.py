@@ -143,6 +143,7 @@ async def test_while_another_program_writes_searches_answer(
         assert (await client.status()).agents["main"].store.ok
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     "step",
     [

@@ -119,6 +119,7 @@ def run_as_nobody(directory: Path, state: Path) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("which", "owner", "mode", "why"),
     [

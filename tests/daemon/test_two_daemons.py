@@ -196,6 +196,7 @@ def test_what_is_made_is_private(daemon: Daemon) -> None:
 # --- the configuration
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize(
     ("text", "says"),
     [

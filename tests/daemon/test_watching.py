@@ -94,6 +94,7 @@ def test_more_events_than_the_kernel_keeps(quick: Daemon) -> None:
     has_files(quick, 4)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     "place", ["memory/disk", "memory", "."], ids=["inside memory", "memory", "workspace"]
 )

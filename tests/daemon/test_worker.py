@@ -5,6 +5,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from memd_client import Client
 from tests.daemon.process import Daemon
 from tests.daemon.trouble import BLUE, RED
@@ -36,6 +38,7 @@ def waiting(client: Client) -> int:
     return client.status().agents["main"].vectors.waiting
 
 
+@pytest.mark.long
 def test_a_wedged_worker_is_waited_for_by_nobody(home: Path) -> None:
     """While it is stopped, what is new is found by its words at once; another one gives it its vector."""
     daemon = Daemon(home, real_model=True)

@@ -22,7 +22,7 @@ from tests.wait import until_told
 T = TypeVar("T")
 
 # A trial takes some tenths of a second, where that of a pure function takes some thousandths.
-few = settings(max_examples=settings().max_examples // 6)
+few = settings(max_examples=settings().max_examples // 4)
 
 MAIN, FRESH = "main", "fresh"
 # Small chunks, so that small files have several; changes are taken in at once, and no transcript is waited for.

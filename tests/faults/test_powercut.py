@@ -24,7 +24,7 @@ def run(tmp_path: Path, cuts: int, seed: int, *, ignores_syncs: bool) -> Tally:
     return msgspec.json.decode(told.read_bytes(), type=Tally)
 
 
-@pytest.mark.parametrize("cuts", [6, pytest.param(24, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cuts", [3, pytest.param(24, marks=pytest.mark.long)])
 def test_after_each_power_cut_the_index_becomes_that_of_a_fresh_start(tmp_path: Path, cuts: int) -> None:
     """Whatever was not synced is lost or torn: no damage, no vector is lost that was certain, and no source changes."""
     tally = run(tmp_path, cuts, 1, ignores_syncs=False)

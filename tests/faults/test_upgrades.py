@@ -78,6 +78,7 @@ def killed(file: Path, death: Death, scratch: Path) -> bool:
     return isinstance(end, Killed)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("database", "at", "step"),
     [(UNFINISHED, "file", 81), (MAIN, "statement", 4), (MAIN, "log", 5), (MAIN, "file", 3)],

@@ -100,6 +100,7 @@ def _mutant(old: str, new: str) -> Mutant:
     )
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize(
     ("old", "new", "outcome", "test"),
     [

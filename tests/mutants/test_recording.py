@@ -83,6 +83,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize(
     ("text", "expected", "are_all", "at_import"),
     [

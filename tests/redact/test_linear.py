@@ -155,6 +155,7 @@ def test_what_is_looked_for_is_seen(pattern: str, *, nests: bool, competes: bool
     assert len(list(_endless(parsed))) == endless
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize("filler", hostile.FILLERS)
 def test_time_grows_with_the_length(filler: str) -> None:
     """Four times the text takes far from sixteen times as long, in one of a few tries at least: others work here, too."""

@@ -88,6 +88,7 @@ def test_what_its_patterns_describe_goes(pattern: str, detector: Any) -> None:
     assert bool(left) is explained, left
 
 
+@pytest.mark.long
 def test_what_it_reports_in_the_corpora_goes() -> None:
     """In texts that were written for memd."""
     texts = [sample.text for sample in samples(seed=3)]

@@ -333,6 +333,7 @@ def test_a_variable_in_capitals_has_a_short_value(text: str, is_secret: bool) ->
 _ANCHORS = sorted({anchor for rule in RULES for anchor in rule.anchors})
 
 
+@pytest.mark.rows(3)
 @pytest.mark.parametrize("part", range(20))  # one by one, they would take longer to begin than to run
 def test_calls_grow_with_the_length(part: int) -> None:
     """Four times as many of any anchor take far from sixteen times as many calls.
@@ -360,6 +361,7 @@ def test_each_token_is_found_once_and_where_it_stands(shift: int) -> None:
     assert [find.start for find in _REDACTOR.finds(text)] == starts
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("piece", ["Q~", "Q~\u200b"])
 def test_only_what_is_near_is_searched_again(piece: str) -> None:
     """Each search takes out the last token of many that overlap, and the others are not tried again."""
@@ -403,6 +405,7 @@ _AFTER = (
 )  # fmt: skip
 
 
+@pytest.mark.rows(12)
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.skips_prose], ids=lambda rule: rule.name)
 def test_a_rule_that_skips_prose_finds_nothing_there(rule: Rule) -> None:
     """Its places in sentences that go on are left out before it is asked."""
@@ -430,6 +433,7 @@ def test_a_rule_that_skips_prose_finds_nothing_in_any_text(rule: Rule, data: st.
         assert rule.find(text, len(before) + 1) is None
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize(
     ("piece", "redacted"),
     [

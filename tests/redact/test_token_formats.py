@@ -49,7 +49,7 @@ def _secret(row: TokenFormat, text: str) -> str:
 
 
 def _tries() -> int:
-    """How many of each are drawn: one in quick runs, two in whole ones."""
+    """How many of each are drawn: two in runs of all tests, else one."""
     examples = settings().max_examples
     return 20 if examples > 100 else 2 if examples > 20 else 1
 

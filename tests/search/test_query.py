@@ -307,6 +307,7 @@ def test_every_character_is_found_by_the_string_that_holds_it() -> None:
     ] == []
 
 
+@pytest.mark.rows(20)
 @pytest.mark.parametrize("joint", [*"._-/:@'’", " ", '" "', "」「", "𝟏.", "ﷺ-"])
 @pytest.mark.parametrize("word", ["a", "的", "walrus", "1", "數据", "a.b c"])
 def test_no_question_makes_a_long_phrase(word: str, joint: str) -> None:

@@ -143,6 +143,7 @@ WEAK_ANSWERS = 0.02
 CAUGHT = {"unknown": 0.55, "far": 0.75, "unsaid": 0.3}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_what_nothing_answers_has_weak_hits_or_none(tmp_path: Path, bundled: Bundled) -> None:
     """And hits that answer are not called weak. By kind of question at least as well as ever."""

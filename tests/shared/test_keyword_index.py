@@ -165,6 +165,7 @@ def _texts(random_: random.Random, most: int) -> list[str]:
     ]
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_scores_as_on_this_machine(memory: _Memory, seed: int) -> None:
     """After any files that came and went: merged segments, chunks that are gone, two kinds of files, phrases, and rare words."""

@@ -97,6 +97,7 @@ def large(admin_dsn: str, monkeypatch: pytest.MonkeyPatch) -> _Large:
     return _Large(admin_dsn, monkeypatch)
 
 
+@pytest.mark.long
 def test_an_administrator_makes_the_index_of_a_large_memory(large: _Large) -> None:
     """Once, and of no smaller one."""
     assert large.steps == [

@@ -209,6 +209,7 @@ async def ask_all(index: Index, rng: Random, times: int) -> None:
             assert (np.intersect1d(everything, everything if ids is None else ids) == expected).all()
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("seed", range(6))
 async def test_postings_rank_as_fts5_does(ready: Index, seed: int) -> None:
     """Whatever is written, changed and deleted after they were made."""

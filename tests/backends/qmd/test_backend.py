@@ -88,6 +88,7 @@ async def test_an_old_qmd_is_asked_word_by_word(tmp_path: Path, standin: Standin
 _SITTING = "One plover sits.\n"
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("printed", "found"),
     [
@@ -182,6 +183,7 @@ async def test_what_qmd_proposes_is_filtered_and_the_built_in_search_adds_to_it(
         assert (by_time.backend, by_time.fallback and by_time.fallback.instead_of) == ("builtin", "qmd")
 
 
+@pytest.mark.long
 async def test_no_more_notes_are_read_than_an_answer_may_need(
     tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +234,7 @@ async def test_a_hit_is_let_through_by_any_of_its_lines(
             assert await bench.found("kestrel", wanted=SearchFilter(tags=("bird",))) == expected, lines
 
 
+@pytest.mark.long
 async def test_a_larger_max_results_only_appends(tmp_path: Path, standin: Standin) -> None:
     """Whatever mixture the hits are of."""
     notes = {
@@ -369,6 +372,7 @@ async def test_each_agents_qmd_is_its_own(tmp_path: Path, standin: Standin) -> N
 # --- what fails
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
@@ -415,6 +419,7 @@ async def test_a_search_that_nobody_waits_for_is_killed(tmp_path: Path, standin:
         assert await bench.found("heron") == ["memory/birds.md"]
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("how", ["nobody waits", "one of them fails"])
 async def test_no_run_of_a_search_outlives_it(tmp_path: Path, standin: Standin, how: str) -> None:
     """An old qmd is run once for each collection; when one run has failed, or nobody waits, all others end."""
@@ -506,6 +511,7 @@ async def test_an_old_qmd_that_tells_no_version_is_used(tmp_path: Path, standin:
         assert await bench.found("heron") == ["memory/birds.md"]
 
 
+@pytest.mark.long
 async def test_many_searches_at_once_are_all_answered(tmp_path: Path, standin: Standin) -> None:
     """A few at a time; waiting for one's turn is not hanging."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:

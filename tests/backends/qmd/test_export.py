@@ -285,6 +285,7 @@ async def test_what_a_killed_daemon_wrote_is_memds_own(tmp_path: Path) -> None:
         assert set(exported(bench)) == {"sessions/talks/a.md"}
 
 
+@pytest.mark.long
 async def test_a_kill_has_a_hundred_files_written_again_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

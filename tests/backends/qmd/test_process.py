@@ -148,6 +148,7 @@ async def given_up(book: Path) -> None:
     assert waiting.cancelled()
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("runs", [asyncio.run, uvloop.run])
 @pytest.mark.parametrize("ends", [timed_out, given_up])
 def test_nothing_is_left_of_a_program_that_is_killed(

@@ -266,6 +266,7 @@ async def test_a_collection_that_cannot_be_added_is_told_and_the_others_are_ther
         assert len(json.loads((bench.directory / "collections.json").read_text())) == 1
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("is_refused", [False, True])
 async def test_a_session_is_known_to_qmd_where_its_page_is_in_a_collection(
     tmp_path: Path, standin: Standin, *, is_refused: bool

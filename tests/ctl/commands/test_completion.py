@@ -62,6 +62,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.rows(3)
 @_needs("bash")
 @pytest.mark.parametrize(("typed", "expected"), _TYPED, ids=" ".join)
 def test_bash(share: Path, here: Path, typed: list[str], expected: str) -> None:
@@ -71,6 +72,7 @@ def test_bash(share: Path, here: Path, typed: list[str], expected: str) -> None:
     assert expected in done.stdout.splitlines()
 
 
+@pytest.mark.rows(3)
 @_needs("fish")
 @pytest.mark.parametrize(("typed", "expected"), _TYPED, ids=" ".join)
 def test_fish(share: Path, here: Path, typed: list[str], expected: str) -> None:

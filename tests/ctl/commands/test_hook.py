@@ -272,6 +272,7 @@ def test_a_huge_message_is_answered(daemon: Daemon) -> None:
     assert brought("user-prompt", daemon.socket, told, "MEMORY.md")
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("event", ["user-prompt", "session-start"])
 def test_a_daemon_that_hangs_is_not_waited_for(event: str) -> None:
     """Longer than the hook has, be it that several questions are asked."""

@@ -63,6 +63,7 @@ def test_what_is_installed_is_undone_wholly(run: Run, home: Path, config: Path) 
     assert snapshot(home) == before
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("of", ["_write_plugin", "change_file"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_installation_that_was_killed_is_made_again_and_undone(
@@ -86,6 +87,7 @@ def test_an_installation_that_was_killed_is_made_again_and_undone(
     assert snapshot(home) == before
 
 
+@pytest.mark.long
 def test_several_at_once_are_one_after_the_other(home: Path, config: Path) -> None:
     """None takes what another has written for what was there before."""
     before = snapshot(home)
@@ -220,6 +222,7 @@ def test_the_status_is_the_truth(
         assert run("openclaw", "status").out.endswith("OpenClaw's memory is not memd's.\n")
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize(
     ("program", "meta", "is_refused"),
     [

@@ -77,6 +77,7 @@ def test_a_life_as_a_service(user: UserManager) -> None:
     assert (user.home / "ws" / "MEMORY.md").exists()
 
 
+@pytest.mark.long
 def test_what_kills_it_is_made_good(user: UserManager) -> None:
     """Killed or hanging, it is started again, and clients that connect meanwhile are answered."""
     drop_in = user.units / "memd.service.d" / "quick.conf"
@@ -112,6 +113,7 @@ def test_it_stops_starts_and_reads_its_configuration_again(user: UserManager) ->
     assert user.ctl("down").out == "memd is not running.\n"
 
 
+@pytest.mark.long
 def test_the_first_client_starts_it(user: UserManager) -> None:
     """Where the service is at rest and its socket is not; `down` ends that too, and starts nothing to do so."""
     user.ctl("service", "install")
@@ -141,6 +143,7 @@ def test_a_hardened_service_serves_and_writes_nowhere_else(user: UserManager) ->
     assert _installed(user) == []
 
 
+@pytest.mark.long
 def test_a_key_comes_as_a_credential_or_from_the_environment_file(user: UserManager) -> None:
     """Neither stands in the unit, and the provider that needs it is taken."""
     config = user.home / ".config" / "memd"
@@ -182,6 +185,7 @@ def test_a_wrong_configuration_is_told_and_not_tried_for_ever(user: UserManager)
     assert user.ctl("service", "start").code == 0
 
 
+@pytest.mark.long
 def test_odd_paths_reach_the_daemon_as_they_are(user: UserManager) -> None:
     """Blanks, percent signs, dollars and quotes in the state directory and the configuration."""
     odd = f'{user.seen_home}/a b %h $HOME "q"'
@@ -198,6 +202,7 @@ def test_odd_paths_reach_the_daemon_as_they_are(user: UserManager) -> None:
     assert user.data("down")["was_running"] is False
 
 
+@pytest.mark.long
 def test_a_second_supervisor_is_refused(user: UserManager) -> None:
     """A daemon that `up` started, and the service of another installation, are in the way; each with what to do."""
     pid = user.data("up")["pid"]

@@ -276,6 +276,7 @@ def _read_until(descriptor: int, got: bytearray, wanted: bytes) -> None:
         got += os.read(descriptor, 4096)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_watching_leaves_the_terminal_as_it_was(address: Path, number: int, code: int) -> None:
     """It draws what is new, says when the daemon is gone, and gives cursor, line ends and page back."""

@@ -109,6 +109,7 @@ KINDS = (
 )
 
 
+@pytest.mark.long
 async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     tmp_path: Path, cache: EmbeddingStore, server: EmbeddingServer
 ) -> None:

@@ -85,6 +85,7 @@ def orders(server: EmbeddingServer, name: str, file: Path) -> Callable[[int], Or
     return lambda texts: Orders(str(file), name, server.base_url(name), texts, AT_ONCE, 32)
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(("name", "kills"), [*((name, 5) for name in PROVIDERS), LONGEST])
 async def test_kills_lose_nothing_and_pay_for_nothing_twice(
     server: EmbeddingServer, lives: Lives, tmp_path: Path, name: str, kills: int

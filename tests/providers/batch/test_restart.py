@@ -127,6 +127,7 @@ def let_go(server: EmbeddingServer) -> None:
     server.after = lambda _, response: response
 
 
+@pytest.mark.rows(8)
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("what", ["upload", "create", "poll", "download"])
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -670,6 +671,7 @@ async def test_a_ledger_that_is_deleted_under_a_job_loses_no_vector(
     assert len(server.embedded()) == 6
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_job_that_two_have_taken_up_is_no_failure_of_the_second(
     server: EmbeddingServer, tmp_path: Path, provider: str

@@ -540,6 +540,7 @@ async def test_geminis_file_is_found_in_either_place(
 # --- answers that do not come
 
 
+@pytest.mark.rows(8)
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -625,6 +626,7 @@ async def test_a_job_is_sought_on_so_many_pages(server: EmbeddingServer, tmp_pat
     assert len(server.requests("create")) == 1 + beyond
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize("trouble", [says.broken, lambda provider: says.too_fast(provider, "0.01")])
 @pytest.mark.parametrize("what", ["upload", "create"])
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -718,6 +720,7 @@ async def test_a_file_with_errors_that_cannot_be_had_spoils_nothing(
     assert [one.status for one in server.requests("download")] == [200, 404]
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("what", ["poll", "download"])
 @pytest.mark.parametrize("name", PROVIDERS)
 async def test_a_job_that_is_gone_is_let_go(

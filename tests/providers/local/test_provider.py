@@ -92,6 +92,7 @@ async def test_a_question_is_embedded_as_a_question(provider: LocalProvider) -> 
     assert np.argmax(notes[1:] @ vector) == 0
 
 
+@pytest.mark.long
 async def test_awkward_texts_pass_through_the_worker(provider: LocalProvider) -> None:
     """NUL, nothing, blanks, half a surrogate pair, a megabyte: each has a vector, and the worker survives."""
     texts = [
@@ -164,6 +165,7 @@ async def test_a_text_that_kills_twice_is_rejected(make: Make) -> None:
     assert provider.worker_pid == pid
 
 
+@pytest.mark.long
 async def test_a_text_that_kills_once_is_embedded(make: Make, tmp_path: Path) -> None:
     """One death is forgiven, and forgotten once the text has its vector."""
     provider = make()
@@ -173,6 +175,7 @@ async def test_a_text_that_kills_once_is_embedded(make: Make, tmp_path: Path) ->
         np.testing.assert_allclose(await embedded(provider, [text]), standin.rows_of([text]), atol=1e-6)
 
 
+@pytest.mark.long
 async def test_a_kill_from_outside_is_not_the_texts_fault(make: Make) -> None:
     """However often the system kills the worker at a text, the text is not set aside."""
     provider = make()
@@ -197,6 +200,7 @@ async def test_a_wedged_worker_is_killed(make: Make) -> None:
     assert (await fate(provider, ["fine", "hang"])).index == 1
 
 
+@pytest.mark.long
 async def test_a_worker_that_somebody_has_stopped_blames_no_text(make: Make) -> None:
     """It is replaced like one that is wedged, however often, and the text has its vector in the end."""
     provider = make(patience_s=0.2)
@@ -217,6 +221,7 @@ async def test_a_vector_without_direction_is_the_texts_fault(make: Make) -> None
     assert provider.worker_pid is not None
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -251,6 +256,7 @@ async def test_an_idle_worker_goes_and_comes_back(make: Make) -> None:
     assert provider.worker_pid not in {None, first}
 
 
+@pytest.mark.long
 async def test_a_worker_that_died_idle_is_replaced_at_once(make: Make) -> None:
     """Nobody waited for it, so nobody has to be told."""
     provider = make()
@@ -299,6 +305,7 @@ async def test_a_short_request_is_let_in_between(make: Make) -> None:
     await asyncio.wait([slow])
 
 
+@pytest.mark.rows(1)
 @LOOPS
 def test_cancelled_at_any_moment_of_the_start(run: Run) -> None:
     """Wherever a request is given up while a worker starts, the next one finds a working provider."""
@@ -321,6 +328,7 @@ def test_cancelled_at_any_moment_of_the_start(run: Run) -> None:
     run(scenario())
 
 
+@pytest.mark.rows(1)
 @LOOPS
 def test_close_ends_a_busy_worker(run: Run) -> None:
     """Closing does not wait for a text that is being embedded; the request fails, and no process is left."""
@@ -375,6 +383,7 @@ def test_close_while_the_worker_starts(run: Run) -> None:
     run(scenario())
 
 
+@pytest.mark.rows(1)
 @LOOPS
 def test_a_worker_is_replaced_on_either_loop(run: Run) -> None:
     """Deaths, rejections and retirements leave nothing behind on the loop that the daemon uses."""

@@ -70,6 +70,7 @@ def test_it_greets_and_answers(real: Process) -> None:
     assert len(answer.vector) == 4 * bundled_model.DIMENSIONS
 
 
+@pytest.mark.long
 def test_it_runs_at_low_priority(real: Process) -> None:
     """Other processes go first, those of other sessions too, and the kernel takes the worker when memory is short."""
     receive(real)

@@ -4,7 +4,7 @@ import html
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import Role
@@ -248,7 +248,6 @@ def test_nothing_is_made_up(text: str, role: Role) -> None:
         assert said == said.strip()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=4).map("".join), st.lists(PIECES, max_size=3).map("".join))
 def test_time_is_linear(unit: str, end: str) -> None:
     """However marks repeat, a text of 200 kB takes no longer than a fraction of a second."""

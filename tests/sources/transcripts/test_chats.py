@@ -154,7 +154,7 @@ def _changed(value: Any, path: tuple[int, ...], new: Any) -> Any:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(path=st.lists(st.integers(0, 30), max_size=8).map(tuple), new=VALUES, cut=st.integers(0, 3000))
 def test_whatever_is_at_a_place_nothing_is_raised(
     number: int, path: tuple[int, ...], new: Any, cut: int

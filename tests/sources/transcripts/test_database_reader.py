@@ -439,6 +439,7 @@ def test_a_session_that_is_rewritten_in_the_middle_is_read_anew(
     assert len(rewritten) == shipped("memd.sources.transcripts.database_reader.TRIES")
 
 
+@pytest.mark.rows(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_after_any_history_it_is_as_if_read_for_the_first_time(
     base: Path, store: OpenClawStore, seed: int, monkeypatch: pytest.MonkeyPatch

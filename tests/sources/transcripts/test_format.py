@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.sources.transcripts.format import Format
@@ -102,7 +102,6 @@ def read(kind: Format, lines: Sequence[bytes], state: Any, after: int, builder: 
 
 
 @pytest.mark.parametrize("name", RECORDS)
-@settings(max_examples=150, deadline=None)
 @given(data=st.data(), cut=st.integers(0, 10))
 def test_two_readings_give_what_one_gives(name: str, data: st.DataObject, cut: int) -> None:
     """Wherever the first one ends, the turns are those of one reading, or the second says that it cannot go on."""
@@ -123,7 +122,6 @@ def test_two_readings_give_what_one_gives(name: str, data: st.DataObject, cut: i
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini", "qwen", "copilot", "plain"])
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_ids_are_unique(name: str, data: st.DataObject) -> None:
     """No two turns of a session have the same id, whatever is repeated, replaced and taken back."""

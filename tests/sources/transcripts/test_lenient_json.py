@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.sources.transcripts import lenient_json
@@ -101,7 +101,6 @@ LINES = RECORDS | JSON.map(lambda value: json.dumps(value).encode()) | st.binary
 
 
 @EVERY
-@settings(deadline=None)
 @given(data=st.data())
 def test_no_bytes_make_a_parser_raise(kind: Format, data: st.DataObject) -> None:
     """Whatever the lines, there are events that can be kept, and a state that can be gone on from."""
@@ -159,7 +158,6 @@ UNITS = [
 
 
 @EVERY
-@settings(max_examples=30, deadline=None)
 @given(unit=st.lists(st.sampled_from([*UNITS, *string.punctuation]), min_size=1, max_size=3).map("".join))
 def test_time_is_linear(kind: Format, unit: str) -> None:
     """However a line of 500 kB repeats itself, it is done in a fraction of a second."""

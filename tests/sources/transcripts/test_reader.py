@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.chunk.markdown import LONGEST
@@ -704,7 +704,6 @@ _LINES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(_LINES, max_size=12), st.lists(st.integers(0, 1 << 16), max_size=8))
 def test_however_a_transcript_grows_it_says_the_same(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], cuts: list[int]
@@ -792,7 +791,6 @@ _BY_FORMAT = {
 
 
 @pytest.mark.parametrize("format_name", list(_BY_FORMAT))
-@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_a_transcript_of_any_format_says_the_same_however_it_grows(
     tmp_path_factory: pytest.TempPathFactory, format_name: str, data: st.DataObject
