@@ -322,6 +322,7 @@ def test_a_qmd_that_hangs_at_its_collections_delays_no_search_for_long(
     assert all(is_gone(pid) for pid in standin.children())
 
 
+@pytest.mark.long
 async def test_fifty_first_searches_make_one_qmd(standin: Standin, daemon: Daemon) -> None:
     """However many wait for it."""
     standin.play("collection list", delayed(0.5), USUAL)

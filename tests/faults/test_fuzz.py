@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own: to import it changes how hard every test after it tries.
 _SCRIPT = """
 import sys
@@ -26,6 +28,7 @@ print(tally.found[0])
 """
 
 
+@pytest.mark.long
 def test_what_is_tried_and_found_is_told() -> None:
     """A line for each kind; of a failure its seed and the smallest input."""
     ran = subprocess.run(

@@ -270,6 +270,7 @@ def test_work_is_bounded_by_what_is_read(part: str) -> None:
     assert peak_bytes(lambda: parse(part * 2 * size)) < 400 * len(part) * 2 * size + 100_000
 
 
+@pytest.mark.long
 def test_sqlite_divides_every_character_as_places_are_told() -> None:
     """FTS5 makes the tokens of a text that memd.text.tokens tells, whatever version of Unicode it knows."""
     connection = apsw.Connection(":memory:")
@@ -286,6 +287,7 @@ def test_sqlite_divides_every_character_as_places_are_told() -> None:
         assert [found[at] for at in sorted(found)] == [token for token, _, _ in tokens(text)], text
 
 
+@pytest.mark.long
 def test_every_character_is_found_by_the_string_that_holds_it() -> None:
     """Alone and inside a word: what a question asks of FTS5 is in the text that it was copied from."""
     connection = apsw.Connection(":memory:")

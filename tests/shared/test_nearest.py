@@ -140,6 +140,7 @@ def test_the_index_is_used_by_a_member_and_finds_nearly_all(large: _Large) -> No
     assert found >= 0.95 * 20 * 20
 
 
+@pytest.mark.long
 def test_what_a_filter_lets_through_is_compared_one_by_one(large: _Large) -> None:
     """The nearest of them are found, however far they are."""
     for query in large.queries():

@@ -436,6 +436,7 @@ PLACES = {
 }
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_partial_scans_keep_up_with_a_day_of_changes(base: Path, seed: int) -> None:
     """Files are made, written, moved, packed and deleted at random; what is known is what a whole scan finds."""

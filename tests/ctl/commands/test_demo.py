@@ -68,6 +68,7 @@ def test_the_demo_shows_what_it_says(ours: House) -> None:
     assert list(ours.home.iterdir()) == []
 
 
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
