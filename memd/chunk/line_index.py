@@ -135,7 +135,7 @@ def _divided(
         if line == len(lines):
             break
         start = starts.rfind(1, done, line + 1)
-        before = costs[line] - costs[start] if start >= 0 else before + costs[line] - costs[done]
+        before = costs[line] - costs[start] if start >= 0 else before + costs[line]
         parts = list(_parts(lines[line], before, room, overlap))
         texts += parts
         numbers += [line + 1] * len(parts)

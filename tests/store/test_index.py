@@ -14,7 +14,7 @@ import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
 from memd.store import database as databases
-from memd.store import migrations, vector_matrix, vectors
+from memd.store import database_files, migrations, vector_matrix, vectors
 from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
@@ -904,3 +904,21 @@ def test_when_a_chunk_is(first_s: int | None, last_s: int | None, when: tuple[in
     """Nothing, where nothing in its file says."""
     chunk = StoredChunk(ChunkId(1), "a.md", Kind.NOTE, 1, 1, "text", "", first_s=first_s, last_s=last_s)
     assert chunk.when == when
+
+
+async def test_an_index_that_was_handed_over_is_closed_and_all_of_it_is_in_its_file(index: Index) -> None:
+    """Another one takes the file: nothing may be written to it any more, nor stand in a log beside it."""
+    [chunk] = chunks = [chunk_of("some words")]
+    found = found_file("memory/a.md")
+    await index.replace(found, b"1", chunks, {chunk.hash: vector_of(1)}, frozenset())
+    held = await index.hand_over()
+    assert held is not None
+    assert len(held) == 1
+    with pytest.raises(StoreClosed):
+        await index.replace(found, b"2", chunks, {}, frozenset())
+    assert database_files.size(index.file.with_name(f"{index.file.name}-wal")) == 0
+    connection = sqlite3.connect(index.file)
+    try:
+        assert connection.execute("SELECT text FROM chunks").fetchall() == [("some words",)]
+    finally:
+        connection.close()

@@ -167,3 +167,14 @@ async def test_what_one_space_knows_is_used_by_the_clock_of_who_asks(store: Fail
     assert await known.held([A, B]) == {A}
     await known.forget([A, C])
     assert await known.look_up([A, B, C]) == CachedTexts({}, frozenset())
+
+
+async def test_a_clock_that_was_ahead_keeps_nothing_for_years(store: Failing) -> None:
+    """What was used by it counts as used now, at the next time that some have to go."""
+    await store.put(SPACE, {A: b"a"}, 9_999.0)
+    await store.put(SPACE, {B: b"b"}, 5.0)
+    assert await store.prune(1, 6.0) == 1
+    assert await store.held(SPACE, [A, B]) == {A}
+    await store.put(SPACE, {C: b"c"}, 10.0)
+    assert await store.prune(1, 11.0) == 1
+    assert await store.held(SPACE, [A, C]) == {C}
