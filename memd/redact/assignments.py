@@ -174,6 +174,7 @@ _DEFAULT_OF = r"(?:[\w.]{1,40}\((?:[^()\n\"']{0,60},)?\s{0,40}(?:default|fallbac
 _ANNOTATED = re.compile(
     rf"[A-Za-z_&][\w.\[\], |?&'<>]{{0,60}}?[ ]?=[ ]?{_DEFAULT_OF}(?=[bBrRuUfFNL$@]{{0,2}}[\"'`])", re.ASCII
 )
+_CHARS_OF_TYPE = 64  # up to the sign of equality
 _SPACED = re.compile(
     r"""\\{0,7}["']?(?:[ \t]{1,40}|=)(?:(?:--(?:body|value|data)[ =]|-[bv][ ]|<<<[ ]?))?""", re.ASCII
 )
@@ -448,7 +449,8 @@ def _behind(
     """What stands behind a separator."""
     sep = head["sep"]
     at = head.end()
-    annotated = _ANNOTATED.match(text, at) if sep == ":" else None
+    is_annotated = sep == ":" and text.find("=", at, at + _CHARS_OF_TYPE) >= 0
+    annotated = _ANNOTATED.match(text, at) if is_annotated else None
     if annotated is not None:
         at = annotated.end()
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
@@ -533,7 +535,9 @@ def _judged(
 _NAME_SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 RULES = tuple(
-    Rule(f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word), skips_prose=True)
+    Rule(
+        f"{word.name}-assigned", word.kind, (word.anchor,), assigned(word), skips_prose=True, reads_value=True
+    )
     for word in WORDS
 )
 """One rule a word."""

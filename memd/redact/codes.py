@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span
+from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, sought
 
 
 def _matched(pattern: re.Pattern[str]) -> Find:
@@ -151,6 +151,26 @@ _CODES = re.compile(
     re.IGNORECASE,
 )
 
+# Such codes in capitals, of which not each has a digit.
+_CAPITAL_CODES = re.compile(
+    r"(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?)[^\n:]{0,40}:\s{1,4}(?P<secret>[A-Z0-9]{5,10}(?:[ \t]{0,4}[ ,;|/\n][ \t]{0,8}[A-Z0-9]{5,10}){1,30})(?![\w-])",
+)
+
+
+def _capital_codes(text: str, at: int) -> Span | None:
+    match = _CAPITAL_CODES.match(text, at)
+    if match is None or DIGIT.search(match["secret"]) is None:
+        return None
+    return match.span("secret") if len(set(map(len, re.findall("[A-Z0-9]+", match["secret"])))) == 1 else None
+
+
+# A number as it is spoken.
+_NUMBER = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double)"
+_SPOKEN = re.compile(
+    rf"(?:code|pin|passcode|combination|combo)(?![a-z])[^\n.:;?!]{{0,40}}?(?:[ ]is|[ ]was|[:,])[ ](?:uh[ ,]|um[ ,])?[ ]?(?P<secret>{_NUMBER}(?:[ ,-]{{1,2}}{_NUMBER}){{3,9}})(?![a-z])",
+    re.IGNORECASE,
+)
+
 # A seed of codes by time, in base 32: in groups as it is typed, or as one word; letters alone are no word either.
 _SEED = re.compile(
     r"(?<![A-Za-z0-9/+=-])(?:(?P<groups>(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{2,4}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{2,4})"
@@ -188,13 +208,11 @@ def _fours(text: str, at: int) -> Span | None:
 
 # Each of the eight groups that recover a disk of Windows is a multiple of eleven.
 _OF_DISK = re.compile(r"(?<![0-9-])[0-9]{6}(?:-[0-9]{6}){7}(?![0-9-])")
-_CHARS_OF_DISK = 300  # behind what speaks of it
+_CHARS_OF_DISK = 300  # behind what speaks of it, in which they begin
 
 
-def _of_disk(text: str, at: int) -> Span | None:
-    match = _OF_DISK.search(text, at, at + _CHARS_OF_DISK)
-    is_one = match is not None and all(int(group) % 11 == 0 for group in match[0].split("-"))
-    return match.span() if match is not None and is_one else None
+def _is_of_disk(said: str) -> bool:
+    return all(int(group) % 11 == 0 for group in said.split("-"))
 
 
 # Groups of capitals and digits: of a licence, of the recovery of a disk.
@@ -277,7 +295,7 @@ RULES = (
         needs=Nearby(re.compile("(?:[A-Za-z0-9]{4}[ ]){6}"), 0, _CHARS_OF_FOURS + 20, 30),
     ),
     Rule("combination-of-lock", "code", ("safe", "lock", "vault"), _matched(_TURNED)),
-    Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "恢复密钥", "恢復金鑰", "wiederherstell"), _of_disk),
+    Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "恢复密钥", "恢復金鑰", "wiederherstell"), walk=sought(_OF_DISK, behind=_CHARS_OF_DISK, width=60, is_one=_is_of_disk)),
     Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
     Rule(
         "backup-codes",
@@ -285,6 +303,8 @@ RULES = (
         ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援"),
         _matched(_CODES),
     ),
+    Rule("backup-codes-capital", "code", ("backup", "recovery", "scratch", "emergency", "rescue"), _capital_codes),
+    Rule("code-spoken", "code", ("code", "pin", "combination", "combo"), _matched(_SPOKEN)),
     Rule(
         "authenticator-seed",
         "code",

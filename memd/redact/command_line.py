@@ -3,7 +3,7 @@
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Find, Rule, Span, matching
+from memd.redact.rule import Find, Rule, Span, matching, sought
 
 # Every -p that has its value in quotes, right behind it or apart, is a password with some program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
@@ -215,11 +215,6 @@ _DRAWN = re.compile(r"\"result\"[ ]?:[ ]?\"(?P<secret>[^\"\n]{8,200})\"")
 _CHARS_OF_STATE = 600  # around the name of the resource
 
 
-def _drawn(text: str, at: int) -> Span | None:
-    match = _DRAWN.search(text, max(0, at - _CHARS_OF_STATE), at + _CHARS_OF_STATE)
-    return None if match is None else match.span("secret")
-
-
 # echo hunter2 | sudo -S ..., and its like: the line is read backwards from what takes the password.
 _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
@@ -379,7 +374,12 @@ RULES = (
     Rule("password-flag", "password", (" -",), _flagged),
     Rule("password-flag-below", "password", ("\\\n-",), lambda text, at: _flagged(text, at + 1)),
     Rule("printed", "password", ("pass", "secret", "token", "credential"), _printed),
-    Rule("terraform-state", "password", ("random_password", "random_string"), _drawn),
+    Rule(
+        "terraform-state",
+        "password",
+        ("random_password", "random_string"),
+        walk=sought(_DRAWN, before=_CHARS_OF_STATE, behind=_CHARS_OF_STATE, width=220),
+    ),
     Rule("netrc", "password", ("login",), _netrc),
     Rule("sql-user", "password", ("identified",), _sql),
     Rule(

@@ -1,9 +1,9 @@
-"""Passwords where a text speaks of logging in: beside a name, as one word with it, or anywhere in a sentence about it."""
+"""Passwords where a text speaks of logging in: beside a name, or as one word with it."""
 
 import re
 
 from memd.redact import secret_values
-from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.rule import Rule, Span
 from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login and its password, in one: admin / hunter2.
@@ -18,7 +18,7 @@ _PAIR = re.compile(
     re.IGNORECASE | re.VERBOSE | re.ASCII,
 )
 _MAIL = re.compile(
-    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|–-][ ]|:|[ ]pw[ ]|[ ]?(?:->|→|=>)[ ]|[ ]?[,;][ ]|[ ](?:and|with)[ ])[\"'`]?(?P<secret>[!-~]{6,64})",
+    r"@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4}[\"'`)]?(?P<by>[ ][/|–-][ ]|:|[ ]pw[ ]|[ ]{0,3}(?:->|→|=>)[ ]{1,3}|[ ]?[,;][ ]|[ ](?:and|with)[ ]|[ ]{1,3}(?=[!-~]{8}))[\"'`]?(?P<secret>[!-~]{6,64})",
     re.ASCII | re.IGNORECASE,
 )
 _SURE_OF_MAIL = frozenset({" / ", " | ", " pw ", " - ", " – "})
@@ -38,6 +38,7 @@ _LOGS_IN_WITH = re.compile(
 )
 _TO_LOG_IN = re.compile(r"[\"'`]?[ ](?:to|for)[ ](?:log|sign|ssh)", re.IGNORECASE)
 _OF_FILES = frozenset("._-")
+_OF_ADDRESSES = frozenset(".:@/")
 
 
 def _user(text: str, at: int) -> Span | None:
@@ -51,6 +52,8 @@ def _user(text: str, at: int) -> Span | None:
         is_made = len(said) >= 8 and secret_values.mixes(said) and secret_values.has_symbol(said)
         return span if is_made or _is_drawn(said) else None
     if secret_values.has_symbol(said) and _OF_FILES.isdisjoint(said):
+        return span
+    if text[at - 1 : at] == "(" and _is_drawn(said):
         return span
     is_login = _LOGS_IN_WITH.search(text[max(0, at - 40) : at]) or _TO_LOG_IN.match(text, span[1])
     return span if said.isalnum() and is_login else None
@@ -95,6 +98,8 @@ def _with_mail(text: str, at: int) -> Span | None:
             or not (is_strong(said) and any(map(str.isupper, said)) and any(map(str.islower, said)))
             or _COPIES.search(text[max(0, at - 60) : at])
         ):
+            return None
+        if by.isspace() and not is_generated(said, ends_free=True):
             return None
         if by not in _SURE_OF_MAIL and by != ":" and not (len(said) >= 8 and secret_values.mixes(said)):
             return None
@@ -144,7 +149,7 @@ def _of_network(text: str, at: int) -> Span | None:
 
 # "Log in as admin with hunter2", "it opens with ...": what logs in or unlocks says that it comes.
 _WITH = re.compile(
-    r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|(?:de|en)crypt(?:s|ed)?|(?:password-)?protected|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
+    r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|unzip(?:s|ped)?|extract(?:s|ed)?|(?:de|en)crypt(?:s|ed)?|(?:password-)?protected|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
     r"[ ](?:with|using|via|by)[ ](?:the[ ])?(?:password[ ]|passphrase[ ]|pass[ ])?[\"'`“]?(?P<secret>[!-~]{6,64})",
     re.IGNORECASE,
 )
@@ -166,25 +171,10 @@ def _with(text: str, at: int) -> Span | None:
     if span is None:
         return None
     said = text[slice(*span)].rstrip("”")
-    return (span[0], span[0] + len(said)) if _is_password(said) else None
-
-
-# 'Just type "hunter2" when it asks for the password': quoted, before what it is for.
-_TYPED = re.compile(
-    r"[a-z]{3,8}[ ][\"'`“](?P<secret>[!-~]{5,64}?)[\"'`”][ ](?:when|if|as|for|where|at|once|then|into|in|to)\b[^\n\"]{0,50}?[ ]"
-    r"(?:pass(?:word|phrase|code|wd)?|sudo|login)(?![a-z])",
-    re.IGNORECASE,
-)
-_TYPES = tuple(
-    f"{verb} {quote}"
-    for verb in ("type", "enter", "use", "put in", "try", "paste", "give")
-    for quote in ('"', "'", "`", "“")
-)
-
-
-def _typed(text: str, at: int) -> Span | None:
-    match = _TYPED.match(text, at)
-    return None if match is None else strong_span(text, *match.span("secret"))
+    is_one = _is_password(said) or (
+        len(said) >= 8 and secret_values.has_symbol(said) and _OF_ADDRESSES.isdisjoint(said)
+    )
+    return (span[0], span[0] + len(said)) if is_one else None
 
 
 # What stands before "master" opens all that is kept in it.
@@ -218,45 +208,6 @@ def _tried(text: str, at: int) -> Span | None:
     match = _TRIED.match(text, at) if text[at - 1 : at] in {"", " ", "\n", "("} else None
     return match.span("secret") if match is not None and _is_password(match["secret"]) else None
 
-
-# Anywhere in a sentence about it, before the word or behind it, on the same line.
-_BEHIND, _BEFORE = 100, 70  # signs
-_CANDIDATE = re.compile(r"(?=[!-~]{0,63}[0-9])[!-~]{8,96}")
-_AROUND = "\"'`*_()[]{}<>“”「」『』.,;:"
-_NAME_BEFORE = re.compile(r"[\w.@+-]{2,40}[/:|=]")
-_SPEAKS_OF_CODE = re.compile(r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\(")
-
-
-def _in_sentence(text: str, at: int) -> Span | None:
-    end = text.find("\n", at, at + _BEHIND)
-    end = min(len(text), at + _BEHIND) if end < 0 else end
-    begin = text.rfind("\n", max(0, at - _BEFORE), at) + 1 or max(0, at - _BEFORE)
-    for found in _CANDIDATE.finditer(text, begin, end):
-        # One that is cut at either end is another one's to find.
-        if (found.start() == begin and "!" <= text[begin - 1 : begin] <= "~") or (
-            found.end() == end and "!" <= text[end : end + 1] <= "~"
-        ):
-            continue
-        start, said = found.start(), found[0]
-        name = _NAME_BEFORE.match(said)
-        if name is not None and is_generated(said[name.end() :].strip(_AROUND)):
-            start, said = start + name.end(), said[name.end() :]
-        plain = said.strip(_AROUND)
-        if is_generated(plain) and _SPEAKS_OF_CODE.search(text, begin, end) is None:
-            start += said.index(plain)
-            return start, start + len(plain)
-    return None
-
-
-# Most sentences have no such sign. One of percent-encoding is none.
-_SIGN = re.compile(r"[!@#$%^&*?~+](?<!%(?=[0-9A-F]{2}))[\w!@#$%^&*?~+.-]", re.ASCII)
-_CUES = (
-    "pass", "pwd", "log in", "logged in", "log into", "login", "logon", "sign in", "sign-in", "signed in", "unlock", "credential", "creds",
-    "rdp ", "sudo", "wifi", "wi-fi", "ssid", "admin", "root",
-    "密码", "密碼", "口令", "登录", "登陆", "登入", "账号", "帐号", "帳號", "账户", "解锁", "后台", "管理员",
-    "passwort", "contrase", "mot de passe", "senha", "wachtwoord", "hasło", "şifre", "парол", "パスワード", "비밀번호", "비번", "mật khẩu",
-    "كلمة",
-)  # fmt: skip
 
 # A network and its passphrase, of 8 to 63 signs, as a line says them or as a picture to be scanned does.
 _NETWORK_LINE = re.compile(
@@ -357,14 +308,24 @@ RULES = (
     Rule(
         "login-with",
         "password",
-        ("log", "sign", "rdp", "ssh", "unlock", "decrypt", "encrypt", "protected", "open"),
+        (
+            "log",
+            "sign",
+            "rdp",
+            "ssh",
+            "unlock",
+            "decrypt",
+            "encrypt",
+            "unzip",
+            "extract",
+            "protected",
+            "open",
+        ),
         _with,
     ),
     Rule("meeting-password", "password", ("pwd", "passcode"), _of_meeting),
     Rule("network-key", "password", ("key",), _of_network, skips_prose=True),
     Rule("password-tried", "password", ("tried", "try ", "typed", "entered", "used", "using"), _tried),
-    Rule("password-typed", "password", _TYPES, _typed),
     Rule("password-master", "password", ("master",), _master),
-    Rule("password-in-sentence", "password", _CUES, _in_sentence, needs=Nearby(_SIGN, _BEFORE, _BEHIND, 4)),
 )
 """Names and passwords, and passwords that no word before them names."""

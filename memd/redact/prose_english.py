@@ -4,7 +4,7 @@ import re
 import string
 
 from memd.redact import secret_values
-from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
+from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.secret_values import Strength
 
 # What the password is of: "for the staging database", "to his laptop"; at most six words.
@@ -148,23 +148,6 @@ def _changed(text: str, at: int) -> Span | None:
     return None
 
 
-# Of a password: it was hunter2, and is now hunter3.
-_WAS = re.compile(
-    r"pass(?:word|phrase|code)(?:[ ][\w'’-]{1,20}){0,5}[ ]?[:,–—-]?[ ](?:it[ ])?(?:was|used[ ]to[ ]be)[ ][\"'`]?(?P<old>[!-~]{5,64}?)[\"'`]?[ ]?[,;]"
-    r"[ ](?:and[ ])?(?:(?:it[ ])?(?:is[ ])?now|new[ ]one[ ]is)[ ](?:is[ ])?[\"'`]?(?P<new>[!-~]{5,64}?)[\"'`]?(?=[.,;!]?(?:\s|\Z))",
-    re.IGNORECASE,
-)
-
-
-def _was(text: str, at: int) -> Span | None:
-    """From what a password was to what it is now."""
-    is_said = text.find(" was ", at, at + 140) >= 0 or text.find(" used to be ", at, at + 140) >= 0
-    match = _WAS.match(text, at) if is_said else None
-    if match is None or not (secret_values.is_strong(match["old"]) and secret_values.is_strong(match["new"])):
-        return None
-    return match.start("old"), match.end("new")
-
-
 # "What is the password? hunter2"
 _ANSWER = re.compile(
     rf"""pass(?:word|code|phrase)["”*]{{0,2}}\?["”'*]{{0,2}}\s{{1,4}}(?:A:[ ])?{LEAD_IN}["'`“]?(?P<secret>[!-~]{{5,64}}?)["'`”]?(?=[.,;!]?(?:\s|\Z))""",
@@ -177,10 +160,10 @@ def _answered(text: str, at: int) -> Span | None:
     return None if match is None else secret_values.strong_span(text, *match.span("secret"))
 
 
-# Words and nothing else on the rest of the line; or, where a colon says it, up to the end of what is said.
+# Words up to where a clause ends; of three, words that are written as one, or the answer to the prompt of a program.
 _PHRASE = re.compile(
-    rf"""pass[ -]?phrase(?:{_OF}[ ]?(?P<colon>[:=])|[ ]is)[ ]{{1,2}}(?P<secret>[a-z]{{3,10}}(?:[ -][a-z]{{3,10}}){{3,9}})
-    (?:[.]?[ \t]{{0,4}}(?=\n|\Z)|(?(colon)(?=[,;.!)](?:\s|\Z))|(?!)))""",
+    r"""pass[ -]?phrase(?:(?P<prompt>[ ]for[ ](?:key[ ])?[^\n]{1,80}?:)|(?:[ ](?!policy|must|should)[^\n.:;?!]{1,60}?)??(?:[ ]?[:=]|,?[ ](?:it['’]?s|is(?:[ ]now)?|was)(?:[ ]?:)?))
+    [ ]{1,2}["'“]?(?P<secret>[a-z]{3,12}(?:[ ][a-z]{3,12}){2,11}|[a-z]{3,12}(?:[_.-][a-z]{3,12}){2,11})["'”]?(?=[ ]?(?:[,;.!)(](?!\w)|[ \t]{0,4}(?:\n|\Z)|\())""",
     re.IGNORECASE | re.VERBOSE,
 )
 _QUOTED_PHRASE = re.compile(
@@ -196,10 +179,43 @@ def _worded(text: str, at: int) -> Span | None:
     if match is None or any(
         word in secret_values.SENTENCE_WORDS
         or (word in secret_values.HARMLESS_WORDS and word not in _OF_PHRASES)
-        for word in match["secret"].lower().split()
+        for word in re.split(r"[ _.-]", match["secret"].lower())
     ):
         return None
-    return match.span("secret")
+    is_short = 0 < match["secret"].count(" ") < 3  # fewer than four words
+    return None if is_short and match.re is _PHRASE and match["prompt"] is None else match.span("secret")
+
+
+# What somebody answers when a bank asks who it is: a name, or a word with digits.
+_OF_ANSWERS = re.compile(
+    r"""(?:(?:security|secret|recovery)[ ](?:question|answer)s?|(?:security|secret)[ ]q(?:uestion)?)(?![a-z])[^\n]{0,80}?(?:[ ](?:is|was)|[ ]?(?:[:?=]|->|→|[–—-][ ]))[ ]{1,2}
+    (?:(?:a|answer|it['’]?s|the[ ]answer[ ]is)[ ]?[:]?[ ])?["'“]?(?P<secret>(?-i:[A-Z0-9])[\w'’-]{2,24}(?:[ ](?-i:[A-Z0-9])[\w'’-]{0,20}){0,3})["'”]?(?=[,;.)](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ](?:and|but|for)[ ])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ASKS_WHAT = re.compile(
+    r"what|where|which|who|when|how|in|your|first|mother|see|change|update|reset|the", re.IGNORECASE
+)
+
+
+# The name that a mother had before she married, and the answer below such a question.
+_OF_MOTHER = re.compile(
+    r"mother['’]?s[ ]maiden[ ]name[^\n:.]{0,40}?(?:[ ]is|[ ]was|[ ]?[:=])[ ]{1,2}[\"'“]?(?P<secret>(?-i:[A-Z])[\w'’-]{2,24})",
+    re.IGNORECASE,
+)
+_OF_QUESTION = re.compile(
+    r"(?<![A-Za-z])(?:A|[Aa]nswer)[ ]?[:=][ ]{1,2}[\"'“]?(?P<secret>\w[^\n\"”]{2,40}?)[\"'”]?[ \t]{0,4}(?=\n|\Z|[;|])"
+)
+
+
+def _of_mother(text: str, at: int) -> Span | None:
+    match = _OF_MOTHER.match(text, at)
+    return None if match is None else match.span("secret")
+
+
+def _of_answers(text: str, at: int) -> Span | None:
+    match = _OF_ANSWERS.match(text, at)
+    is_one = match is not None and _ASKS_WHAT.match(match["secret"]) is None
+    return match.span("secret") if match is not None and is_one else None
 
 
 # "hunter2 works, the root password"; "it was hunter2 - the old one of the router's password"
@@ -347,25 +363,90 @@ def _said_before(text: str, at: int) -> Span | None:
 
 RULES = (
     Rule(
-        "password-said", "password", ("pass", "pw"), _said(_WORDS["password"], "password"), skips_prose=True
+        "password-said",
+        "password",
+        ("pass", "pw"),
+        _said(_WORDS["password"], "password"),
+        reads_value=True,
+        skips_prose=True,
     ),
     Rule(
-        "pass-said", "password", ("pass",), _said(_WORDS["pass"], "password", strict=True), skips_prose=True
+        "pass-said",
+        "password",
+        ("pass",),
+        _said(_WORDS["pass"], "password", strict=True),
+        reads_value=True,
+        skips_prose=True,
     ),
-    Rule("password-was", "password", ("pass",), _was, skips_prose=True),
     Rule("password-told-before", "password", ("pass",), _said_before, needs=Nearby(DIGIT, 100, 0)),
-    Rule("token-said", "token", ("token", "secret"), _said(_WORDS["token"], "token"), skips_prose=True),
-    Rule("key-said", "key", ("key",), _said(_WORDS["key"], "token", labels=False), skips_prose=True),
-    Rule("wifi-key-said", "password", ("key",), _said(_WORDS["wifi-key"], "password"), skips_prose=True),
+    Rule(
+        "token-said",
+        "token",
+        ("token", "secret"),
+        _said(_WORDS["token"], "token"),
+        reads_value=True,
+        skips_prose=True,
+    ),
+    Rule(
+        "key-said",
+        "key",
+        ("key",),
+        _said(_WORDS["key"], "token", labels=False),
+        reads_value=True,
+        skips_prose=True,
+    ),
+    Rule(
+        "wifi-key-said",
+        "password",
+        ("key",),
+        _said(_WORDS["wifi-key"], "password"),
+        reads_value=True,
+        skips_prose=True,
+    ),
     Rule(
         "psk-said",
         "password",
         ("psk", "preshared key", "pre-shared key"),
         _said(_WORDS["psk"], "password", strict=True),
+        reads_value=True,
     ),
-    Rule("community-said", "password", ("community",), _said(_WORDS["community"], "password", strict=True)),
-    Rule("any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key"), skips_prose=True),
+    Rule(
+        "community-said",
+        "password",
+        ("community",),
+        _said(_WORDS["community"], "password", strict=True),
+        reads_value=True,
+    ),
+    Rule(
+        "any-key-said", "key", ("key",), _said(_WORDS["any-key"], "key"), reads_value=True, skips_prose=True
+    ),
     Rule("password-changed", "password", ("pass",), _changed, skips_prose=True),
+    Rule("passphrase-worded", "password", ("passphrase", "pass phrase", "pass-phrase"), _worded),
+    Rule(
+        "security-answer",
+        "password",
+        (
+            "security question",
+            "security answer",
+            "secret question",
+            "secret answer",
+            "recovery question",
+            "security q",
+        ),
+        _of_answers,
+    ),
+    Rule(
+        "security-answer-below",
+        "password",
+        ("security question", "secret question", "recovery question"),
+        walk=sought(_OF_QUESTION, behind=160, width=60),
+    ),
+    Rule(
+        "maiden-name",
+        "password",
+        ("mother's maiden name", "mother’s maiden name", "mothers maiden name"),
+        _of_mother,
+    ),
     Rule(
         "password-answered",
         "password",
@@ -374,7 +455,6 @@ RULES = (
         skips_prose=True,
         needs=Nearby(re.compile(r"\?"), 0, 20),
     ),
-    Rule("passphrase-worded", "password", ("passphrase", "pass phrase", "pass-phrase"), _worded),
     Rule("password-works", "password", ("pass",), _works, needs=Nearby(DIGIT, 160, 0)),
     Rule("password-asked", "password", ("pass",), _asked, needs=_ON_LINE_BELOW),
     Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key, needs=_ON_LINE_BELOW),

@@ -24,6 +24,7 @@ from memd.redact import (
     prose_english,
     prose_other_languages,
     token_formats,
+    told_near,
     urls,
     wallets,
 )
@@ -36,7 +37,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
-from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Nearby, Rule, Runs, Span, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Find, Nearby, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     *prose_other_languages.RULES,
     *command_line.RULES,
     *fixed_places.RULES,
+    *told_near.RULES,
 )
 """All built-in rules."""
 
@@ -71,6 +73,7 @@ _REASONS: Mapping[str, str] = {
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
+        (told_near.RULES, "a value near a word for what it opens"),
         (fixed_places.RULES, "a place that a tool, a device or an export has for a secret"),
     )
     for rule in rules
@@ -85,7 +88,7 @@ def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
     """The rules by their anchors, each with its rank: an anchor that several share is looked for once."""
     found: dict[str, Ranked] = {}
     for rank, rule in enumerate(RULES):
-        if rule.in_token is in_token:
+        if rule.in_token is in_token and rule.walk is None:
             for anchor in rule.anchors:
                 found[anchor] = (*found.get(anchor, ()), (rank, rule))
     return found
@@ -95,7 +98,19 @@ _IN_TOKENS = _by_anchor(in_token=True)
 _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
 _AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
 _ANYWHERE = _by_anchor(in_token=False)
-_INDEX = AnchorIndex(dict.fromkeys((*_ANYWHERE, *lists.ANCHORS)))
+_WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
+_INDEX = AnchorIndex(_IN_TOKENS)
+_AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
+_ANYWHERE = _by_anchor(in_token=False)
+_WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
+_WALKED_FROM = {
+    anchor: tuple(rank for rank, rule in _WALKED if anchor in rule.anchors)
+    for _, walked in _WALKED
+    for anchor in walked.anchors
+}
+_INDEX = AnchorIndex(
+    dict.fromkeys((*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *lists.ANCHORS))
+)
 
 
 class _Divided(msgspec.Struct, frozen=True):
@@ -116,6 +131,10 @@ _APART_FROM_PROSE = {
 
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+# A label, what says that its value comes, and the mark of a value that has been taken out.
+_VALUE_GONE = re.compile(
+    r"[A-Za-z]{1,16}[\"'`*]{0,3}[ \t]{0,4}(?:=>|:=|[:=]|[ ]is[ ])[ \t]{0,4}[\"'`*]{0,3}\[REDACTED:"
+)
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 # A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
 # Each round takes at least one away, so that a few suffice for any text that is not made to need more.
@@ -311,7 +330,8 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         yield SecretSpan(*block, "private-key", len(RULES))
     named: list[int] = []
     listed: list[int] = []
-    for anchor, places in _INDEX.places(lowered).items():
+    standing = _INDEX.places(lowered)
+    for anchor, places in standing.items():
         if anchor in lists.ANCHORS:
             listed += places
         rules = _ANYWHERE.get(anchor)
@@ -329,7 +349,23 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
             yield from _around(_within(telling, near), apart.not_in_prose, text)
         if anchor in password_columns.ANCHORS:
             named += telling
+    yield from _walked(text, standing, near)
     yield from _named_before(text, sorted(named), sorted(listed))
+
+
+def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
+    """What rules find that are asked once, with all places of their anchors.
+
+    Args:
+        text: All of it.
+        standing: Where each anchor stands in it.
+        near: The parts of it that are looked through.
+    """
+    for rank, rule in _WALKED:
+        places = sorted({at for anchor in rule.anchors for at in standing.get(anchor, ())})
+        if places and rule.walk is not None:
+            for start, end in rule.walk(text, _within(places, near)):
+                yield SecretSpan(start, end, rule.kind, rank)
 
 
 def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[SecretSpan]:
@@ -363,17 +399,37 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
     if not places:
         return found
     near: dict[Nearby, list[int]] = {}
+    unread: list[int] | None = None
     for rank, rule in rules:
-        after, find, needs, asked = 0, rule.find, rule.needs, places
-        if needs is not None:
+        needs, asked = rule.needs, places
+        if rule.reads_value:
+            asked = unread = _unread(places, text) if unread is None else unread
+        elif needs is not None:
             asked = near[needs] if needs in near else near.setdefault(needs, needs.beside(places, text))
-        for at in asked:
-            if at >= after:
-                span = find(text, at)
-                if span is not None:
-                    found.append(SecretSpan(span[0], span[1], rule.kind, rank))
-                    after = span[1]
+        if rule.find is not None:
+            told = _told(rule.find, asked, text)
+            found += [SecretSpan(start, end, rule.kind, rank) for start, end in told.values()]
+            if told and rule.reads_value:
+                unread = [at for at in asked if at not in told]
     return found
+
+
+def _told(find: Find, places: Sequence[int], text: str) -> dict[int, Span]:
+    """What is found at each of some places, but for those within what was found at an earlier one."""
+    told: dict[int, Span] = {}
+    after = 0
+    for at in places:
+        if at >= after and (span := find(text, at)) is not None:
+            told[at] = span
+            after = span[1]
+    return told
+
+
+def _unread(places: Sequence[int], text: str) -> list[int]:
+    """Those of some places behind which no mark of an earlier find stands as the value."""
+    if "[REDACTED:" not in text:
+        return list(places)
+    return [at for at in places if _VALUE_GONE.match(text, at) is None]
 
 
 def _lowered(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -17,7 +17,7 @@ try:
 except ImportError:  # it has no wheel for musl
     HAS_AUTOMATON = False
 
-VERSION = 10
+VERSION = 11
 """Of the rules. It is in the fingerprint of an index: with another number, what is indexed is redacted anew."""
 
 WORD = string.ascii_letters + string.digits + "_-"
@@ -27,6 +27,9 @@ Span = tuple[int, int]
 
 Find = Callable[[str, int], Span | None]
 """Given a text and where an anchor stands in it, what is secret there. Its work has a bound that no text moves."""
+
+Walk = Callable[[str, Sequence[int]], Iterable[Span]]
+"""Given a text and all places of the anchors in it, in order, what is secret near them. No part of the text is read twice."""
 
 
 class Nearby(msgspec.Struct, frozen=True):
@@ -43,18 +46,19 @@ class Nearby(msgspec.Struct, frozen=True):
         No part of the text is searched twice, however close together the places are.
         """
         having: list[int] = []
-        search, hit, searched = self.pattern.search, -1, 0
+        search, before, behind, width = self.pattern.search, self.before, self.behind, self.width
+        searched, reached = 0, -1  # the last hit is near all places up to the second
         for at in places:
-            first, last = max(0, at - self.before), at + self.behind
-            if hit < first:
+            if at > reached:
+                last = at + behind
                 if searched > last:
                     continue
-                found = search(text, max(searched, first), last + self.width)
+                found = search(text, max(searched, at - before), last + width)
                 if found is None or found.start() > last:
                     searched = last + 1
                     continue
-                hit = found.start()
-                searched = hit + 1
+                searched = found.start() + 1
+                reached = found.start() + before
             having.append(at)
         return having
 
@@ -71,13 +75,17 @@ class Rule(msgspec.Struct, frozen=True):
     name: str  # unique among the rules
     kind: str  # stands in [REDACTED:kind]; rules for the same thing in different clothes share it
     anchors: tuple[str, ...]  # the text is looked at only where one of them stands
-    find: Find
+    find: Find | None = None
+    walk: Walk | None = None  # instead of find: it is asked once, with the places of all its anchors
     # True: an anchor is part of a token, so that it stands among LEAST_RUN signs that tokens are made of, written as it
     # is here. False: it stands anywhere, in small or capital letters, and is given here in small ones.
     in_token: bool = False
     at_edge: bool = False  # True: no letter and no digit stands before it
     skips_prose: bool = False  # True: it finds nothing at a word of a sentence that GOES_ON matches
     needs: Nearby | None = None  # where it does not stand near an anchor, the rule is not asked
+    reads_value: bool = (
+        False  # True: it finds the value behind an anchor, which is read once for all such rules
+    )
 
 
 def rules_key(settings: Redact) -> str:
@@ -131,6 +139,53 @@ def matching(pattern: str, flags: int = 0, *, before: int = 0, signs: str = WORD
         return match.span(group if match.start(group) >= 0 else 0)
 
     return find
+
+
+def within_reach(places: Sequence[int], before: int, behind: int) -> Iterator[Span]:
+    """The parts of a text that are near some places, in order and apart.
+
+    Args:
+        places: In order.
+        before: So many signs before a place belong to a part.
+        behind: So many behind it.
+    """
+    start = end = -1
+    for at in places:
+        if at - before > end:
+            if end >= 0:
+                yield start, end
+            start = max(0, at - before)
+        end = at + behind
+    if end >= 0:
+        yield start, end
+
+
+def sought(
+    pattern: re.Pattern[str],
+    *,
+    behind: int,
+    width: int,
+    before: int = 0,
+    is_one: Callable[[str], bool] | None = None,
+) -> Walk:
+    """Finds what a pattern matches near an anchor: its group "secret", or else all of it.
+
+    Args:
+        pattern: A regular expression, with an end.
+        behind: It begins so many signs behind the anchor at most.
+        width: Signs that a match has at most, those that it looks at included.
+        before: It begins so many signs before the anchor at most.
+        is_one: Tells whether such a text is secret, where its form alone does not say so.
+    """
+    group: str | int = "secret" if "secret" in pattern.groupindex else 0
+
+    def walk(text: str, places: Sequence[int]) -> Iterator[Span]:
+        for start, end in within_reach(places, before, behind):
+            for match in pattern.finditer(text, start, end + width):
+                if match.start() <= end and (is_one is None or is_one(match[group])):
+                    yield match.span(group)
+
+    return walk
 
 
 def stem(text: str, at: int, most: int, signs: str = WORD) -> str:

@@ -121,6 +121,8 @@ def _quoted_end(text: str, start: int, quote: str) -> int:
 
 def _trimmed(value: str) -> str:
     """A value without the punctuation of the sentence or the call that it stands in."""
+    if value.isalnum():
+        return value
     called = _HANDED_ON.match(value)
     if called is not None:
         return called[1]
@@ -254,14 +256,15 @@ def _refers(text: str) -> bool:
 
 def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     """Whether a value is a reference, an example, a path or, without quotes, the name of a type."""
-    return (
-        _refers(text)
-        or _EXAMPLE.match(text) is not None
-        or (_PATH.match(text) is not None and not mixes(text))
+    if _refers(text) or _EXAMPLE.match(text) is not None:
+        return True
+    if not quoted and (_TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None:
+        return True
+    # Of letters and digits alone nothing of what follows is made.
+    return not text.isalnum() and (
+        (_PATH.match(text) is not None and not mixes(text))
         or _CHARACTER_CLASS.match(text) is not None
-        or (
-            not quoted and (_CALL.match(text) or _TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None
-        )
+        or (not quoted and _CALL.match(text) is not None)
         or (not quoted and not shouts and _CLASS.match(text) is not None)
     )
 
@@ -597,5 +600,18 @@ def is_jumble(text: str) -> bool:
         or not text.islower()
     ):
         return False
-    usual = sum(text[at : at + 2] in _USUAL_PAIRS for at in range(len(text) - 1))
-    return usual / (len(text) - 1) < 0.6
+    return _usual_share(text) < _OF_WORDS
+
+
+_OF_WORDS = 0.6  # the share of usual pairs that words have at least
+
+
+def _usual_share(letters: str) -> float:
+    usual = sum(letters[at : at + 2] in _USUAL_PAIRS for at in range(len(letters) - 1))
+    return usual / (len(letters) - 1)
+
+
+def is_unlike_words(text: str) -> bool:
+    """Whether the letters of a text with digits are no words: in a place where a password may stand."""
+    runs = [run for run in re.findall("[a-z]+", text[:_MOST_JUDGED].lower()) if len(run) >= 5]
+    return len(text) >= 8 and bool(runs) and all(_usual_share(run) < _OF_WORDS for run in runs)

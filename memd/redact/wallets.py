@@ -4,14 +4,15 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
 
-from memd.redact.rule import Rule, Span, matching
+from memd.redact.rule import Rule, Span, matching, sought, within_reach
 
 _LABEL = re.compile(
-    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|助记词|助記詞|恢复短语|种子短语)
+    r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
     (?:[ ](?:for|of|to)(?:[ ][\w'-]{1,20}){1,4}?)?(?:,[ ]in[ ](?:the[ ])?(?:right[ ])?order)?
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
@@ -56,14 +57,28 @@ def _is_valid(phrase: str, language: str) -> bool:
     return bool(Mnemonic(language).check(phrase))
 
 
-def _phrase(text: str, at: int) -> Span | None:
-    return _behind_label(text, at) or _checked(text, at)
+def _phrases(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Twelve words or more behind what they are called, and phrases of a list near what speaks of a wallet."""
+    after = 0
+    labelled: list[int] = []
+    for at in places:
+        label = _LABEL.match(text, at)
+        if label is not None:
+            labelled.append(at)
+        span = None if label is None or at < after else _behind_label(text, label)
+        if span is not None:
+            yield span
+            after = span[1]
+    for start, end in within_reach(places, 0, _WORDS_CHARS):
+        for found in _RUN.finditer(text, start, end):
+            last = bisect_right(labelled, found.start()) - 1
+            is_called = last >= 0 and labelled[last] + _WORDS_CHARS >= found.start()
+            yield from _checked(text, found.span(), _languages() if is_called else ("english",))
 
 
-def _behind_label(text: str, at: int) -> Span | None:
+def _behind_label(text: str, label: re.Match[str]) -> Span | None:
     """Twelve words or more right behind what says that they are a phrase, be they of a list or not."""
-    label = _LABEL.match(text, at)
-    words = None if label is None else _WORDS.match(text, label.end())
+    words = _WORDS.match(text, label.end())
     if words is None:
         return None
     said = words[0].rstrip(" \t\n,，")
@@ -73,26 +88,26 @@ def _behind_label(text: str, at: int) -> Span | None:
     return words.start(), words.start() + len(said)
 
 
-def _checked(text: str, at: int) -> Span | None:
-    """Words of one list whose last one has the checksum of the others, near what speaks of a wallet.
+def _checked(text: str, run: Span, languages: Sequence[str]) -> Iterator[Span]:
+    """Words of one list that follow each other, whose last one has the checksum of the others.
 
     Those of other languages than English are looked for where the text surely speaks of a phrase: 2,048 words of a
     language take 200 KB.
     """
-    for found in _RUN.finditer(text, at, at + _WORDS_CHARS):
-        words = list(_WORD.finditer(text, *found.span()))
-        for language in _languages() if _LABEL.match(text, at) else ("english",):
-            known = _words_of(language)
-            for is_known, some in groupby(words, lambda word: _plain(word) in known):  # noqa: B023 - used at once
-                span = _valid_part(tuple(some), language) if is_known else None
-                if span is not None:
-                    return span
-    return None
+    words = list(_WORD.finditer(text, *run))
+    for language in languages:
+        known = _words_of(language)
+        for is_known, some in groupby(words, lambda word: _plain(word) in known):  # noqa: B023 - used at once
+            span = _valid_part(tuple(some), language) if is_known else None
+            if span is not None:
+                yield span
+                return
 
 
 def _plain(word: re.Match[str]) -> str:
     """A word as the lists have it."""
-    return unicodedata.normalize("NFKD", word[0].lower())
+    said = word[0].lower()
+    return said if said.isascii() else unicodedata.normalize("NFKD", said)
 
 
 def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
@@ -105,24 +120,15 @@ def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
     return None
 
 
-def _han(text: str, at: int) -> Span | None:
-    """Signs that stand apart behind what they are called in Chinese."""
-    match = _HAN_WORDS.search(text, at, at + _WORDS_CHARS)
-    return None if match is None else match.span()
-
-
 _STELLAR = re.compile(r"(?<![A-Z0-9])S[A-Z2-7]{55}(?![A-Z0-9])")
 _STELLAR_SEED = 0x90  # the first byte
 _STELLAR_CHARS = 200  # around what speaks of it
 
 
-def _stellar(text: str, at: int) -> Span | None:
-    """A seed of Stellar: its last two bytes are the CRC of the others (SEP-23)."""
-    for match in _STELLAR.finditer(text, max(0, at - _STELLAR_CHARS), at + _STELLAR_CHARS):
-        raw = base64.b32decode(match[0])
-        if raw[0] == _STELLAR_SEED and binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little"):
-            return match.span()
-    return None
+def _is_stellar(said: str) -> bool:
+    """Whether it is a seed of Stellar: its last two bytes are the CRC of the others (SEP-23)."""
+    raw = base64.b32decode(said)
+    return raw[0] == _STELLAR_SEED and binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little")
 
 
 # 64 bytes: the seed, and the public key.
@@ -130,11 +136,6 @@ _BYTES = re.compile(
     r"\[\s{0,4}(?P<secret>(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}),\s{0,4}){63}(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}))\s{0,4}\]"
 )
 _BYTES_CHARS = 300
-
-
-def _solana(text: str, at: int) -> Span | None:
-    match = _BYTES.search(text, at, at + 2 * _BYTES_CHARS)
-    return None if match is None or match.start() > at + _BYTES_CHARS else match.span("secret")
 
 
 _OF_ACCOUNTS = matching(
@@ -148,10 +149,27 @@ _SPEAKS_OF_PHRASE = (
 )  # fmt: skip
 
 RULES = (
-    Rule("seed-phrase", "seed-phrase", _SPEAKS_OF_PHRASE, _phrase),
-    Rule("seed-phrase-han", "seed-phrase", ("助记词", "助記詞", "恢复短语", "种子短语"), _han),
-    Rule("stellar-seed", "wallet-key", ("stellar", "xlm", "lumens"), _stellar),
-    Rule("solana-key", "wallet-key", ("solana", "keypair", "secretkey", "secret_key", "id.json"), _solana),
+    Rule("seed-phrase", "seed-phrase", _SPEAKS_OF_PHRASE, walk=_phrases),
+    Rule(
+        "seed-phrase-han",
+        "seed-phrase",
+        ("助记词", "助記詞", "恢复短语", "种子短语"),
+        walk=sought(_HAN_WORDS, behind=_WORDS_CHARS, width=80),
+    ),
+    Rule(
+        "stellar-seed",
+        "wallet-key",
+        ("stellar", "xlm", "lumens"),
+        walk=sought(
+            _STELLAR, before=_STELLAR_CHARS, behind=_STELLAR_CHARS - 56, width=56, is_one=_is_stellar
+        ),
+    ),
+    Rule(
+        "solana-key",
+        "wallet-key",
+        ("solana", "keypair", "secretkey", "secret_key", "id.json"),
+        walk=sought(_BYTES, behind=_BYTES_CHARS, width=540),
+    ),
     Rule("ethereum-accounts", "wallet-key", ("accounts",), _OF_ACCOUNTS),
 )
 """Words, where a wallet is spoken of; and keys that have no beginning of their own."""

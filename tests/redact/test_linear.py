@@ -56,7 +56,10 @@ def _reached(value: object, seen: set[int]) -> Iterator[tuple[str, int]]:
     if id(value) in seen:
         return
     seen.add(id(value))
-    if isinstance(value, MethodType):
+    if isinstance(value, tuple) and any(map(callable, value)):
+        for member in value:
+            yield from _reached(member, seen)
+    elif isinstance(value, MethodType):
         yield from _reached(value.__self__, seen)
     elif isinstance(value, FunctionType) and value.__module__.startswith(memd.redact.__name__):
         for cell in value.__closure__ or ():
@@ -74,7 +77,7 @@ def _named(code: CodeType) -> Iterator[str]:
             yield from _named(inner)
 
 
-_OF_RULES = {found for rule in RULES for found in _reached(rule.find, set())} | {
+_OF_RULES = {found for rule in RULES for found in _reached((rule.find, rule.walk), set())} | {
     found for rule in RULES if rule.needs is not None for found in _patterns(rule.needs.pattern)
 }
 _ALL = sorted(
@@ -117,7 +120,7 @@ _CLOSED = frozenset({ops.POSSESSIVE_REPEAT, ops.ATOMIC_GROUP, ops.ASSERT, ops.AS
 def test_the_patterns_are_seen() -> None:
     """All that a rule can come to, or the tests below say nothing of it."""
     for rule in RULES:
-        assert list(_reached(rule.find, set())), rule.name
+        assert list(_reached((rule.find, rule.walk), set())), rule.name
     assert len(_OF_RULES) > 150
     assert {row.shape for row in TOKEN_FORMATS} <= set(_TABLES)
 

@@ -418,7 +418,7 @@ def test_a_rule_that_skips_prose_finds_nothing_there(rule: Rule) -> None:
                         text = f"{before}{anchor}{ending}{following}{after}"
                         if GOES_ON.match(text, len(before)) is not None:
                             left_out += 1
-                            assert rule.find(text, len(before)) is None, text
+                            assert rule.find is None or rule.find(text, len(before)) is None, text
     assert left_out > 1000 or not rule.anchors[0].isalpha()
 
 
@@ -430,7 +430,7 @@ def test_a_rule_that_skips_prose_finds_nothing_in_any_text(rule: Rule, data: st.
     word = data.draw(st.sampled_from(["", *(f" {word}" for word in _NEXT)]))
     text = f"{before} {data.draw(st.sampled_from(rule.anchors))}{ending}{word}{after}"
     if GOES_ON.match(text, len(before) + 1) is not None:
-        assert rule.find(text, len(before) + 1) is None
+        assert rule.find is None or rule.find(text, len(before) + 1) is None
 
 
 @pytest.mark.rows(4)

@@ -12,6 +12,8 @@ from tests.redact.unseen import FILES, left, messages
         ("unseen_later.txt", 0.97),
         ("unseen_blind.txt", 0.99),
         ("unseen_blind_later.txt", 0.97),
+        ("unseen_third.txt", 0.98),
+        ("unseen_fourth.txt", 0.62),
     ],
 )
 def test_what_is_distinctive_goes(file: str, least: float) -> None:

@@ -1,8 +1,8 @@
 """Messages with secrets that were written down before they were tried on the rules: ``python -m tests.redact.unseen`` counts.
 
 Those of unseen.txt are older than the rules for labels and places, whose tests have many of the same forms. Those of
-unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt and unseen_blind_later.txt were
-written by somebody who had not seen the rules. All have been mended on since: what they count now says nothing of messages that
+unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt, unseen_blind_later.txt
+and unseen_third.txt were written by somebody who had not seen the rules. All but unseen_fourth.txt have been mended on since: what they count now says nothing of messages that
 nobody has seen.
 """
 
@@ -19,7 +19,13 @@ from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from tests.redact.shapes import drawn
 
-FILES: Final = ("unseen.txt", "unseen_later.txt", "unseen_blind.txt", "unseen_blind_later.txt")
+FILES: Final = (
+    "unseen.txt",
+    "unseen_later.txt",
+    "unseen_blind.txt",
+    "unseen_blind_later.txt",
+    "unseen_third.txt",
+)
 _SECRET: Final = re.compile("⟦(~?)(.*?)⟧", re.DOTALL)
 
 
