@@ -148,6 +148,23 @@ def _changed(text: str, at: int) -> Span | None:
     return None
 
 
+# Of a password: it was hunter2, and is now hunter3.
+_WAS = re.compile(
+    r"pass(?:word|phrase|code)(?:[ ][\w'’-]{1,20}){0,5}[ ]?[:,–—-]?[ ](?:it[ ])?(?:was|used[ ]to[ ]be)[ ][\"'`]?(?P<old>[!-~]{5,64}?)[\"'`]?[ ]?[,;]"
+    r"[ ](?:and[ ])?(?:(?:it[ ])?(?:is[ ])?now|new[ ]one[ ]is)[ ](?:is[ ])?[\"'`]?(?P<new>[!-~]{5,64}?)[\"'`]?(?=[.,;!]?(?:\s|\Z))",
+    re.IGNORECASE,
+)
+
+
+def _was(text: str, at: int) -> Span | None:
+    """From what a password was to what it is now."""
+    is_said = text.find(" was ", at, at + 140) >= 0 or text.find(" used to be ", at, at + 140) >= 0
+    match = _WAS.match(text, at) if is_said else None
+    if match is None or not (secret_values.is_strong(match["old"]) and secret_values.is_strong(match["new"])):
+        return None
+    return match.start("old"), match.end("new")
+
+
 # "What is the password? hunter2"
 _ANSWER = re.compile(
     rf"""pass(?:word|code|phrase)["”*]{{0,2}}\?["”'*]{{0,2}}\s{{1,4}}(?:A:[ ])?{LEAD_IN}["'`“]?(?P<secret>[!-~]{{5,64}}?)["'`”]?(?=[.,;!]?(?:\s|\Z))""",
@@ -456,6 +473,7 @@ RULES = (
         needs=Nearby(re.compile(r"\?"), 0, 20),
     ),
     Rule("password-works", "password", ("pass",), _works, needs=Nearby(DIGIT, 160, 0)),
+    Rule("password-was", "password", ("pass",), _was, skips_prose=True),
     Rule("password-asked", "password", ("pass",), _asked, needs=_ON_LINE_BELOW),
     Rule("key-asked", "key", ("token", "key", "secret"), _asked_for_key, needs=_ON_LINE_BELOW),
     Rule("password-of-program", "password", ("pass",), _of_program, needs=Nearby(_FOUR_BY_FOUR, 0, 69, 20)),

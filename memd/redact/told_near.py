@@ -156,7 +156,7 @@ _NAMED_THING = re.compile(
     re.IGNORECASE,
 )
 _OF_PROGRAMS = re.compile(
-    r"[(){}\[\]<>=;:,\"'`\\|/]|@[\w-]+\.[a-z]{2,}|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A[#@$_-]|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]+(?:_[A-Z0-9]+)+\Z"
+    r"[(){}\[\]<>=;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A[#@$_-]|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z|&[a-z]{2,6}\b|&#"
 )
 _SPEAKS_OF_CODE = re.compile(r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\(")
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]{4,16}_[0-9]{2,6}")
