@@ -74,7 +74,7 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
         skipped=dict(Counter(str(why) for why in seen.skipped.values() if why is not SkipReason.UNREADABLE)),
         future=_some(future),
         future_count=len(future),
-        directories=plan_watches(parts, recursive=False).size,
+        directories=len(plan_watches(parts, recursive=False).flat),
     )
 
 
