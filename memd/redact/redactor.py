@@ -99,15 +99,6 @@ _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
 _AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
 _ANYWHERE = _by_anchor(in_token=False)
 _WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
-_INDEX = AnchorIndex(_IN_TOKENS)
-_AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
-_ANYWHERE = _by_anchor(in_token=False)
-_WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
-_WALKED_FROM = {
-    anchor: tuple(rank for rank, rule in _WALKED if anchor in rule.anchors)
-    for _, walked in _WALKED
-    for anchor in walked.anchors
-}
 _INDEX = AnchorIndex(
     dict.fromkeys((*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *lists.ANCHORS))
 )

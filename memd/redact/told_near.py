@@ -197,6 +197,7 @@ def _near(*, codes: bool) -> Walk:
 
     def walk(text: str, places: Sequence[int]) -> Iterator[Span]:
         search, read = (_OF_CODE.search, _code) if codes else (_OF_VALUE.search, _password)
+        cues = _Cues(text, places)
         for start, end in _lines(text, places):
             at = start
             while (sign := search(text, at, end)) is not None:
@@ -204,7 +205,7 @@ def _near(*, codes: bool) -> Walk:
                 word = _WORD.match(text, begin)
                 at = sign.end() if word is None else max(sign.end(), word.end())
                 value = None if word is None else read(word[0], begin)
-                if value is not None and _is_told(text, value, places):
+                if value is not None and _is_told(text, value, cues):
                     yield value.start, value.end
 
     return walk
@@ -264,7 +265,7 @@ def _password(word: str, at: int) -> _Value | None:
     return None if grade is None else _Value(start, start + len(said), said, grade)
 
 
-def _is_told(text: str, value: _Value, places: Sequence[int]) -> bool:
+def _is_told(text: str, value: _Value, cues: "_Cues") -> bool:
     """Whether what stands around a value says that it is a password or a code."""
     start, end = value.start, value.end
     begin = max(0, start - _BEHIND)
@@ -283,15 +284,13 @@ def _is_told(text: str, value: _Value, places: Sequence[int]) -> bool:
     speaker = _SPEAKER_FIRST.match(before)
     if _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-28:]) is not None:
         return False
-    cues = _cues(text, places, line, start)
+    near = cues.between(line, start)
     link = _LINK.search(before[-16:])
     if value.grade == "digits":
-        is_one = _is_code(text, value, cues, before, is_linked=link is not None and "(" not in link[0])
+        is_one = _is_code(text, value, near, before, is_linked=link is not None and "(" not in link[0])
     else:
-        is_one = _is_password(
-            text, value, cues, _cues(text, places, end, till), before, is_linked=link is not None
-        )
-    return is_one or (line > begin and _is_answer(text, value, places, line, before))
+        is_one = _is_password(text, value, near, cues.between(end, till), before, is_linked=link is not None)
+    return is_one or (line > begin and _is_answer(text, value, cues, line, before))
 
 
 class _Cue(msgspec.Struct, frozen=True):
@@ -303,18 +302,38 @@ class _Cue(msgspec.Struct, frozen=True):
     opens: bool  # it speaks of opening or of a service
 
 
-def _cues(text: str, places: Sequence[int], start: int, end: int) -> list[_Cue]:
-    """The words that begin in a part of a text, in order."""
-    cues = [
-        _Cue(
+class _Cues:
+    """The words of a text near which values are looked for. Each is classified once, however many values stand near it."""
+
+    def __init__(self, text: str, places: Sequence[int]) -> None:
+        """Classify nothing yet.
+
+        Args:
+            text: All of it.
+            places: Where such words may begin, in order.
+        """
+        self._text = text
+        self._places = places
+        self._known: dict[int, _Cue | None] = {}
+
+    def between(self, start: int, end: int) -> list[_Cue]:
+        """Return those that begin in a part of the text, in order."""
+        found: list[_Cue] = []
+        for at in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
+            cue = self._known[at] if at in self._known else self._known.setdefault(at, self._classified(at))
+            if cue is not None:
+                found.append(cue)
+        return found
+
+    def _classified(self, at: int) -> _Cue | None:
+        text = self._text
+        cue = _Cue(
             at,
             _OF_PASSWORD.match(text, at) is not None,
             _OF_LOCK.match(text, at) is not None and _is_owned(text, at),
             _OF_OPENING.match(text, at) is not None,
         )
-        for at in places[bisect_left(places, start) : bisect_left(places, end)]
-    ]
-    return [cue for cue in cues if cue.is_password or cue.is_lock or _OF_ACCESS.match(text, cue.at)]
+        return cue if cue.is_password or cue.is_lock or _OF_ACCESS.match(text, at) is not None else None
 
 
 _CODE_WORD = re.compile(r"cod(?:e|ice)|código", re.IGNORECASE)
@@ -420,7 +439,7 @@ def _is_code_of(text: str, value: _Value, cue: _Cue, *, says_code: bool, is_link
     )
 
 
-def _is_answer(text: str, value: _Value, places: Sequence[int], line: int, before: str) -> bool:
+def _is_answer(text: str, value: _Value, cues: _Cues, line: int, before: str) -> bool:
     """Whether a value is what a line begins to answer, where the one before asks for it."""
     if _TELLS_ANSWER.fullmatch(before) is None:
         return False
@@ -429,10 +448,10 @@ def _is_answer(text: str, value: _Value, places: Sequence[int], line: int, befor
     if _ASKS.search(asked) is None:
         return False
     earlier = text.rfind("\n", max(0, begin - 1 - _BEHIND), max(0, begin - 1)) + 1
-    cues = _cues(text, places, begin, line)
-    if not cues and value.grade == "sure":
-        cues = _cues(text, places, earlier, begin)
-    if not cues:
+    near = cues.between(begin, line)
+    if not near and value.grade == "sure":
+        near = cues.between(earlier, begin)
+    if not near:
         return False
     if value.grade == "digits":
         return (
