@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import psycopg
+import pytest
 
+from memd_client.messages import Found, Hit
 from tests.daemon.forked import HASHING
 from tests.daemon.process import Daemon
 
@@ -108,3 +110,18 @@ def including(home: Path, dsn: str, *, more: str = "", wait_ms: int = 10_000) ->
     dsn_file.write_text(dsn)
     dsn_file.chmod(0o600)
     return Daemon(home, settings=INCLUDING.format(more=more, wait_ms=wait_ms, dsn_file=dsn_file))
+
+
+def shown(hit: Hit) -> tuple[object, ...]:
+    """What a hit says, but for its score."""
+    return hit.path, hit.start_line, hit.end_line, hit.snippet, hit.superseded, hit.date, hit.copies
+
+
+def are_same(local: Found, shared: Found) -> bool:
+    """Whether two answers are alike: the same hits in the same order, but where scores are the same."""
+    return (
+        (local.mode, local.degraded) == (shared.mode, shared.degraded)
+        and [hit.score for hit in shared.results]
+        == pytest.approx([hit.score for hit in local.results], abs=0.002)
+        and sorted(map(repr, map(shown, shared.results))) == sorted(map(repr, map(shown, local.results)))
+    )

@@ -61,6 +61,7 @@ def files(memd: Client) -> int:
     return memd.status().agents["main"].files
 
 
+@pytest.mark.long
 def test_what_git_brings_and_takes_away_is_followed_at_once(here: Path) -> None:
     """A pull of 300 notes, a conflict with its marks, another branch whose directory is a file, and back; never .git."""
     git(here, "init", "-q", "--bare", "origin.git")

@@ -16,8 +16,16 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.daemon.process import Daemon
-from tests.daemon.sharing import contents, including, is_published, publisher, reader, trouble, whole
-from tests.daemon.test_shared_search import are_same
+from tests.daemon.sharing import (
+    are_same,
+    contents,
+    including,
+    is_published,
+    publisher,
+    reader,
+    trouble,
+    whole,
+)
 from tests.postgres import (
     PostgresServer,
     as_nobody,

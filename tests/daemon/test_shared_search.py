@@ -10,9 +10,8 @@ import pytest
 from memd.shared import administration
 from memd.shared.connection import connect
 from memd_client import Client, RequestFailed
-from memd_client.messages import Found, Hit
 from tests.daemon.process import Daemon
-from tests.daemon.sharing import publisher, reader, whole
+from tests.daemon.sharing import are_same, publisher, reader, whole
 from tests.postgres import empty_database, running_server, shared_server
 from tests.recall.__main__ import TOP, Figures, scores
 from tests.recall.texts import notes, questions
@@ -44,21 +43,6 @@ def pair(home: Path, admin_dsn: str) -> Iterator[tuple[Daemon, Daemon]]:
     finally:
         one.__exit__(None, None, None)
         other.__exit__(None, None, None)
-
-
-def shown(hit: Hit) -> tuple[object, ...]:
-    """What a hit says, but for its score."""
-    return hit.path, hit.start_line, hit.end_line, hit.snippet, hit.superseded, hit.date, hit.copies
-
-
-def are_same(local: Found, shared: Found) -> bool:
-    """Whether two answers are alike: the same hits in the same order, but where scores are the same."""
-    return (
-        (local.mode, local.degraded) == (shared.mode, shared.degraded)
-        and [hit.score for hit in shared.results]
-        == pytest.approx([hit.score for hit in local.results], abs=0.002)
-        and sorted(map(repr, map(shown, shared.results))) == sorted(map(repr, map(shown, local.results)))
-    )
 
 
 @pytest.mark.long

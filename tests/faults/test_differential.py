@@ -29,6 +29,7 @@ from tests.faults.differential.tables import tables, unlike
 from tests.faults.differential.truth import Truth, look, token
 
 
+@pytest.mark.long
 def test_random_steps_make_no_difference(tmp_path: Path) -> None:
     """A short trial: edits, links, renamed directories, a root that goes, transcripts, restarts and syncs."""
     told = tmp_path / "told.json"

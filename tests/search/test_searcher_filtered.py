@@ -191,6 +191,7 @@ async def test_where_nothing_is_worth_it_the_newest_of_all_are_shown(tmp_path: P
     await index.close()
 
 
+@pytest.mark.long
 async def test_a_search_answers_the_same_with_postings_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def _is_group_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_the_demo_shows_what_it_says(ours: House) -> None:
     """Every answer is found, the edit and its hit too, a group sees nothing private, and nothing is left behind."""
     began = time.monotonic()
