@@ -34,7 +34,7 @@ class ServerVectors:
     """The vectors of one published memory, as its publisher asks for them."""
 
     def __init__(self, agent: str, settings: Publish, clock: Clock = time.monotonic) -> None:
-        """Nothing is connected yet.
+        """Connect to nothing before the first request.
 
         Args:
             agent: Its id, for the log.
@@ -100,7 +100,7 @@ class ServerVectors:
             return None
 
     def close(self) -> None:
-        """End what it has begun."""
+        """Close the connections to the server."""
         self._connections.close()
 
 
