@@ -1,5 +1,6 @@
 """What every test is run with: no keys, a SIGINT that interrupts, and how hard Hypothesis tries."""
 
+import faulthandler
 import gc
 import os
 import shutil
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
@@ -158,6 +160,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test with a limit of its own have its process as much longer, which pytest would end after the usual time."""
+    marker = item.get_closest_marker("timeout")
+    usual = float(item.config.getini("timeout"))
+    if marker is not None and marker.args[0] > usual:
+        seconds = float(item.config.getini("faulthandler_timeout")) * marker.args[0] / usual
+        stderr = item.config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(seconds, file=stderr, exit=True)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -25,6 +25,24 @@ def test_ending():
     pass
 """
 
+_TAKES_LONG = """
+import time
+
+import pytest
+
+@pytest.mark.timeout(30)
+def test_taking_long():
+    time.sleep(1)
+
+@pytest.mark.timeout(1)
+def test_taking_too_long():
+    while True:
+        try:
+            time.sleep(9)
+        except BaseException:
+            pass
+"""
+
 _INTERRUPTS = """
 import signal, subprocess, sys
 
@@ -102,6 +120,16 @@ def test_one_that_waits_again_ends_with_its_process(tmp_path: Path) -> None:
     assert re.search(r'Timeout \(0:00:01.500000\)!\n(.*\n)+.*subprocess.py", line \d+ in _try_wait', told), (
         told
     )
+    assert "1 failed, 1 passed" in told
+
+
+def test_a_test_with_a_longer_limit_has_its_process_longer(tmp_path: Path) -> None:
+    """Its process ends as much later as it may take longer: here after 45 seconds, and the other after 1.5."""
+    limits = ("-n", "1", "-o", "timeout=0.5", "-o", "faulthandler_timeout=0.75")
+    code, told = _pytest(tmp_path, _TAKES_LONG, *limits)
+    assert code == 1, told
+    assert re.search(r"worker 'gw0' crashed while running .*test_taking_too_long", told)
+    assert "Timeout (0:00:01.500000)!" in told
     assert "1 failed, 1 passed" in told
 
 
