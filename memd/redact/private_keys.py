@@ -3,16 +3,22 @@
 import re
 
 from memd.redact.rule import Rule, Span
+from memd.redact.secret_values import mixes
 
-_BEGIN = re.compile(r"-{4,5} ?BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?", re.IGNORECASE)
+# Between the words of an armour line stand blanks, the end of a line that was wrapped, or nothing.
+_BLANK = r"[ _]{0,2}(?:\n[ \t>|]{0,8})?"
+_PRIVATE_KEY = rf"[ A-Z0-9_\n>|]{{0,40}}?PRIVATE{_BLANK}KEY(?:{_BLANK}BLOCK)?"
+# A program that shows text makes dashes of two hyphens, and who copies a key loses some at either end.
+_DASHES = r"(?:[-–—] ?){0,8}"
+_BEGIN = re.compile(rf"(?:(?P<whole>-{{4,5}}) ?|{_DASHES})BEGIN{_PRIVATE_KEY}(?: ?{_DASHES})?", re.IGNORECASE)
 _END = re.compile(
-    r"-{4,5} ?END(?:[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?|[ A-Z0-9]{0,40})", re.IGNORECASE
+    rf"{_DASHES}END{_PRIVATE_KEY}(?: ?{_DASHES})?|-{{4,5}} ?END[ A-Z0-9]{{0,40}}", re.IGNORECASE
 )
 _PUTTY = re.compile(r"PuTTY-User-Key-File-[0-9]: ?(?:(?!\\{1,8}n)[^\n]){0,80}", re.IGNORECASE)
-# What stands between two lines of a key, besides the end of the line: an escaped one, a mark of quotation, the signs
+# What stands between two lines of a key, besides the end of the line: an escaped one, a tag, a mark of quotation, the signs
 # around a line that is one string of a program, the number that a tool has put before it.
 _BETWEEN = re.compile(
-    r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|//|\.\.\.|…|(?<=[\n ])[0-9]{1,6}(?:[:|\t→-]|[ ]{1,3}(?=[A-Za-z0-9+/-]{20})))*+"""
+    r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|</?[a-z]{1,4}[ ]?/?>|//|\.\.\.|…|(?<=[\n ])[0-9]{1,6}(?:[:|\t→-]|[ ]{1,3}(?=[A-Za-z0-9+/-]{20})))*+"""
 )
 _HEADER = re.compile(
     r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID|Encryption|Key-Derivation|Argon2-[A-Za-z]{1,20}"
@@ -23,6 +29,7 @@ _MATERIAL = re.compile(r"[A-Za-z0-9+/=]++")
 _SHORT = re.compile(r"""[\s>|"'+,`;*#\\]{0,20}[A-Za-z0-9+/=]{1,80}[\s"'+,`;\\]{0,8}""")
 _QUOTES = " \t>|\"'+,`;*#"
 _LEAST = 16  # signs of a line that is surely one of a key
+_LEAST_DRAWN = 32  # signs of one that is told without the dashes around the first line
 _TAIL = re.compile(r"(?:[ \t>|\"'+,`;*#\\]|\\n)*+(?:\n|\Z)")
 _LINE = re.compile(r"""[\s>|"'+,`;*#\\]{0,40}[A-Za-z0-9+/]{32,}={0,2}(?:\\{1,8}[nr]|[\s"'+,`;\\]){0,20}""")
 
@@ -32,6 +39,7 @@ def _from_beginning(text: str, at: int) -> Span | None:
     begin = _BEGIN.match(text, at) or _PUTTY.match(text, at)
     if begin is None:
         return None
+    is_whole = begin.re is _PUTTY or begin["whole"] is not None
     end = begin.end()
     lines = 0
     while True:
@@ -41,6 +49,8 @@ def _from_beginning(text: str, at: int) -> Span | None:
         if last is not None:
             return (at, last.end()) if lines else None
         known = _HEADER.match(text, here) or _material(text, here, lines)
+        if known is not None and not (lines or is_whole or known.re is _HEADER or _is_drawn(known[0])):
+            return None
         if known is None:
             # The bare first line, as programs have it that look for keys, is none.
             return (at, end) if lines else None
@@ -55,6 +65,11 @@ def _material(text: str, at: int, lines: int) -> re.Match[str] | None:
         return found
     is_alone = (lines > 0 or found.end() == len(text)) and _TAIL.match(text, found.end()) is not None
     return found if is_alone or _END.match(text, _skipped(text, found.end())) else None
+
+
+def _is_drawn(line: str) -> bool:
+    """Whether a line of base64 could be nothing but data: words, paths and digests in hexadecimal are otherwise."""
+    return len(line) >= _LEAST_DRAWN and mixes(line)
 
 
 def _skipped(text: str, at: int) -> int:
@@ -90,11 +105,14 @@ def _ending(text: str, at: int) -> Span | None:
 
 def _dashes(text: str, at: int) -> int:
     """Where the line begins, be it the first or the last of a block, that speaks of a private key."""
-    start = max(0, at - 60)
-    left = text[start:at]
-    kind = max(left.rfind("BEGIN"), left.rfind("END"), left.rfind("begin"), left.rfind("end"))
-    before = left[: max(kind, 0)].rstrip(" ")
-    return start + len(before) - min(len(before) - len(before.rstrip("-")), 5)
+    begin = _FIRST_WORD.search(text[max(0, at - _ARMOUR_SIGNS) : at])
+    return at if begin is None else max(0, at - _ARMOUR_SIGNS) + begin.start()
+
+
+_ARMOUR_SIGNS = 60  # signs of an armour line before "PRIVATE KEY"
+_FIRST_WORD = re.compile(
+    rf"(?:-{{4,5}} ?|{_DASHES})(?:BEGIN|END)(?!.*(?:BEGIN|END))", re.IGNORECASE | re.DOTALL
+)
 
 
 # Lines as programs write keys, and nothing else.
@@ -156,10 +174,11 @@ def _of_json(text: str, at: int) -> Span | None:
     return (members[0].start("secret"), members[-1].end("secret")) if members else None
 
 
+_ARMOUR = ("private key", "private  key", "private\n", "privatekey-", "private_key-")
 RULES = (
-    Rule("private-key", "private-key", ("private key",), _beginning),
+    Rule("private-key", "private-key", _ARMOUR, _beginning),
     Rule("json-web-key", "private-key", ('"kty"',), _of_json),
-    Rule("private-key-end", "private-key", ("private key",), _ending),
+    Rule("private-key-end", "private-key", _ARMOUR, _ending),
     Rule("putty-key", "private-key", ("putty-user-key-file-",), _from_beginning),
     Rule(
         "private-key-body",

@@ -195,6 +195,7 @@ def secrets() -> Mapping[str, str]:
         "header": f"Authorization: Bearer {token(40)}",
         "key": block(64, 9),
         "narrow key": block(20, 6),
+        "key whose dashes were lost": block(64, 9).replace("-----", "--"),
         "cut key": block(64, 9)[:300],
         "narrowest cut key": block(16, 5)[:-40] + "\nand so on",
         "too narrow for a key": block(15, 5)[:-40] + "\nand so on",

@@ -92,6 +92,55 @@ def test_a_quoted_middle_of_a_key_goes() -> None:
         assert not [line for line in lines if line in redacted]
 
 
+@pytest.mark.parametrize(
+    ("begin", "before", "end"),
+    [
+        ("-BEGIN RSA PRIVATE KEY-----", "\n", "-----END RSA PRIVATE KEY-"),
+        ("--BEGIN RSA PRIVATE KEY--", " ", "--END RSA PRIVATE KEY--"),
+        ("--BEGIN RSA PRIVATE KEY--", "", "--END RSA PRIVATE KEY--"),
+        ("BEGIN PRIVATE KEY", "\n", "END PRIVATE KEY"),
+        ("——-BEGIN EC PRIVATE KEY——-", "\n", "——-END EC PRIVATE KEY——-"),
+        ("- - - - -BEGIN PRIVATE KEY- - - - -", "\n", "- - - - -END PRIVATE KEY- - - - -"),
+        (">> > ---BEGIN PRIVATE KEY---", "\n>> > ", ">> > ---END PRIVATE KEY---"),
+        ("> -----BEGIN RSA\n> PRIVATE KEY-----", "\n> ", "> -----END RSA PRIVATE\n> KEY-----"),
+        ("-----BEGINRSAPRIVATEKEY-----", "\n", "-----ENDRSAPRIVATEKEY-----"),
+        ("-----BEGIN_RSA_PRIVATE_KEY-----", "\n", "-----END_RSA_PRIVATE_KEY-----"),
+        ("--BEGIN RSA PRIVATE KEY--", "<br>", "--END RSA PRIVATE KEY--"),
+    ],
+)
+@pytest.mark.parametrize("has_end", [True, False])
+def test_a_key_goes_whose_armour_is_damaged(begin: str, before: str, end: str, *, has_end: bool) -> None:
+    """Dashes, blanks and line ends that a mail program or a hand lost do not keep it."""
+    lines = material(7, 6, 64)
+    text = f"this is it:\n{begin}{before}{before.join(lines)}\n{end if has_end else 'and so on'}\n"
+    redacted = _REDACTOR.redact(text).text
+    assert not [line for line in lines if line in redacted]
+    assert "and so on" in redacted or has_end
+    assert redacted.startswith("this is it:\n")
+    assert redacted.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the line says BEGIN RSA PRIVATE KEY and then comes base64",
+        "grep -r 'BEGIN RSA PRIVATE KEY' /etc/ssl/private/keys/for/everyone/and/more/here",
+        "begin private key rotation 4f3a9b2c1d0e4f3a9b2c1d0e4f3a9b2c1d0e4f3a",
+    ],
+)
+def test_a_sentence_about_such_a_line_stays(text: str) -> None:
+    """Without all dashes only data below it tells a key."""
+    assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_the_first_line_below_a_damaged_one_is_long(short: int) -> None:
+    """Or it is no line of a key."""
+    text = "--BEGIN PRIVATE KEY--\n" + "aB1" * 20
+    text = text[: len("--BEGIN PRIVATE KEY--\n") + shipped("memd.redact.private_keys._LEAST_DRAWN") - short]
+    assert (_REDACTOR.redact(text).text == text) is bool(short)
+
+
 @pytest.mark.parametrize("short", [0, 1])
 def test_the_body_of_a_key_has_so_many_signs(short: int) -> None:
     """What is shorter is none."""
