@@ -6,7 +6,8 @@
     python -m tests.mutants memd/store/files.py:120      # or of a line
 
 The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
-list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines. A fault is tried
+list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines; with --keep DIRECTORY
+only those whose file has changed since the last time. A fault is tried
 with those that execute its line, then with those that execute others of its file, the shortest first, up to the first that fails;
 with all where it is not known which execute it.
 A process loads the tests once, and forks for each fault, whose code takes the place of what is loaded (swap.py); a fault that is no
@@ -33,7 +34,7 @@ from random import Random
 
 from tests.mutants.copies import ROOT, Children, Copy, Mutant, copy_checkout
 from tests.mutants.faults import faults
-from tests.mutants.recording import Recording
+from tests.mutants.recording import KeptRecordings, Recording
 from tests.mutants.trials import Ended, Outcome
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
@@ -92,6 +93,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many at once")
     parser.add_argument("--tests", nargs="+", metavar="PATH", help="instead of those of the package")
+    parser.add_argument(
+        "--keep", metavar="DIR", type=Path, help="keep what is recorded of tests, for the next time"
+    )
     chosen = parser.parse_args(arguments)
     if not chosen.places and chosen.since is None:
         parser.error("name files, or a commit with --since")
@@ -110,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, end)
     every = list(dict.fromkeys(mutant for mutants in drawn.values() for mutant in mutants))
-    outcomes = _try_all(every, chosen.jobs, chosen.tests, children)
+    outcomes = _try_all(every, chosen.jobs, chosen.tests, children, chosen.keep)
     for place, mutants in drawn.items():
         print(_summary(place, [outcomes[mutant] for mutant in mutants]))  # noqa: T201 - the outcome of a program
     return 0 if all(outcome is Outcome.NOTICED for outcome in outcomes.values()) else 1
@@ -125,7 +129,7 @@ def _summary(place: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def _try_all(
-    mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None, children: Children
+    mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] | None, children: Children, keep: Path | None
 ) -> Mapping[Mutant, Outcome]:
     """Try each; a line for each is printed."""
     told = threading.Lock()
@@ -139,12 +143,17 @@ def _try_all(
             copies.put(Copy(directory, children))
         of_file = {mutant.file: tuple(tests or noticing(mutant.file, ROOT)) for mutant in mutants}
 
+        kept = KeptRecordings((keep or Path(scratch, "recordings")).resolve(), ROOT)
+
         def recorded(places: tuple[str, ...]) -> Recording:
-            copy = copies.get()
-            try:
-                recording = copy.record(places, Path(scratch, "-".join(places).replace("/", ".")[:200]))
-            finally:
-                copies.put(copy)
+            file = None
+            if missing := kept.missing(places):
+                copy, file = copies.get(), kept.new()
+                try:
+                    copy.record(missing, file)
+                finally:
+                    copies.put(copy)
+            recording = kept.of(places, file)
             for test in recording.failed:
                 print(f"left out, as it fails without a fault: {test}", flush=True)  # noqa: T201 - likewise
             return recording

@@ -194,14 +194,13 @@ class Copy:
             self._loaded.end()
             self._loaded = None
 
-    def record(self, places: Sequence[str], file: Path) -> Recording:
+    def record(self, places: Sequence[str], file: Path) -> None:
         """Run the tests without a fault; those that fail already are left out, else each fault would seem to be noticed."""
         command = [*_pytest("tests.mutants.recording"), "--timeout", "120", *places]
         environ = self._environ({RECORD: str(file)})
         status = self._children.run(command, _RECORDING_S, cwd=self._directory, env=environ)
         if status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
             raise SystemExit(f"without a fault these tests do not end ({status}): pytest {' '.join(places)}")
-        return Recording(file, self._directory)
 
     def _start(self, places: Sequence[str]) -> _Trying:
         mine, its = Pipe()

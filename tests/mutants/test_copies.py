@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutants.copies import ROOT, Children, Copy, Mutant
 from tests.mutants.faults import Fault
-from tests.mutants.recording import Recording
+from tests.mutants.recording import KeptRecordings, Recording
 from tests.mutants.trials import Ended, Outcome
 from tests.wait import until
 
@@ -90,7 +90,9 @@ def copy(checkout: Path, children: Children) -> Iterator[Copy]:
 
 @pytest.fixture(scope="module")
 def recording(checkout: Path, copy: Copy) -> Recording:
-    return copy.record(_PLACES, checkout / "record")
+    kept = KeptRecordings(checkout / "recordings", checkout)
+    copy.record(kept.missing(_PLACES), file := kept.new())
+    return kept.of(_PLACES, file)
 
 
 def _mutant(old: str, new: str) -> Mutant:
