@@ -543,6 +543,13 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
         used = sum(file.stat().st_size for file in files if file.exists())
         return SimpleNamespace(total=disk_bytes, used=used, free=max(0, disk_bytes - used))
 
+    given_back, shrink = list[None](), bench.index.database.shrink
+
+    async def shrinking() -> bool:
+        given_back.append(None)
+        return await shrink()
+
+    monkeypatch.setattr(bench.index.database, "shrink", shrinking)
     monkeypatch.setattr(shutil, "disk_usage", usage)
     monkeypatch.setattr(database, "SPARED", 1 << 16)
     bench.write("memory/new.md", "pears")
@@ -555,6 +562,7 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
         with pytest.raises(PassFailed):
             await bench.settle()
         assert await bench.paths("apples") == {"memory/old.md"}
+    assert bool(given_back) is is_deleted
 
 
 async def test_what_was_deleted_keeps_its_room_in_the_index_while_the_disk_has_enough(

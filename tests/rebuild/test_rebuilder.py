@@ -270,7 +270,7 @@ async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
 async def test_after_an_index_that_was_built_the_next_failure_is_a_first_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And who hurried before it has hurried nothing."""
+    """Nothing is left of what failed before."""
     pauses: list[int] = []
 
     def pause_s(failures: int, *_: object, **__: object) -> float:
@@ -281,7 +281,6 @@ async def test_after_an_index_that_was_built_the_next_failure_is_a_first_one(
     async with running(tmp_path) as bench:
         for wishes in (1, 2):
             bench.failures = 1
-            bench.rebuilder.hurry()
             bench.rebuilder.want("a person wishes it", force=False)
             await until_async(lambda wishes=wishes: len(pauses) == wishes)  # type: ignore[misc]
             for _ in range(20):
@@ -711,6 +710,28 @@ def test_what_is_wanted_is_built_and_nothing_else(
         patch.setattr(renewals, "give_back_beside", at_once)
         patch.setattr(Rebuilder, "_free_bytes", lambda _: 0)
         hastily(course.run(steps))
+
+
+def test_who_hurried_before_an_attempt_failed_has_hurried_nothing() -> None:
+    """The pause after it is as long as any."""
+
+    async def begun(course: Course) -> tuple[int, int]:
+        running = asyncio.create_task(course.rebuilder.run())
+        course.act("hurry", TARGETS[0])
+        course.act("want", TARGETS[0])
+        await asyncio.sleep(BUILDING_S + 0.3)
+        before = course.begun
+        course.act("hurry", TARGETS[0])
+        await asyncio.sleep(0.1)
+        running.cancel()
+        await asyncio.wait([running])
+        return before, course.begun
+
+    course = Course(["fails"])
+    with pytest.MonkeyPatch.context() as patch, capture_logs():
+        patch.setattr(renewals, "rebuild", course.rebuild)
+        patch.setattr(renewals, "discard", lambda _: None)
+        assert hastily(begun(course)) == (1, 2)
 
 
 def test_damage_that_comes_back_is_given_longer_and_longer() -> None:

@@ -82,6 +82,16 @@ def test_a_turn_of_several_sessions_is_shown_once(one: list[str], other: list[st
     assert len(texts([first, second])) == shown
 
 
+def test_a_turn_that_two_hits_have_shown_is_shown_no_third_time() -> None:
+    """All that a fork repeats was said, though no hit before it says all of it."""
+    hits_before = [
+        found(turn, path="sessions/x/1.jsonl", line=number, score=0.9, kind=Kind.SESSION)
+        for number, turn in ((1, ASKED), (5, TOLD))
+    ]
+    fork = found(f"{ASKED}\n{TOLD}", path="sessions/x/2.jsonl", kind=Kind.SESSION)
+    assert texts([*hits_before, fork]) == [ASKED, TOLD]
+
+
 def test_notes_may_share_lines() -> None:
     """Of notes, only one that says nothing else is left out: what stands around a line may be what matters."""
     both = [found("the cat\nis black"), found("the cat", path="b.md", score=0.7)]

@@ -12,7 +12,7 @@ from memd.store.chunks import StoredChunk
 
 OLD = "The backup runs at three."
 NEW = "Nightly copies begin at a quarter past four."
-QUESTION = parse("when does the backup run")
+QUESTION = parse("when does the backup of the studio run")
 
 
 def chunk(text: str, path: str = "a.md", superseded: str | None = None) -> StoredChunk:
@@ -48,6 +48,8 @@ def found(*candidates: tuple[float, StoredChunk], latest: bool = True) -> list[F
         (f"~~{OLD}~~\n{NEW}", (30, 70), False),
         (f"~~{OLD}~~\n{NEW}", (14, 44), False),  # 15 characters of each
         (f"~~{OLD}~~\n{NEW}", (13, 43), True),
+        ("~~The backup is old.~~\nIt takes a run.", None, False),  # one of two terms
+        ("~~The backup of the studio.~~\nIts run.", None, True),  # two of three
         ("~~~\nThe backup runs\n~~~", None, False),
         ("about ~~ 5 euros, the backup ~~ runs", None, False),
         ("~~~~", None, False),
