@@ -1,4 +1,4 @@
-"""Which of two texts says nothing that the other does not: copied notes, forked sessions, repeated questions."""
+"""Detects copies, of which one says nothing that the other does not: copied notes, forked sessions, repeated questions."""
 
 import re
 import zlib
@@ -12,18 +12,18 @@ from memd.store.chunks import StoredChunk
 from memd.text.tokens import WORD_CHARACTER, fts_text
 from memd.text.turn_header import header_in
 
-# Shorter texts are the same only where they are equal: "which cat?" may be asked of two cats.
+# Texts of fewer words are copies only if they are equal: "which cat?" may ask about two cats.
 LEAST_WORDS = 4
-# So much shorter a text may be than the one that says the same: what stands around a line may be what matters.
+# The least ratio of lengths of two copies: a longer text around the same line may be the part that matters.
 _LENGTH = 0.8
-# Pairs of neighbouring words of one that the other may lack beside those that its further words take apart: "Ann owes Bob"
-# has the words of "Bob owes Ann".
+# How many pairs of adjacent words the longer text may lack, beyond one for each additional word: "Ann owes Bob" has
+# the words of "Bob owes Ann".
 _PAIRS_APART = 1
-# Texts that share less of what stands between blanks, and of the characters where these are not all of ASCII, are not
-# compared word by word, which costs 45 µs a text in English and 260 µs in Chinese instead of 10.
+# Texts that share less than this of their words (and, outside ASCII, characters) are not compared in full, which costs
+# 45 µs a text in English and 260 µs in Chinese instead of 10 µs.
 _ROUGHLY = 0.6
 _WORD = re.compile(f"{WORD_CHARACTER}+")
-# Words that change nothing, and those that one text more or less has of change all.
+# Words that change nothing, and words that change the meaning if only one of two texts has them.
 _TELL_NOTHING = frozenset(
     re.findall(r"\w+", "a an the this that of to in on at for and it its 的 地 得 了 着 呢 吧 啊 呀 嘛")
 )
@@ -33,21 +33,17 @@ _NEGATIONS = frozenset(
 
 
 class Said:
-    """What a text of a chunk or a window says, without who said it and when."""
+    """The words of a text, without turn headers, for comparison with other texts."""
 
     def __init__(self, text: str) -> None:
-        """Prepare a text for comparisons.
-
-        Args:
-            text: The text.
-        """
+        """Prepare a text for comparisons; most of the work is done on first use."""
         self._text = text
         lowered = text.lower()
         words = frozenset(lowered.split())
         self.roughly = words if text.isascii() else words.union(lowered)
 
     def covers(self, other: "Said") -> bool:
-        """Whether the other is about as long and says nothing that this does not."""
+        """Return whether the other text has about the same length and says nothing that this one does not."""
         if len(self.roughly & other.roughly) < _ROUGHLY * max(len(self.roughly), len(other.roughly)):
             return False
         length, of_other = self.words.total(), other.words.total()
@@ -60,27 +56,30 @@ class Said:
 
     @cached_property
     def in_order(self) -> list[str]:
-        """Its words that tell something."""
+        """Its words in order, without stop words."""
         lines = self._text.split("\n")
         if lines[0].rstrip() == "---" and "---" in lines[1:]:
-            # Front matter tells when a copy was made.
+            # Front matter holds the date of a copy.
             lines = lines[lines.index("---", 1) + 1 :]
         words = _WORD.findall(fts_text("\n".join(line[len(header_in(line)) :] for line in lines)))
         return [word for word in words if word not in _TELL_NOTHING]
 
     @cached_property
     def words(self) -> Counter[str]:
-        """The same, with how often each stands there."""
+        """The same words with their numbers of occurrences."""
         return Counter(self.in_order)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """The same, each with the next."""
+        """The pairs of adjacent words."""
         return frozenset(zip(self.in_order, self.in_order[1:], strict=False))
 
 
 def later(chunk: StoredChunk) -> tuple[bool, float, int]:
-    """What copies are compared by: the one with more is the later one; one that still holds is later than one that does not."""
+    """Return the sort key by age: current before superseded texts, then by the date of content, then by mtime.
+
+    The copy with the largest key is the latest.
+    """
     return (
         chunk.superseded is None,
         chunk.written_ns / 1e9 if chunk.last_s is None else chunk.last_s,
@@ -88,22 +87,22 @@ def later(chunk: StoredChunk) -> tuple[bool, float, int]:
     )
 
 
-# A text is compared with those that share some of its fingerprints: of two that are copies, so few are almost always among both.
+# Fingerprints of a text; of two copies, _SHARED of them are almost always in both.
 _FINGERPRINTS = 6
 _SHARED = 2
-# Texts of one fingerprint that the next is compared with: a form that is filled in every day has its words in all.
+# Texts per fingerprint that a new one is paired with: a daily form has the same words every day.
 _MOST_ALIKE = 8
 
 
 class CopyCandidates:
-    """Finds pairs of texts that may say the same among thousands, without comparing each with each."""
+    """Finds pairs of likely copies among thousands of texts, without comparing each with each."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[ChunkId, ChunkId]] = []
         self._with: dict[int, deque[ChunkId]] = {}  # by fingerprint
 
     def add(self, texts: Iterable[tuple[ChunkId, str]]) -> None:
-        """Pair texts with those before; some 40 µs each."""
+        """Pair each text with similar earlier ones in `pairs`; some 40 µs a text."""
         for chunk_id, text in texts:
             fingerprints = _fingerprints(text)
             shared: Counter[ChunkId] = Counter()
@@ -116,7 +115,7 @@ class CopyCandidates:
 
 
 def _fingerprints(text: str) -> list[int]:
-    """The smallest hashes of what is next to each other in a text: pairs of words, or three characters where it has others than ASCII."""
+    """Return the smallest hashes of a text's shingles: pairs of words or, outside ASCII, three characters."""
     words = text.lower().split()
     if text.isascii():
         pieces = {f"{one} {other}" for one, other in pairwise(words)}
@@ -129,11 +128,11 @@ def _fingerprints(text: str) -> list[int]:
 def copies_among(
     pairs: Iterable[tuple[ChunkId, ChunkId]], chunks: Mapping[ChunkId, StoredChunk]
 ) -> Iterator[tuple[StoredChunk, StoredChunk]]:
-    """Of some pairs those of which one says all that the other does: the earlier and the later.
+    """Yield the pairs of which one text says all that the other does, as (earlier, later).
 
     Args:
-        pairs: Candidates.
-        chunks: By id; pairs of which one is not there, or is superseded anyway, are left out.
+        pairs: Candidate pairs.
+        chunks: Chunks by id; a pair is skipped if one is missing or is marked as superseded.
     """
     for pair in pairs:
         both = [
@@ -147,7 +146,7 @@ def copies_among(
             and earlier.start_line <= latest.end_line
             and latest.start_line <= earlier.end_line
         ):
-            continue  # chunks overlap where one is cut
+            continue  # adjacent chunks overlap
         one, other = Said(earlier.text), Said(latest.text)
         if one.covers(other) or other.covers(one):
             yield earlier, latest

@@ -1,4 +1,4 @@
-"""Two evidences of relevance, words and meaning, as one score."""
+"""Fuses the two kinds of evidence, BM25 keywords and cosine similarity, into one relevance score."""
 
 import math
 from bisect import bisect_right
@@ -18,35 +18,35 @@ from memd.search.terms import Names
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# The words of a question, all of them held, are worth somewhat more than the meaning of a close text.
+# The weight of keywords: a text with all words of the question outranks one whose meaning is only close.
 WORDS = 0.8
 
-# Where nothing can be told of meaning, words are all there is: a quarter of what a question tells is then worth reading.
+# The weight of keywords if no candidate has a vector: a quarter of the question's information is then worth reading.
 ALONE = 2.0
 
-# A chunk with parts is as close as the best of them and the whole, in this proportion.
+# The weight of the best part's cosine; the rest of the weight is on the cosine of the whole chunk.
 PART = 0.65
 
-# How little the words of a question stand in a text of another script tells nothing. It is taken to hold as much of
-# them as the second best of the ten closest candidates in the script of the question.
+# A text in another script than the question's cannot hold its words. Its share of words is raised to the second
+# best share among the ten closest candidates in the question's own script.
 _COMPARED = 10
 _AS_GOOD_AS = 2
 
-# What a question is usually as close to as it is to this index tells little: three quarters of it are left out. In an
-# index of a few chunks those that answer would be the usual ones: it is as if there were twenty more, of no meaning.
+# The share of a question's mean cosine to the index that is subtracted from each cosine. The mean is computed as if
+# there were 20 more chunks at cosine `low`: in an index of a few chunks, the answers themselves would raise it.
 _USUAL = 0.75
 _FEW = 20
 
-# What is of a time that the question names is worth so much more: it goes before the like of other times, and what does not
-# answer stays behind what does.
+# Evidence of a candidate that dates from a time named in the question is multiplied by 1 + OF_TIME. The factor puts it
+# before similar candidates of other times, but not before candidates that answer better.
 OF_TIME = 0.5
 _WORTH_READING = math.atanh(WORTH_READING)
-_IN_ORDER = 0.01  # of the evidence of what is lifted to be worth reading, so that it keeps its order
+_IN_ORDER = 0.01  # factor on evidence that is lifted to WORTH_READING, so that the order is kept
 
-# What is later may stand before what it replaces: so many first candidates are compared. Two of them say the same where what
-# their cosine means is so much above the mean of all; in it are as many pairs more that are unrelated, since of a few
-# candidates all may say the same. The score of the later one is at most so much lower: most where the two are a pair, and what
-# the cosine of the older one means is at most so much more. Measured, see DECISIONS.
+# `later_first` compares the first POOL candidates. Two of them say the same if their scaled cosine exceeds the mean of all
+# pairs by _ALIKE; the mean includes _UNRELATED_PAIRS pairs of cosine _UNRELATED, since few candidates may all say the
+# same. The later one's score may be lower by _BEHIND at most, or by _BEHIND_IN_PAIR if the two are a pair and the older
+# one's scaled cosine to the question is at most _CLOSER_IN_PAIR higher. DECISIONS has the measurements.
 POOL = 16
 _ALIKE, _ALIKE_NOW = 0.29, 0.22
 _BEHIND, _BEHIND_NOW, _BEHIND_IN_PAIR = 0.06, 0.15, 0.2
@@ -54,45 +54,45 @@ _CLOSER_IN_PAIR = 0.18
 _UNRELATED = 0.44
 _UNRELATED_PAIRS = 6
 
-_DIGITS = 3  # of a score, which so is the same wherever it is printed, passed and compared
+_DIGITS = 3  # decimals of a score; it is rounded once, so that each place prints and compares the same number
 
 
-# Hits are weak where the strongest candidate has less than this: DECISIONS.md has the share of questions on either side.
+# Hits are weak if the strongest candidate's strength is below this. DECISIONS.md has the share of questions on either side.
 ANSWERS = 0.48
-_WORDS_OF_CLOSE = 0.25  # what all words of the question add to closeness
-_WORDS_OF_FAR = 0.55  # the strength of a text that holds all words, however far it is
-_WORDS_ALONE = 1.45  # the same of a text without a vector: a third of what the words tell is enough
-_NAME = 0.35  # what a name that no text holds takes off
+_WORDS_OF_CLOSE = 0.25  # added to the closeness of a text that holds all words
+_WORDS_OF_FAR = 0.55  # the least strength of a text that holds all words, at any distance
+_WORDS_ALONE = 1.45  # the same for a text without a vector: a third of the question's information is enough
+_NAME = 0.35  # subtracted if no text holds a name that the question asks for
 _CODE = 0.45
-_NAME_BESIDE = 0.3  # times _NAME, where another name that is asked for is held
+_NAME_BESIDE = 0.3  # factor on _NAME if the texts hold another name of the question
 
 
 class FusionWeights(msgspec.Struct, frozen=True):
-    """How much each side counts; only their proportion matters."""
+    """The weights of the two kinds of evidence; only their ratio matters."""
 
     vector: float = 0.7
     text: float = 0.3
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The chunks that one of the two sides proposed: each array has a row for each."""
+    """Chunks proposed by keywords or by vectors, as parallel arrays with one row per chunk."""
 
     ids: Ints
-    kinds: NDArray[np.int8]  # of their files
-    times: Ints  # (n, 2): of when they are, see ChunkFacts
-    r: Doubles  # -bm25, larger is better; NaN: keywords did not propose it
-    cosine: Doubles  # to the question; NaN: the chunk has no vector, or there is none of the question
-    share: Doubles  # 0..1, of what the words of the question tell, that it holds
-    is_of_time: NDArray[np.bool_]  # that the question names
-    part: Doubles  # the cosine of its best part; NaN: it has no parts, or none with a vector
-    foreign: Doubles  # 0..1, how much of it is in other scripts than the question
-    closest: Mapping[int, Span] = {}  # by row, where in its text that part is
+    kinds: NDArray[np.int8]  # of the chunk's file
+    times: Ints  # (n, 2): first and last second, see ChunkFacts
+    r: Doubles  # -bm25, larger is better; NaN: not proposed by keywords
+    cosine: Doubles  # to the question; NaN: the chunk or the question has no vector
+    share: Doubles  # 0..1: the part of the question's information that the chunk's words hold
+    is_of_time: NDArray[np.bool_]  # whether the chunk dates from a time named in the question
+    part: Doubles  # the cosine of the best part; NaN: the chunk has no part with a vector
+    foreign: Doubles  # 0..1: the part of the text in other scripts than the question
+    closest: Mapping[int, Span] = {}  # by row: where in the chunk's text the best part is
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def some(self, rows: Ints) -> "Candidates":
-        """Some of them, without where their closest parts are."""
+        """Return the candidates of some rows, without `closest`."""
         return Candidates(
             self.ids[rows],
             self.kinds[rows],
@@ -107,19 +107,19 @@ class Candidates(msgspec.Struct, frozen=True):
 
     @property
     def closeness(self) -> Doubles:
-        """See closeness; NaN: the chunk has no vector."""
+        """The weighted cosine of chunk and best part, one per row; NaN: the chunk has no vector."""
         return np.where(np.isnan(self.part), self.cosine, (1 - PART) * self.cosine + PART * self.part)
 
 
 class Scored(msgspec.Struct, frozen=True, gc=False):
-    """A candidate with its place in the order."""
+    """A candidate with its score and the evidence for it."""
 
     id: ChunkId
     path: str
     start_line: int
-    score: float  # 0..1: the relevance, what is printed and what min_score is compared with
-    meaning: float  # what its vectors give, from 0; see Calibration
-    words: float  # what its words give, from 0
+    score: float  # 0..1: the relevance that is printed and compared with min_score
+    meaning: float  # evidence from vectors, at least 0; see Calibration
+    words: float  # evidence from keywords, at least 0
     r: float = 0.0
     cosine: float | None = None
     part: float | None = None
@@ -127,21 +127,21 @@ class Scored(msgspec.Struct, frozen=True, gc=False):
     foreign: float = 0.0
     closest: Span | None = None
     is_of_time: bool = False
-    older: "Scored | None" = None  # the one in whose place it is, with its evidence, see later_first
+    older: "Scored | None" = None  # the candidate whose place and evidence this one took, see later_first
 
     @property
     def nearest(self) -> float:
-        """The cosine of its best part to the question, or its own where it has no parts; 0 where it has no vector."""
+        """The cosine of the best part to the question, or of the chunk if it has no parts; 0 without a vector."""
         return self.part if self.part is not None else self.cosine or 0.0
 
     @property
     def evidence(self) -> float:
-        """What the score is made of; unlike it, never rounded."""
+        """The unrounded evidence that the score is computed from."""
         return self.meaning + self.words if self.older is None else self.older.evidence
 
 
 def in_place_of(one: Scored, at: Scored) -> Scored:
-    """A candidate with the score of another one, and with what its own vectors and words give in proportion to that."""
+    """Return a candidate with another one's score; its own evidence is scaled to that score."""
     own = one.meaning + one.words
     factor = at.evidence / own if own else 0.0
     return msgspec.structs.replace(
@@ -154,49 +154,60 @@ def in_place_of(one: Scored, at: Scored) -> Scored:
 
 
 def relevance(evidence: float) -> float:
-    """Evidence as 0..1: .365 gives .35, where reading begins to be worth it; all rare words of a question give .935."""
+    """Map evidence to a score of 0..1.
+
+    An evidence of .365 gives .35, the least score worth reading; all rare words of a question give .935.
+    """
     return round(math.tanh(evidence), _DIGITS)
 
 
 def background(mean: float, count: int, calibration: Calibration) -> float:
-    """The cosine that is taken off for how close a question is to an index as a whole.
+    """Return the cosine to subtract because the question is close to the index as a whole.
 
-    Small talk is as close to most notes as to the best of them.
+    Small talk is about as close to every note as to the best one.
 
     Args:
-        mean: The mean cosine of all vectors that may be seen to the question.
-        count: How many these are.
-        calibration: Of the model.
+        mean: The mean cosine of the question to all visible vectors.
+        count: The number of these vectors.
+        calibration: The calibration of the embedding model.
     """
     return _USUAL * (mean - calibration.low) * count / (count + _FEW)
 
 
 def strength(found: Candidates, calibration: Calibration) -> Doubles:
-    """How much texts are such that answer; unlike the score, the same in whatever index they stand."""
+    """Return for each candidate how likely it answers; unlike the score, it does not depend on the rest of the index.
+
+    Args:
+        found: The candidates.
+        calibration: The calibration of the embedding model.
+
+    Returns:
+        One value per candidate, comparable with ANSWERS.
+    """
     close = calibration.of_all(found.closeness)
     with_vector = np.maximum(close + _WORDS_OF_CLOSE * found.share, _WORDS_OF_FAR * found.share)
     return np.where(np.isnan(found.cosine), _WORDS_ALONE * found.share, with_vector)
 
 
 class Support(msgspec.Struct, frozen=True):
-    """How likely it is that what was found answers."""
+    """The strength of the best candidate, and the names that no text holds."""
 
-    strength: float  # of the strongest candidate, less what the missing names take off
-    missing: tuple[int, ...] = ()  # the names, as terms of the question, that no text holds
+    strength: float  # of the strongest candidate, minus the deduction for missing names
+    missing: tuple[int, ...] = ()  # indexes of terms that are names and that no text holds
 
     @property
     def is_weak(self) -> bool:
-        """Whether the hits are shown for want of better."""
+        """Whether the search found nothing that is likely to answer."""
         return self.strength < ANSWERS
 
 
 def support(best: float, names: Names, held: Collection[int] | None) -> Support:
-    """Judge what was found as a whole.
+    """Judge from all candidates whether the question is answered.
 
     Args:
         best: The strength of the strongest candidate.
-        names: Those that are asked for.
-        held: The terms that any text holds that may be seen; None: that cannot be told.
+        names: The names in the question.
+        held: The indexes of the terms that any visible text holds; None: unknown.
     """
     if held is None:
         return Support(best)
@@ -210,16 +221,16 @@ def support(best: float, names: Names, held: Collection[int] | None) -> Support:
 
 
 class Place(Protocol):
-    """Where a chunk stands."""
+    """The position of a chunk."""
 
     @property
     def path(self) -> str:
-        """Of its file."""
+        """The path of its file."""
         ...
 
     @property
     def start_line(self) -> int:
-        """Its first line."""
+        """The number of its first line, from 1."""
         ...
 
 
@@ -227,29 +238,29 @@ PlacesOf = Callable[[Sequence[ChunkId]], Mapping[ChunkId, Place]]
 
 
 class Fused(msgspec.Struct, frozen=True):
-    """Candidates with what each side gives to their scores.
+    """Candidates with the evidence that each side contributes.
 
-    The evidence is vector_share x meaning + text_share x WORDS x share, and half as much again for what is of a time that the
-    question names. A side with no evidence for any candidate is left out. A chunk that waits for its vector is taken to be
-    as close to the question as the middle one of the chunks that keywords found too, so that what was written a moment ago
-    is neither favoured nor lost. One in another script than the question's holds its words as others of its rank do.
+    The evidence is vector_share x meaning + text_share x WORDS x share, times 1.5 for a candidate that dates from a time
+    named in the question. A side without evidence for any candidate is left out. A chunk that has no vector yet gets the
+    median closeness of the chunks that keywords found as well, so that a new text is neither favoured nor lost. The share
+    of a candidate in another script is raised to that of similar candidates in the question's script.
     """
 
     candidates: Candidates
     meaning: Doubles
     words: Doubles
-    vector_share: float  # how much each side counts
+    vector_share: float  # 0..1: the weight of each side
     text_share: float
-    assumed: float | None  # what a missing closeness is taken to be
-    share_taken: float  # see share_taken
+    assumed: float | None  # the closeness given to candidates without a vector
+    share_taken: float  # see the function share_taken
 
     def order(self, places_of: PlacesOf, most: int | None = None, least: float = 0.0) -> Ints:
-        """The rows of candidates, the best first; equal ones by bm25, path, line and id.
+        """Return the rows of candidates, the best first; ties are broken by bm25, path, line and id.
 
         Args:
-            places_of: Where chunks stand; asked only of equal ones.
-            most: How many at most; None: all.
-            least: Only those with this score.
+            places_of: Returns the positions of chunks; called only for ties.
+            most: The most rows; None: all.
+            least: The least score.
         """
         evidence, found_r = self.meaning + self.words, self.candidates.r
         r = np.where(np.isnan(found_r), 0.0, found_r)
@@ -260,7 +271,7 @@ class Fused(msgspec.Struct, frozen=True):
             rows = rows[: self.count_from(rows, least)]
         if most is not None and 0 < most < len(rows):
             last = rows[most - 1]
-            # With all that equal the last one: which of them is the first, their places tell.
+            # Candidates equal to the last one stay in until their positions have decided which of them comes first.
             end = most + int(
                 np.count_nonzero((evidence[rows[most:]] == evidence[last]) & (r[rows[most:]] == r[last]))
             )
@@ -283,12 +294,12 @@ class Fused(msgspec.Struct, frozen=True):
         return rows if most is None else rows[:most]
 
     def count_from(self, rows: Ints, least: float) -> int:
-        """How many of some rows, the best first, have at least a score."""
+        """Return how many of some rows, sorted best first, have at least the score `least`."""
         evidence = self.meaning[rows] + self.words[rows]
         return bisect_right(evidence, -least, key=lambda one: -relevance(float(one)))
 
     def scored(self, rows: Ints, places_of: PlacesOf) -> list[Scored]:
-        """Some rows as values."""
+        """Return some rows as `Scored` values, in the same order."""
         found = self.candidates
         ids = found.ids[rows].tolist()
         places = places_of(ids)
@@ -334,14 +345,15 @@ def fuse(
     *,
     asks_of_time_alone: bool = False,
 ) -> Fused:
-    """Weigh the evidence of both sides.
+    """Compute the evidence of each candidate.
 
     Args:
-        found: In any order.
-        weights: Of the two sides.
-        calibration: Of the model.
-        usual: See background.
-        asks_of_time_alone: Whether all that is asked is what was at a time: what is of it is then worth reading.
+        found: The candidates, in any order.
+        weights: The weights of the two sides.
+        calibration: The calibration of the embedding model.
+        usual: The cosine to subtract from each one, see `background`.
+        asks_of_time_alone: Whether the question asks only what happened at a time: any candidate that dates from it is
+            then worth reading.
     """
     closeness = found.closeness
     has_vector, has_words = ~np.isnan(closeness), ~np.isnan(found.r)
@@ -349,7 +361,7 @@ def fuse(
     if has_vector.any():
         alike = has_vector & has_words
         known = np.sort(closeness[alike if alike.any() else has_vector])
-        assumed = float((known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2)  # their median
+        assumed = float((known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2)  # the median
         vector, text = _shares(weights) if has_words.any() else (1.0, 0.0)
     elif has_words.any():
         text = ALONE
@@ -368,10 +380,10 @@ def fuse(
 
 
 class Dated(msgspec.Struct, frozen=True, gc=False):
-    """What a candidate is compared by with older ones."""
+    """The vector and the dates of a candidate, for comparison with others."""
 
-    vector: NDArray[np.float32]  # of its closest part, or of the chunk where it has none; of length 1
-    first_s: int | None  # of when it is; None: nothing says
+    vector: NDArray[np.float32]  # of the closest part, or of the chunk if it has no parts; length 1
+    first_s: int | None  # when its content dates from, in seconds; None: unknown
     last_s: int | None
 
 
@@ -382,24 +394,24 @@ def later_first(
     *,
     asks_now: bool,
 ) -> list[Scored]:
-    """Put what says the same later before what it replaces, in its place and with its score.
+    """Move a candidate before the older one that it replaces, with the older one's score.
 
-    Two candidates say the same where they are closer to each other than the first candidates are on average: in a chat
-    all are close. Where the question does not say that it asks for what is so now, the later one must also be the
-    closest of all to the older one, and have nearly its score. Its score may be lowest where they are a pair: each the
-    closest of all to the other, and the older one not much closer to the question.
+    Two candidates say the same if their cosine exceeds the mean of all pairs by a margin: in a chat all texts are close to
+    each other. Unless the question asks for the present, the later one must also be the closest of all to the older one,
+    and have nearly its score. The margin in score is largest for a pair: each is the closest to the other, and the older
+    one is not much closer to the question.
 
     Args:
         ordered: Candidates of one source that are worth reading, the best first.
-        dated: Of the first POOL of them, as far as they have vectors.
-        calibration: Of the model.
-        asks_now: Whether the question says so.
+        dated: The vectors and dates of the first POOL of them, as far as they have vectors.
+        calibration: The calibration of the embedding model.
+        asks_now: Whether the question asks for the present.
     """
     pool = [one for one in ordered[:POOL] if one.id in dated]
     if len(pool) < 2:
         return list(ordered)
     vectors = np.stack([dated[one.id].vector for one in pool])
-    # Rounded, since a product of matrices rounds by the place of a row: equal texts must tie.
+    # Rounded because a matrix product rounds differently by row, and equal texts must tie.
     near = ((vectors @ vectors.T - calibration.low) / (calibration.high - calibration.low)).round(4)
     pairs = len(pool) * (len(pool) - 1) // 2
     mean = (np.triu(near, 1).sum() + _UNRELATED_PAIRS * _UNRELATED) / (pairs + _UNRELATED_PAIRS)
@@ -436,12 +448,12 @@ def later_first(
 
 
 def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:
-    """The share of a question's words that a text in another script is taken to hold.
+    """Return the share of the question's words that a text in another script is assumed to hold.
 
     Args:
-        meaning: Of each candidate what it means.
-        share: The share that it holds.
-        foreign: How foreign it is.
+        meaning: The evidence from vectors, one value per candidate.
+        share: The share of the question's words that each candidate holds.
+        foreign: 0..1, the part of each candidate in other scripts than the question.
     """
     native = np.flatnonzero(foreign < 0.5)
     closest = native[np.lexsort((share[native], meaning[native]))[-_COMPARED:]]
@@ -449,12 +461,12 @@ def share_taken(meaning: Doubles, share: Doubles, foreign: Doubles) -> float:
 
 
 def place_in_order(one: Scored) -> tuple[float, float, str, int, int]:
-    """What candidates are sorted by: the best first, equal ones by bm25, path, line and id."""
+    """Return the sort key of a candidate: the best first; ties are broken by bm25, path, line and id."""
     return (-one.evidence, -one.r, one.path, one.start_line, one.id)
 
 
 def _shares(weights: FusionWeights) -> tuple[float, float]:
-    """How much each side counts where both have evidence: by the default weights in full, and one that is given less, less."""
+    """Return the weights of both sides, scaled so that the side favoured over the defaults has 1."""
     usual = FusionWeights()
     whole = max(weights.vector / usual.vector, weights.text / usual.text)
     if whole == 0:

@@ -1,4 +1,4 @@
-"""Hits that go on in their file where another hit ends, as one hit."""
+"""Joins hits whose lines are adjacent in their file into one hit."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,30 +9,30 @@ from memd.search.rank import Verdict
 from memd.search.snippet import Place, ShownPart, line_places
 from memd.store.chunks import StoredChunk
 
-# So many first hits are looked at, whatever number is wanted: else a larger one would change the hits of a smaller one.
+# The first hits that are considered, independent of how many are wanted: a larger number must not change the first hits.
 LOOKED_AT = 6
-TIMES = 2  # a hit of several chunks has at most so many times the characters of a hit of one
+TIMES = 2  # factor on the characters of a hit that shows several chunks
 
 _Line = tuple[Place, str]
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """Hits that follow each other in their file."""
+    """Hits that are adjacent in their file."""
 
-    at: int  # of the verdict about the best of them
+    at: int  # index of the verdict about the best of them
     hit: FoundHit
-    first: "_Shown"  # in the file
+    first: "_Shown"  # in file order
     last: "_Shown"
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """Where in its file a chunk stands, and what of it is shown."""
+    """A chunk, and the part of it that is shown."""
 
     chunk: StoredChunk
     part: ShownPart
 
     def lines(self) -> tuple[list[_Line], list[_Line], list[_Line]]:
-        """Those before what is shown, those that are, and those after it; without blank ones."""
+        """Return the lines before the shown part, in it, and after it; without blank lines."""
         every = list(zip(line_places(self.chunk), self.chunk.text.split("\n"), strict=True))
         first, end = self.part.first, self.part.first + len(self.part.lines)
         before, shown, after = (
@@ -43,21 +43,20 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def has_whole_lines(self) -> bool:
-        """Whether no line that is shown is cut."""
+        """Whether no shown line is truncated."""
         first = self.part.first
         whole = self.chunk.text.split("\n")[first : first + len(self.part.lines)]
         return whole == list(self.part.lines)
 
 
 def joined(verdicts: Iterable[Verdict], max_chars: int) -> Iterator[Verdict]:
-    """Put hits whose lines follow each other into one hit, in the place and with the score of the best of them.
+    """Join hits whose lines are adjacent into one hit, in the place and with the score of the best of them.
 
-    A topic that is longer than a chunk so takes one place, and is read in its order; the places that it leaves are taken by
-    what comes next.
+    A topic longer than a chunk then takes one place and is read in its order; the next hits take the freed places.
 
     Args:
-        verdicts: About candidates, the best first.
-        max_chars: The most characters of a hit of one chunk.
+        verdicts: The verdicts about candidates, the best first.
+        max_chars: The most characters of a hit that shows one chunk.
     """
     rest = iter(verdicts)
     read: list[Verdict] = []
@@ -84,7 +83,7 @@ def joined(verdicts: Iterable[Verdict], max_chars: int) -> Iterator[Verdict]:
 
 
 def _longer(run: _Run, one: _Run, most: int) -> _Run | None:
-    """A run with one hit more; None: that does not follow it, nor is followed by it."""
+    """Return a run extended by one hit, or None if the hit is not adjacent to it."""
     is_alike = (run.hit.path, run.hit.superseded, run.hit.weak) == (
         one.hit.path,
         one.hit.superseded,
@@ -98,7 +97,7 @@ def _longer(run: _Run, one: _Run, most: int) -> _Run | None:
         above, below = one, run
     else:
         return None
-    # The lines between are blank; of a transcript, other entries stand there.
+    # In a note, the lines between are blank. In a transcript they are other entries.
     between = 1 if run.first.chunk.numbers else below.hit.start_line - above.hit.end_line
     text = above.hit.snippet + "\n" * between + below.hit.snippet
     if len(text) > most:
@@ -115,7 +114,7 @@ def _longer(run: _Run, one: _Run, most: int) -> _Run | None:
 
 
 def _follows(above: _Shown, below: _Shown) -> bool:
-    """Whether nothing stands between what is shown of two chunks but blank lines."""
+    """Return whether only blank lines are between the shown parts of two chunks."""
     one, other = above.chunk, below.chunk
     begin, end = below.part.window.start_line, above.part.window.end_line
     if one.start_line > other.start_line or begin < end or (begin == end and one.numbers is None):
@@ -127,7 +126,7 @@ def _follows(above: _Shown, below: _Shown) -> bool:
     _, shown_above, after = above.lines()
     before, shown_below, _ = below.lines()
     if one.numbers is not None and not {*shown_above, *after} & {*before, *shown_below}:
-        return False  # of turns, only what both chunks have tells that none is between them
+        return False  # turns are known to be adjacent only if both chunks contain them
     return set(after) <= set(shown_below) and set(before) <= set(shown_above)
 
 

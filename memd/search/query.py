@@ -1,4 +1,4 @@
-"""A question as the keyword index and the embedding model want it, and the times that it names."""
+"""Parses a question into keyword terms, the text to embed, and the times that it names."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,23 +16,23 @@ from memd.text.time_phrases import TimePhrase, time_phrases
 from memd.text.time_spans import TimeSpan
 from memd.text.tokens import WORD_CHARACTER, cut, folded, fts_text, is_cjk, words_and
 
-SUPPORT = 0.5  # the share of the words that a text holds to be supported by them
+SUPPORT = 0.5  # the least share of words that a text must hold to be supported by them
 
 _MAX_WORDS = 48
 _MAX_PHRASES = 16
-# SQLite walks the lists of all words of a phrase in step, and cannot be interrupted there: a phrase of 10,000 words held a
-# reader for 39 s. Names and quotations are told apart by their first words.
+# SQLite advances the postings of all words of a phrase together and cannot be interrupted meanwhile: a phrase of 10,000
+# words blocked a reader for 39 s. The first words are enough to distinguish names and quotations.
 _MAX_PHRASE_WORDS = 12
-_MAX_READ_CHARS = 20_000  # of a question; the rest adds no term that would be chosen
-_MAX_EMBED_CHARS = 2_000  # about what a model of 512 tokens reads
+_MAX_READ_CHARS = 20_000  # of a question; the rest would add no term that is selected
+_MAX_EMBED_CHARS = 2_000  # about what a model with 512 tokens reads
 _QUOTED = re.compile(r'["“”「『]([^"“”「」『』\n]{2,200})["“”」』]')
-_MARKS = "._-/:@'"  # which join words to names
+_MARKS = "._-/:@'"  # characters that join words into names
 _RUN = re.compile(f"{WORD_CHARACTER}+(?:(?:[._\\-/:@]|'(?={WORD_CHARACTER}))+{WORD_CHARACTER}+)*")
 _PART = re.compile(f"{WORD_CHARACTER}+")
 _names_and_words = words_and(_MARKS)
 _SUFFIXES = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em"})
 
-# The words English questions are built of. They tell nothing about what is asked for.
+# The function words of English questions, which carry no content.
 _STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -48,8 +48,8 @@ _STOP_WORDS = frozenset(
     )
 )
 
-# The same of Chinese: what asks, and the characters that are grammar by themselves. The latter are part of other words
-# too, so that a pair is left out only where both of its characters are such.
+# The same for Chinese: question words, and characters that are grammatical by themselves. The latter also occur in other
+# words, so a pair is a stop word only if both of its characters are in the set.
 _QUESTION_WORDS = re.compile(
     "什[么麼](?:时候|時候|地方|样子|樣子)?|怎[么麼]?[样樣办辦]?|[为為](?:什[么麼]|何)|多[少久]|"
     "哪(?:[里裡儿兒个個些种種位天年边邊])?|几[点點时時个個天岁歲]|如何|何[时時处處]|谁|誰"
@@ -59,13 +59,13 @@ _GRAMMAR = frozenset(
     "对對把被给給跟和与與或从從向为為于於以因所而但之其会會能可要该該应應请請"
 )
 
-# What is said of whatever was: with a time, and without another word, it asks for all of that time.
+# Words that fit any event: a question of a time and such words alone asks for everything of that time.
 _ANYTHING = frozenset(
     "happen happened happening went going on made make day notes note write wrote anything everything something up new s".split()  # noqa: SIM905 - a list of words is read more easily
 )
 _ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡")
 
-# What asks for what was: such words, English past and perfect tenses, and 过 before what is asked ("去过哪里").
+# Signs of a question about the past: these words, English past and perfect tenses, and 过 before the object ("去过哪里").
 _PAST = re.compile(
     r"\b(?:used to|before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|first|back then|past|old|once"
     r"|ever|ago|last (?:year|month|week|spring|summer|autumn|fall|winter|time)|yesterday|(?:19|20)\d\d"
@@ -75,7 +75,7 @@ _PAST = re.compile(
     "|以前|之前|原[来先本來]|过去|過去|曾|当初|當初|当时|當時|最初|起初|从前|從前|那时|那時|那会|那會|旧|舊|上[次一]|去年|前年"
     "|昨天|前天|上个?[月周週]|上個?月|上星期|前(?=[,，、。？?]|$)|[换換].{0,6}前|[过過](?=[哪什几幾多吗嗎谁誰没沒])"
 )
-# What asks for what is so now.
+# Signs of a question about the present state.
 _PRESENT = re.compile(
     r"\b(?:now|nowadays|current(?:ly)?|at (?:the moment|present)|present(?:ly)?|these days|latest|newest|most recent|still"
     r"|any ?more|up[- ]to[- ]date|as of today|in the end|final(?:ly)?|eventually|in force)\b"
@@ -84,36 +84,39 @@ _PRESENT = re.compile(
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What one question asks of each part of the search."""
+    """A parsed question."""
 
-    match: str | None  # the FTS5 MATCH expression over fts_text; None where the question has no word
-    words: tuple[str, ...]  # what it is about: words, and pairs of CJK characters
-    phrases: tuple[str, ...]  # the names with marks in them, and the quotations; spaces between their words
-    embed_text: str  # what is embedded; empty where there is nothing to embed
-    parts: tuple[int, ...] = ()  # of what is asked for, the part that each of words is, as a set of bits
-    times: tuple[TimeSpan, ...] = ()  # that it names
-    names: Names = Names()  # which of the terms name somebody or something
-    misspellable: tuple[str, ...] = ()  # the words that may be misspelt names
-    # Whether it asks for what is so now or for what was, or at a time that it names; None: it does not say.
+    match: str | None  # the FTS5 MATCH expression over fts_text; None: the question has no words
+    words: tuple[str, ...]  # content words, and pairs of CJK characters
+    phrases: tuple[str, ...]  # names with marks in them, and quotations; words are separated by spaces
+    embed_text: str  # the text to embed; "" if there is none
+    parts: tuple[int, ...] = ()  # for each word, a bit set of the units of content that it covers
+    times: tuple[TimeSpan, ...] = ()  # times named in the question
+    names: Names = Names()  # terms that are names
+    misspellable: tuple[str, ...] = ()  # words that may be misspelt names
+    # Whether it asks for the present state or for the past (or a time that it names); None: unknown.
     tense: Literal["present", "past"] | None = None
-    is_small_talk: bool = False  # nothing answers it
-    asks_of_time_alone: bool = False  # what was at the times that it names, whatever it was
+    is_small_talk: bool = False  # no note can answer it
+    asks_of_time_alone: bool = False  # it asks for whatever happened at the named times
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """All that is looked for."""
+        """All terms: phrases, then words."""
         return self.phrases + self.words
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether there is no keyword to look for."""
         return self.match is None
 
     def share(self, held: Iterable[int]) -> float:
-        """How much of the question's words a text has, 0..1, that holds these of its terms.
+        """Return the share of the question's content, 0..1, that a text with these terms holds.
 
-        A word counts as much as two CJK characters, which is what most Chinese words are written with. A character
-        counts once, however many pairs it is in, and grammar does not count.
+        A word counts as much as two CJK characters, the usual length of a Chinese word. A character that is in several pairs
+        counts once, and grammatical characters do not count.
+
+        Args:
+            held: The indexes of the terms that the text holds.
         """
         found = whole = 0
         for part in self.parts:
@@ -125,21 +128,20 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def parse(text: str, now: datetime | None = None) -> Query:
-    """Read a question.
+    """Parse a question.
 
-    A run of CJK characters is looked for by its adjacent pairs, other words each by itself, a name such as
-    ``memd.search`` or ``2026-02-09`` as a phrase besides its parts, and what stands in quotation marks as a phrase. All are
-    alternatives: bm25 puts the chunks that hold more of them, and the rarer ones, first.
+    The terms are: the adjacent pairs of each run of CJK characters, all other content words, names such as ``memd.search``
+    or ``2026-02-09`` as phrases beside their parts, and quotations as phrases. The MATCH expression joins them by OR: bm25
+    ranks the chunks with more of them, and with rarer ones, first.
 
     Args:
         text: The question.
-        now: What clocks on the wall show when it is asked: "yesterday" is looked for as the day that it is, too. None: nobody
-            knows.
+        now: The local wall-clock time, by which "yesterday" is resolved to a date; None: relative times are not resolved.
     """
     read = _read(text)
     quoted = [_phrase(_tokens(_names_and_words(quotation))) for quotation in _QUOTED.findall(read)]
     marked, words = _named(_QUESTION_WORDS.sub(" ", read))
-    # A question that has such words alone asks for them.
+    # A question of stop words alone asks for those.
     words = _chosen(_telling(words) or _named(read)[1], _MAX_WORDS)
     phrases_of_time = time_phrases(read, now) if now else ()
     times = _narrowest([phrase.span for phrase in phrases_of_time])
@@ -164,18 +166,18 @@ def parse(text: str, now: datetime | None = None) -> Query:
 
 
 def with_spellings(asked: Query, spellings: Mapping[str, str]) -> Query:
-    """A question with other spellings of some of its words."""
+    """Return the question with replaced spellings of some words."""
     words = tuple(spellings.get(word, word) for word in asked.words)
     return msgspec.structs.replace(asked, words=words, match=_match([*asked.phrases, *words]))
 
 
 def _match(terms: Iterable[str]) -> str:
-    """The FTS5 MATCH expression for any of some terms: words and spaces alone, so that quoting needs no escape."""
+    """Return the FTS5 MATCH expression for any of the terms; they hold words and spaces only, so no escape is needed."""
     return ALTERNATIVE.join(f'"{fts_text(term).strip()}"' for term in terms)
 
 
 def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"] | None:
-    """Whether a question asks for what is so now, or for what was."""
+    """Return whether a question asks for the present state or for the past; None: unknown."""
     if _PAST.search(read):
         return "past"
     if _PRESENT.search(read):
@@ -184,14 +186,14 @@ def _tense(read: str, times: tuple[TimeSpan, ...]) -> Literal["present", "past"]
 
 
 def _without(read: str, phrases: Iterable[TimePhrase]) -> str:
-    """A question without its phrases of time."""
+    """Return a question without its time phrases."""
     for phrase in reversed(list(phrases)):
         read = f"{read[: phrase.start]} {read[phrase.end :]}"
     return read
 
 
 def _asks_of_nothing(read: str) -> bool:
-    """Whether all words of a question stand in any question about what was."""
+    """Return whether all words of a question fit any event."""
     words = _named(_QUESTION_WORDS.sub(" ", read))[1]
     return all(
         _ANYTHING_CJK.issuperset(word) if is_cjk(word[0]) else word in _STOP_WORDS or word in _ANYTHING
@@ -200,13 +202,13 @@ def _asks_of_nothing(read: str) -> bool:
 
 
 def _narrowest(times: list[TimeSpan]) -> tuple[TimeSpan, ...]:
-    """Each once, and none that has another of them in it: "Tuesday, this week" is a Tuesday."""
+    """Remove duplicates, and times that contain another one: "Tuesday, this week" is a Tuesday."""
     found = list(dict.fromkeys(times))
     return tuple(one for one in found if not any(one.has(other) and one != other for other in found))
 
 
 def restricted(asked: Query, mode: str) -> Query:
-    """A question that is looked for by its words alone ("keyword"), by its meaning alone ("vector"), or by both ("hybrid")."""
+    """Restrict a question to keywords ("keyword"), to vectors ("vector"), or not at all ("hybrid")."""
     match mode:
         case "keyword":
             return msgspec.structs.replace(asked, embed_text="")
@@ -217,28 +219,28 @@ def restricted(asked: Query, mode: str) -> Query:
 
 
 def left_out(text: str) -> tuple[str, ...]:
-    """The words of a question that are not looked for: those that ask, grammar, and of very many the shortest."""
+    """Return the words of a question that are not looked for: stop words, and the shortest if there are too many."""
     read = _read(text)
     spoken = _named(_QUESTION_WORDS.sub(" ", read))[1]
     if not _telling(spoken):
-        return ()  # it consists of such words alone, and so they are what it asks for
+        return ()  # a question of stop words alone asks for those
     asked = parse(text)
     asking = _QUESTION_WORDS.findall(read)
     return tuple(word for word in dict.fromkeys([*asking, *spoken]) if word not in asked.words)
 
 
 def _telling(words: list[str]) -> list[str]:
-    """The words that tell what is asked for."""
+    """Return the words without stop words."""
     return [word for word in words if word not in _STOP_WORDS and not _GRAMMAR.issuperset(word)]
 
 
 def _read(text: str) -> str:
-    # Cut once more: there are characters that stand for eighteen others.
+    # Folding can lengthen the text: one character may become eighteen.
     return folded(text[:_MAX_READ_CHARS])[:_MAX_READ_CHARS].replace("’", "'")
 
 
 def _bits(words: list[str]) -> tuple[int, ...]:
-    """For each word the bits that it stands for: two, or one for each CJK character that is no grammar."""
+    """Return for each word the bits of its content: two, or one for each CJK character that is not grammatical."""
     contents = [_contents(word) for word in words]
     place = {each: 1 << n for n, each in enumerate(dict.fromkeys(chain.from_iterable(contents)))}
     return tuple(sum(place[each] for each in set(content)) for content in contents)
@@ -251,18 +253,18 @@ def _contents(word: str) -> list[str]:
 
 
 def _named(question: str) -> tuple[list[str], list[str]]:
-    """The names with marks in them, as phrases, and all words."""
+    """Return the names with marks in them, as phrases, and all words."""
     found = [_parts(run) for run in _RUN.findall(_names_and_words(question))]
     return [name for names, _ in found for name in names], [word for _, words in found for word in words]
 
 
 def _parts(run: str) -> tuple[list[str], list[str]]:
-    """The phrase that a name with marks in it makes, if it is one, with its words; of CJK text the adjacent pairs."""
+    """Return a run of joined words as (phrases, words); a CJK run gives adjacent pairs."""
     parts = _tokens(run)
     if any(is_cjk(part[0]) for part in parts):
         return [], [term for part in _counted(parts) for term in _pairs(part)]
     if len(parts) > 1 and parts[-1] in _SUFFIXES and "'" in run:
-        parts = parts[:-1]  # whose, not what: "Ann's" asks for Ann
+        parts = parts[:-1]  # a suffix is not part of the name: "Ann's" asks for Ann
     if len(parts) < 2:
         return [], parts
     return [_phrase(parts)], [
@@ -271,7 +273,7 @@ def _parts(run: str) -> tuple[list[str], list[str]]:
 
 
 def _phrase(parts: list[str]) -> str:
-    """The first of some words, CJK characters counting one by one."""
+    """Return a phrase of the first words; each CJK character counts as a word."""
     left = _MAX_PHRASE_WORDS
     kept: list[str] = []
     for part in parts:
@@ -284,7 +286,7 @@ def _phrase(parts: list[str]) -> str:
 
 
 def _counted(parts: list[str]) -> list[str]:
-    """Parts with a number and the CJK character that it counts put together: "2 月"."""
+    """Join a number with the CJK character after it, as in "2 月"."""
     joined: list[str] = []
     for before, part in pairwise(["", *parts]):
         if before.isdigit() and is_cjk(part[0]):
@@ -295,17 +297,17 @@ def _counted(parts: list[str]) -> list[str]:
 
 
 def _pairs(part: str) -> list[str]:
-    """The adjacent pairs of CJK text; another word as it is."""
+    """Return the adjacent pairs of a CJK run; another word is returned unchanged."""
     return [part[n : n + 2] for n in range(len(part) - 1)] if is_cjk(part[0]) and len(part) > 1 else [part]
 
 
 def _is_phrase(term: str) -> bool:
-    """Whether a quotation says more than a word does: several words, or more CJK characters than a pair."""
+    """Return whether a quotation is more than one word or one CJK pair."""
     return " " in term or (len(term) > 2 and is_cjk(term[0]))
 
 
 def _tokens(text: str) -> list[str]:
-    """Words, with CJK runs and other scripts taken apart."""
+    """Return the words of a text, split where CJK and other scripts meet."""
     tokens: list[str] = []
     for word in _PART.findall(text):
         if word.isascii():
@@ -320,7 +322,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _chosen(terms: list[str], most: int) -> list[str]:
-    """Each term once, in order; of more than so many the longest, which are mostly the rarest."""
+    """Remove duplicates; of more than `most` terms, keep the longest, which are mostly the rarest."""
     terms = list(dict.fromkeys(terms))
     if len(terms) <= most:
         return terms

@@ -1,6 +1,6 @@
-"""From chunks in order to hits that are worth reading; what only repeats the question ranks low.
+"""Decides which candidates become hits, in order: removes overlaps and copies, and lowers what only repeats the question.
 
-Parts of transcripts that only repeat the question are closest to it, and answer nothing.
+A part of a transcript that only repeats the question is closest to it, and answers nothing.
 """
 
 from collections import deque
@@ -22,27 +22,23 @@ from memd.store.chunks import StoredChunk
 from memd.text.tokens import tokens
 from memd.text.turn_header import CONTINUED, header_in
 
-# So many words in a row of the question say nothing of their own: they are a part of it, of a turn that was cut. Fewer may
-# be an answer: "we deploy on Friday" stands in "Do we deploy on Friday?".
+# A turn of this many words that are a part of the question is a truncated repetition of it. Fewer may be an answer: "we
+# deploy on Friday" is a part of "Do we deploy on Friday?".
 _MANY = 12
 
 
 class QuestionEchoes:
-    """Knows what repeats one question."""
+    """Recognises transcript chunks that only repeat the question."""
 
     def __init__(self, query: Query) -> None:
-        """Recognise repetitions of one question.
-
-        Args:
-            query: The question.
-        """
+        """Prepare the words of one question."""
         self._query = query
         self._asked = _words(query.embed_text)
 
     def only_repeats(self, chunk: StoredChunk) -> bool:
-        """Whether nothing in a part of a transcript can answer: somebody puts the question, and nothing is said after that.
+        """Return whether a chunk of a transcript cannot answer: someone asks the question, and nothing else is said after it.
 
-        What was said before is no answer where it holds none of the question's terms.
+        Turns before it count as an answer only if they hold a term of the question.
         """
         if not chunk.kind.is_session or not self._asked:
             return False
@@ -66,7 +62,7 @@ class QuestionEchoes:
 
 
 def _turns(text: str) -> Iterator[str]:
-    """What was said in each turn, without its header."""
+    """Yield the text of each turn, without its header."""
     lines: list[str] = []
     for line in text.split("\n"):
         head = header_in(line)
@@ -81,33 +77,33 @@ def _words(text: str) -> Sequence[str]:
     return [token for token, _, _ in tokens(text)]
 
 
-IN_A_ROW = 2  # hits of one source, while another has any
-# Candidates of a source after one, among which its copies are looked for: with six hits as many as are read at once.
+IN_A_ROW = 2  # hits of one source, if another source has any left
+# Candidates after one, among which its copies are looked for: with six hits, as many as are read in one query.
 AHEAD = 9
-MAX_TOLD = 5  # copies that a hit names
-# Of what says the same, by what stands around it: headings, and the names of files and of those who speak.
+MAX_TOLD = 5  # copies that a hit lists
+# The most that copies differ in, because of headings, file names and speakers around them.
 _SHARES_APART = 0.2
 _COSINES_APART = 0.1
-_PARTS_APART = 0.03  # parts are embedded without what stands around them
+_PARTS_APART = 0.03  # parts are embedded without their context
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a candidate, and why."""
+    """The decision about a candidate."""
 
     scored: Scored
     chunk: StoredChunk
     hit: FoundHit | None
     cut: str | None  # min_score | overlap | duplicate | joined; None: it is a hit
-    part: ShownPart | None = None  # what it shows, or would have shown
-    owed: bool = False  # it was its source's turn, not its own
-    repeats: bool = False  # only the question, so that its score was lowered
-    superseded: bool = False  # what it says holds no more, so that its score was lowered
-    copy_of: ChunkId | None = None  # a candidate before it, which says all that it says
-    joined_to: ChunkId | None = None  # a candidate before it, whose hit shows its lines, too
+    part: ShownPart | None = None  # the part that it shows, or would show
+    owed: bool = False  # it comes before a better candidate, because its source was due
+    repeats: bool = False  # it only repeats the question, so its score was lowered
+    superseded: bool = False  # its text is outdated, so its score was lowered
+    copy_of: ChunkId | None = None  # an earlier candidate that says all that it says
+    joined_to: ChunkId | None = None  # an earlier candidate, whose hit includes its lines
 
     @property
     def window(self) -> Window | None:
-        """The same, as it is read."""
+        """The window of the part."""
         return None if self.part is None else self.part.window
 
 
@@ -115,7 +111,7 @@ Found = Iterable[tuple[Scored, StoredChunk]]
 
 
 def hits(found: Sequence[Found], query: Query, min_score: float, max_chars: int) -> Iterator[FoundHit]:
-    """The hits of a question, one at a time, so that asking for more only appends. See verdicts."""
+    """Yield the hits of a question lazily, so that a larger number only appends; see `verdicts`."""
     return (
         verdict.hit for verdict in verdicts(found, query, min_score, max_chars) if verdict.hit is not None
     )
@@ -131,30 +127,30 @@ def verdicts(
     least: float = 0.0,
     latest: bool = True,
 ) -> Iterator[Verdict]:
-    """Decide about candidates, one at a time, by what was shown before.
+    """Decide about each candidate, lazily.
 
-    Lines that an earlier hit shows are not shown again: a chunk that overlaps one gives its other lines, and none where
-    it has no other. A text that stands in several places is shown once, and a turn of several sessions likewise: the latest of
-    those that say the same, in the place of the best. After two hits of one source the next is of
-    another, while that has any: notes and sessions tell different things, and there is more of one than of the other. What
-    only repeats the question comes after what may answer it, and its score is lowered; so is that of what holds no more.
+    - Lines that an earlier hit shows are not shown again: an overlapping chunk shows its other lines, or nothing.
+    - Of copies, in several places or sessions, one is shown: the latest, in the place of the best.
+    - After two hits of one source the next is of another source, if it has any left: notes and transcripts complement each
+      other, and one of them has far more chunks.
+    - Candidates that only repeat the question, or are outdated, come later, with lowered scores.
 
     Args:
-        found: Of each source its candidates with their chunks, the best first; read only as far as verdicts are taken.
-        query: What was asked.
+        found: The candidates of each source with their chunks, the best first.
+        query: The question.
         min_score: The least score of a hit.
         max_chars: The most characters of a hit.
-        weak: Whether all hits are marked as shown for want of better; what only repeats the question always is.
-        latest: Whether the question may be about what is so now: then the latest copy is shown, and what holds no more is lowered.
-        least: What scores less gets no verdict, and is only looked at as a copy of what scores more.
+        weak: Whether to mark all hits as weak; those that only repeat the question always are.
+        least: Candidates below this score get no verdict; they are only considered as copies of better ones.
+        latest: Whether the question may ask for the present: then the latest copy is shown, and outdated text lowered.
     """
     shown = ShownLines()
     shown_texts: set[str] = set()
     shown_words: list[Said] = []
-    heard_lines: set[str] = set()  # the lines of transcripts that were shown
+    heard_lines: set[str] = set()  # transcript lines that were shown
     repeats = QuestionEchoes(query)
     lanes = [_Lane(iter(candidates), repeats, query if latest else None, least) for candidates in found]
-    last: list[_Lane] = []  # of the last hits, at most as many as may follow each other
+    last: list[_Lane] = []  # the sources of the last hits
     while best := [lane for lane in lanes if lane.head() is not None]:
         best = [lane for lane in best if not lane.repeats()] or best
         others = [lane for lane in best if len(last) < IN_A_ROW or lane is not last[0]] or best
@@ -173,10 +169,10 @@ def verdicts(
         elif (part := fresh_part(chunk, shown, query, max_chars, scored.closest)) is None:
             cut = "overlap"
         else:
-            # What another file has shown counts as shown of this one: a copy goes on with what comes next.
+            # Counts as shown of this file even if a copy showed it: the next copy continues with the next lines.
             shown.add(chunk, part)
             same = " ".join(part.window.text.split())
-            # A session that was forked repeats the turns of the one before it: who said what and when, line by line.
+            # A forked session repeats the turns of its parent, with the same speakers and times, line by line.
             turn_lines = _lines(part.window.text) if chunk.kind.is_session else frozenset()
             words = Said(part.window.text)
             if (
@@ -211,7 +207,7 @@ def verdicts(
 
 
 def _may_be_copies(one: Scored, other: Scored) -> bool:
-    """Whether two texts may say the same: with the words of the question, and about as close to it."""
+    """Return whether two texts may say the same: they hold the same words, and are about as close to the question."""
     if abs(one.share - other.share) > _SHARES_APART:
         return False
     if one.part is not None and other.part is not None:
@@ -228,7 +224,7 @@ def _lines(text: str) -> frozenset[str]:
 
 
 class _Next(msgspec.Struct, frozen=True, order=True):
-    """A candidate of a lane, by its place in the order."""
+    """A candidate of a lane, ordered by its place."""
 
     place: tuple[float, float, str, int, int]
     scored: Scored
@@ -238,12 +234,12 @@ class _Next(msgspec.Struct, frozen=True, order=True):
 
     @property
     def is_lowered(self) -> bool:
-        """Whether what comes after it may go before it."""
+        """Whether candidates after it may overtake it."""
         return self.repeats or self.superseded
 
 
 class _Lane:
-    """The candidates of one source, read when they are wanted."""
+    """The candidates of one source, read lazily."""
 
     def __init__(
         self,
@@ -254,47 +250,47 @@ class _Lane:
     ) -> None:
         self._candidates = candidates
         self._repeats = repeats
-        self._query = query  # None: it asks for what was
+        self._query = query  # None: the question asks for the past
         self._least = least
-        self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # compared with those before them
+        self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # candidates read ahead to look for copies
         self._said: dict[StoredChunk, Said] = {}
-        # A heap: the next that may answer, and those before it that were lowered.
+        # A heap: the next candidate that may answer, and the lowered ones before it.
         self._read: list[_Next] = []
         self._is_done = False
 
     def head(self) -> Scored | None:
-        """The next candidate; None: there is none."""
-        # A lowered one is next once one that may answer is there to be compared with.
+        """Return the next candidate, or None at the end."""
+        # A lowered candidate has to be compared with the next one that was not lowered.
         while not self._is_done and all(one.is_lowered for one in self._read):
             self._read_on()
         return self._read[0].scored if self._read else None
 
     def repeats(self) -> bool:
-        """Whether the next candidate only repeats the question; there is one."""
+        """Return whether the next candidate, which must exist, only repeats the question."""
         return self._read[0].repeats
 
     def is_superseded(self) -> bool:
-        """Whether the next candidate holds no more, and was lowered; there is one."""
+        """Return whether the next candidate, which must exist, is outdated and was lowered."""
         return self._read[0].superseded
 
     def order(self) -> tuple[float, float, str, int, int]:
-        """What puts the next candidates of all sources in order, as fuse does."""
+        """Return the sort key of the next candidate, which must exist."""
         return self._read[0].place
 
     def take(self) -> tuple[Scored, StoredChunk]:
-        """The next candidate, which is not the next any more."""
+        """Remove and return the next candidate, which must exist."""
         taken = heappop(self._read)
         return taken.scored, taken.chunk
 
     def latest_of_copies(
         self, scored: Scored, chunk: StoredChunk, *, is_latest: bool
     ) -> tuple[tuple[Scored, StoredChunk], list[tuple[Scored, StoredChunk]]]:
-        """What to show in the place of a candidate, and the copies of it that are not to be shown.
+        """Return the candidate to show instead of this one, and the copies that are not shown.
 
         Args:
             scored: The candidate, which was taken.
             chunk: Its chunk.
-            is_latest: Whether the latest copy takes its place, if it says all that the candidate says.
+            is_latest: Whether to show the latest copy that says all that the candidate says.
         """
         self._look_ahead()
         waiting = [(one.scored, one.chunk) for one in self._read if not one.repeats] + list(self._ahead)

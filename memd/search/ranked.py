@@ -1,4 +1,4 @@
-"""What was found in its order, and what becomes of it: hits and their windows. Pure."""
+"""Turns ranked candidates into hits with their windows. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
@@ -24,36 +24,36 @@ Lane = Iterator[tuple[Scored, StoredChunk]]
 
 
 class IndexQuestion(msgspec.Struct, frozen=True):
-    """What is asked of an index."""
+    """The parameters of a search in one index."""
 
     query: Query
-    kinds: frozenset[Kind]  # nothing else takes part
+    kinds: frozenset[Kind]  # only these take part
     min_score: float = 0.0
-    wanted: SearchFilter = NO_FILTER  # nor anything that it does not let through
-    by_time: bool = False  # the newest hit first
-    mode: str = "hybrid"  # by words and by meaning; keyword | vector: by that side alone
-    is_explained: bool = False  # somebody wants to hear of what has not the least score, too
-    is_together: bool = False  # what is found is ranked together with what other memories have
+    wanted: SearchFilter = NO_FILTER  # only what it lets through takes part
+    by_time: bool = False  # sort hits by time, the newest first
+    mode: str = "hybrid"  # hybrid | keyword | vector
+    is_explained: bool = False  # candidates below min_score are wanted, too
+    is_together: bool = False  # the candidates are ranked together with those of other memories
 
     @property
     def reranks(self) -> bool:
-        """Whether a reranker has a say in the order."""
+        """Whether a reranker may change the order."""
         return self.mode == "hybrid" and not self.by_time and bool(self.query.embed_text)
 
     @property
     def is_cut(self) -> bool:
-        """Whether nobody wants to hear of what has not the least score."""
+        """Whether candidates below min_score can be dropped early."""
         return not self.is_explained and not self.by_time
 
     @property
     def among(self) -> tuple[SearchFilter, ...]:
-        """All that takes part, and of it what is of each time that the question names: the best of each is looked for."""
+        """The filter, and for each time named in the question the filter limited to it: the best of each are looked up."""
         of_times = (_within(self.wanted, *time.as_seconds) for time in self.query.times)
         return (self.wanted, *of_times)
 
 
 def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
-    """What a filter lets through of a time; when a file was written is no sign of what it is about."""
+    """Limit a filter to a time; the mtime of a file is ignored, since it does not date the content."""
     since_s, until_s = wanted.since_s, wanted.until_s
     return msgspec.structs.replace(
         wanted,
@@ -65,39 +65,39 @@ def _within(wanted: SearchFilter, first_s: int, last_s: int) -> SearchFilter:
 
 
 class AnswerEvidence(msgspec.Struct, frozen=True):
-    """What tells how likely it is that anything that was found answers."""
+    """What the estimate of whether any candidate answers is based on."""
 
     strongest: float  # the strength of the strongest candidate
-    held: frozenset[int] | None  # the terms that any text holds that may be seen; None: that cannot be told
-    is_of_time: bool  # whether any candidate is of a time that the question names
+    held: frozenset[int] | None  # the terms that any visible text holds; None: unknown
+    is_of_time: bool  # whether any candidate dates from a time named in the question
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """What was found, in its order."""
+    """Candidates in order, not yet cut down to hits."""
 
-    question: IndexQuestion  # as the texts of the index spell its names
-    lanes: Sequence[Lane]  # of each source
-    min_score: float  # of a hit
+    question: IndexQuestion  # with the spelling of names that the index has
+    lanes: Sequence[Lane]  # one per source
+    min_score: float  # the least score of a hit
     results: SideResults
     evidence: AnswerEvidence
-    is_whole: bool = True  # False: the index has changed before it was put together
+    is_whole: bool = True  # False: the index changed during the search
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """The hits for a question, and what they were found with."""
+    """The hits of a question, and which providers and sides took part."""
 
     hits: tuple[FoundHit, ...]
-    mode: str  # hybrid | keyword | vector
+    mode: str  # hybrid | keyword | vector: the sides that took part
     degraded: tuple[DegradedPart, ...]
-    keyword_trouble: str | None  # the keyword index is broken
-    vector_trouble: str | None  # the vectors on disk are
-    provider: str  # whose vectors took part; where none did, whose are wanted
+    keyword_trouble: str | None  # why the keyword index is damaged; None: it is not
+    vector_trouble: str | None  # why the vectors on disk are damaged; None: they are not
+    provider: str  # of the vectors that took part or, without any, the configured one
     model: str
-    space: Space | None  # of the vectors that took part
+    space: Space | None  # of the vectors that took part; None: none did
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """What one of several memories has for a question."""
+    """The candidates of one memory, to be merged with those of others."""
 
     text: str
     question: IndexQuestion
@@ -107,12 +107,12 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 def last_s(place: StoredChunk | ChunkPlace, zone: tzinfo) -> int:
-    """Of when a chunk is at the latest, as clocks on the wall count seconds."""
+    """Return the latest second (local wall-clock time) that a chunk's content dates from, or else its file's mtime."""
     return wall_s(place.written_ns, zone) if place.last_s is None else place.last_s
 
 
 def supported(question: IndexQuestion, evidence: AnswerEvidence) -> Support:
-    """How likely it is that what was found answers."""
+    """Return how likely the candidates answer the question."""
     if question.query.is_small_talk:
         return Support(0.0)
     found = support(evidence.strongest, question.query.names, evidence.held)
@@ -122,11 +122,11 @@ def supported(question: IndexQuestion, evidence: AnswerEvidence) -> Support:
 
 
 def decided(ranked: Ranked, max_chars: int) -> Iterator[Verdict]:
-    """The verdicts about candidates, the best first.
+    """Yield a verdict about each candidate, the best first.
 
     Args:
         ranked: The candidates.
-        max_chars: The most characters of a hit of one chunk.
+        max_chars: The most characters of a hit that shows one chunk.
     """
     question = ranked.question
     verdicts = rank.verdicts(
@@ -142,17 +142,17 @@ def decided(ranked: Ranked, max_chars: int) -> Iterator[Verdict]:
 
 
 def worth_reranking(lanes: Sequence[Lane], most: int) -> list[StoredChunk]:
-    """The first candidates, which a reranker orders; lanes are read."""
+    """Return the first candidates worth reading, at most `most`, evenly from all lanes; consumes the lanes."""
     each = max(1, most // max(1, len(lanes)))
     return [chunk for lane in lanes for one, chunk in islice(lane, each) if one.score >= WORTH_READING]
 
 
 def reranked(lane: Iterable[tuple[Scored, StoredChunk]], places: Mapping[ChunkId, int]) -> Lane:
-    """Candidates of one source, the first of them in the order of a reranker: each with the score of its new place.
+    """Yield the candidates of one source, the first ones in a reranker's order, with the scores of their new places.
 
     Args:
-        lane: In their order.
-        places: Of those that it has ordered, which come first; empty where none has.
+        lane: The candidates in order.
+        places: The reranked place of each chunk, a prefix of the lane; empty: the order stays.
     """
     rest = iter(lane)
     head: list[tuple[Scored, StoredChunk]] = []

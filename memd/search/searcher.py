@@ -1,4 +1,4 @@
-"""A question to hits: keywords and vectors asked one after the other, put together, and cut down to what answers."""
+"""Runs a search: looks up keywords and vectors, fuses the candidates, and cuts them down to hits."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -68,78 +68,83 @@ from memd.store.search_vectors import REST_S
 from memd.store.vector_matrix import DEAD, Doubles, Floats, Ids, Rows
 from memd.text.writing_systems import scripts
 
-CANDIDATES = 200  # a side, of each source
+CANDIDATES = 200  # per side and source
 MAX_RESULTS = 50
-BATCH = 16  # candidates whose text is read at once
-ATTEMPTS = 3  # at a search that the index changes under
-# Candidates, the best by all else, whose parts and scripts are read: 10 µs each, most of it reading.
+BATCH = 16  # candidates whose text is read in one query
+ATTEMPTS = 3  # to search while the index changes
+# The best candidates, whose parts and scripts are read: 10 µs each, mostly for reading.
 EXAMINED = 100
-STRONGEST = 30  # of them, one of which is the strongest
-PROPOSED = 100  # candidates of a source that are ranked together with those of other memories
-SPACES = 3  # whose vectors a search asks for, while one index takes the place of another
+STRONGEST = 30  # the first candidates by fusion, among which the strongest is looked for
+PROPOSED = 100  # candidates per source that are merged with those of other memories
+SPACES = 3  # attempts to embed the question while one index replaces another
 
 T = TypeVar("T")
 
 
 class QueryEmbedder(Protocol):
-    """Embeds questions for the vectors of an agent's index."""
+    """Embeds questions into the vector space of an agent's index."""
 
     @property
     def provider_name(self) -> str:
-        """Of the provider that is used for what is written now."""
+        """The name of the provider that embeds new text."""
         ...
 
     @property
     def model_name(self) -> str:
-        """Of its model."""
+        """The name of that provider's model."""
         ...
 
     async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
-        """The vector of a question among those of a space, with the calibration of its model; or why there is none.
+        """Embed a question within a bounded time.
 
-        It takes a bounded time.
+        Args:
+            text: The question.
+            space: The vector space of the index.
+
+        Returns:
+            The vector and the calibration of the model, or the reason why there is none.
         """
         ...
 
     def unavailable(self, space: Space | None) -> DegradedPart | None:
-        """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
+        """Return why no provider can embed questions for a space; None: one can, or none is configured.
 
         Args:
-            space: Of the vectors in the index; None: it has none.
+            space: The vector space of the index; None: it has no vectors.
         """
         ...
 
 
 class ChunkFinder(Protocol):
-    """Ranks chunks by keywords, as store.search_keywords.KeywordReader does."""
+    """Looks up chunks by keywords; see store.search_keywords.KeywordReader."""
 
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, Match]]:
-        """The best matches among what each filter lets through, best first."""
+        """Return the best matches of each filter, best first."""
         ...
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
-        """Of each filter the ids of the chunks that it lets through, ascending; None: all."""
+        """Return for each filter the ascending ids of the chunks that it lets through; None: all."""
         ...
 
     def holders(
         self, words: Sequence[str], kinds: Collection[Kind], most: int
     ) -> Mapping[str, Sequence[ChunkId]]:
-        """The words that any chunk holds, each with the first of these chunks."""
+        """Return the words that occur in any chunk, each with the ids of the first chunks that hold it."""
         ...
 
 
 class ChunkReader(Protocol):
-    """Reads chunks of one state of an index, as store.index.Reader does."""
+    """Reads one snapshot of an index; see store.index.Reader."""
 
     @property
     def keywords(self) -> ChunkFinder:
-        """Ranks chunks by keywords."""
+        """The keyword index."""
         ...
 
     def side(self) -> AbstractContextManager[None]:
-        """Read what a search can do without."""
+        """Return a context in which a failure does not fail the whole search."""
         ...
 
     def nearest(
@@ -151,154 +156,155 @@ class ChunkReader(Protocol):
         also: Collection[ChunkId],
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
-        """The nearest of vectors that stay where they are; None: they are those of another model by now."""
+        """Return the nearest of the vectors on disk; None: they belong to another index by now."""
         ...
 
     def facts(self, chunk_ids: Ids) -> ChunkFacts:
-        """The kinds and times of chunks."""
+        """Return the kinds and times of chunks."""
         ...
 
     def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> Doubles:
-        """How foreign chunks are to the scripts of a question."""
+        """Return for each chunk the part of its text, 0..1, in other scripts than the question."""
         ...
 
     def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, ChunkPlace]:
-        """Where chunks stand, and maybe others; those that are gone are left out."""
+        """Return the positions of chunks, possibly of others too; deleted ones are left out."""
         ...
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
-        """Chunks with their text; those that are gone are left out."""
+        """Return chunks with their text; deleted ones are left out."""
         ...
 
     def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
-        """The chunks of the latest time, about in this order."""
+        """Return the ids of the newest chunks, approximately in order."""
         ...
 
     def closest_parts(self, chunk_ids: Sequence[ChunkId], query: Floats) -> dict[ChunkId, ClosestPart]:
-        """Of each chunk that has parts the one closest to a question."""
+        """Return for each chunk that has parts the one closest to the question."""
         ...
 
 
 class SearchedVectors(Protocol):
-    """The vectors of an index, as store.search_vectors.SearchVectors has them."""
+    """The vectors of an index; see store.search_vectors.SearchVectors."""
 
     def current(self) -> tuple[Space, Rows | ListedVector] | None:
-        """The vectors of this moment, or what is known of those that stay where they are; None: there are none."""
+        """Return the current vectors in memory, or a description of those on disk; None: there are none."""
         ...
 
 
 class SearchedIndex(Protocol):
-    """What is searched: an index of this machine, or a memory on a server."""
+    """What is searched: a local index, or a memory on a server."""
 
     @property
     def vectors(self) -> SearchedVectors:
-        """Its vectors."""
+        """The vectors of the index."""
         ...
 
     @property
     def space(self) -> Space | None:
-        """That its vectors belong to; None: it has no place for any."""
+        """The vector space; None: the index has none."""
         ...
 
     @property
     def has_parts(self) -> bool:
-        """Whether parts of chunks have vectors, too."""
+        """Whether parts of chunks have vectors too."""
         ...
 
     @property
     def has_vectors(self) -> bool:
-        """Whether there is any vector to compare with."""
+        """Whether the index has any vector."""
         ...
 
     @property
     def state(self) -> int | None:
-        """Differs whenever anything may have changed in between; None: that is not known."""
+        """A value that differs whenever the index may have changed; None: unknown."""
         ...
 
     async def read(self, use: Callable[[ChunkReader], T], state: int | None = None) -> T:
-        """What use returns, run on a thread over one state."""
+        """Run `use` on a thread over one snapshot, and return its result."""
         ...
 
     async def any_waits(self) -> bool:
-        """Whether any chunk waits for a vector."""
+        """Return whether any chunk has no vector yet."""
         ...
 
     async def at_rest(self, most_s: float) -> bool:
-        """Wait for the end of a change that is under way, so many seconds at most; whether none is."""
+        """Wait at most `most_s` seconds for a running change to end; return whether none is running."""
         ...
 
 
 class Reranker(Protocol):
     """Orders texts by how well they answer a question."""
 
-    candidates: int  # of a question, that it is to order
+    candidates: int  # how many candidates of a question it is given
 
     async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
-        """The texts by their place, the best first; or why nobody has ordered them.
+        """Order texts within a bounded time.
 
-        It takes a bounded time.
+        Returns:
+            The indexes of the texts, best first, or the reason why there is no order.
         """
         ...
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel running requests."""
         ...
 
 
 class _KeywordResults(msgspec.Struct, frozen=True):
     matches: dict[ChunkId, Match]  # best first
-    damage: str | None = None  # of the keyword index
-    failure: TransientError | None = None  # it cannot be read just now
-    is_whole: bool = True  # False: the index has changed before they were put together with the rest
-    not_reranked: DegradedPart | None = None  # why a reranker did not order what was found
+    damage: str | None = None  # why the keyword index is damaged
+    failure: TransientError | None = None  # why it cannot be read now
+    is_whole: bool = True  # False: the index changed before the candidates were fused
+    not_reranked: DegradedPart | None = None  # why no reranker ordered the candidates
 
     @property
     def trouble(self) -> str | None:
-        """Why there are no matches."""
+        """Why there are no matches; None: there is no reason."""
         return self.damage if self.failure is None else str(self.failure)
 
 
 class _EmbeddedQuestion(msgspec.Struct, frozen=True):
-    """A question as one model has it."""
+    """A question embedded by one model."""
 
     vector: Vector
-    calibration: Calibration  # of that model
+    calibration: Calibration  # of the model
 
 
 class _VectorResults(msgspec.Struct, frozen=True):
-    """What the vectors of an index gave for a question that the same model embedded."""
+    """The candidates from the vectors of one space."""
 
     space: Space
     question: _EmbeddedQuestion
     rows: Rows
     near: tuple[ChunkId, ...]  # nearest first
-    # Of chunks whose cosine is known, their ids ascending; the others' rows tell.
+    # Chunk ids, ascending, and their cosines; the cosines of other chunks are computed from `rows`.
     cosines: tuple[Ids, Doubles]
     subtracted: float  # from every cosine, see fuse.background
 
 
 class _NoVectorResults(msgspec.Struct, frozen=True):
-    """Why a search goes by keywords alone; both None: there is nothing to compare."""
+    """Why vectors take no part; both None: the index has no text or no provider."""
 
     trouble: DegradedPart | None = None
-    damage: str | None = None  # of the vectors on disk
+    damage: str | None = None  # why the vectors on disk are damaged
 
 
 class _Sides(msgspec.Struct, frozen=True):
-    """What both sides found."""
+    """The results of keywords and of vectors."""
 
-    asked: IndexQuestion  # as the texts spell its names
+    asked: IndexQuestion  # with the spelling of names that the index has
     keywords: _KeywordResults
     vectors: _VectorResults | _NoVectorResults
 
     @property
     def known(self) -> Calibration | None:
-        """Of the model whose vectors took part."""
+        """The calibration of the model whose vectors took part."""
         return self.vectors.question.calibration if isinstance(self.vectors, _VectorResults) else None
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """A question, and the vectors of the same space that it is compared with."""
+    """An embedded question, and the vectors of the same space."""
 
     space: Space
     question: _EmbeddedQuestion
@@ -306,11 +312,11 @@ class _Compared(msgspec.Struct, frozen=True):
 
 
 class _OtherVectors(Exception):
-    """The vectors on disk are those of another index by now."""
+    """The vectors on disk belong to another index by now."""
 
 
 class _QuestionEmbeddings:
-    """The vectors of one question: each model embeds it once, when vectors of its space are searched."""
+    """Embeds one question at most once per vector space, on demand."""
 
     def __init__(self, embedder: QueryEmbedder, text: str) -> None:
         self._embedder = embedder
@@ -318,7 +324,7 @@ class _QuestionEmbeddings:
         self._known: dict[Space, _EmbeddedQuestion | DegradedPart] = {}
 
     async def embedded(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
-        """The question as the model of a space has it, if that is there in time."""
+        """Return the question embedded for a space, or why it could not be embedded in time."""
         if space not in self._known:
             with spent("question's vector"):
                 embedded = await self._embedder.embed_query(self._text, space)
@@ -338,13 +344,13 @@ class Searcher:
         embedder: QueryEmbedder,
         reranker: Reranker | None = None,
     ) -> None:
-        """Search one index by the settings of its agent.
+        """Create a searcher.
 
         Args:
-            index: What to search.
-            settings: Of the agent.
+            index: The index to search.
+            settings: The settings of its agent.
             embedder: Embeds questions.
-            reranker: Orders the first candidates anew; None: nobody does.
+            reranker: Reorders the first candidates; None: their order stays.
         """
         self._reranker = reranker
         self._index = index
@@ -352,7 +358,7 @@ class Searcher:
         self._embedder = embedder
         hybrid = settings.query.hybrid
         self._weights = FusionWeights(hybrid.vector_weight, hybrid.text_weight)
-        # One number for every search: were it to grow with max_results, a larger max_results would reorder the hits.
+        # The same for each search: if it grew with max_results, a larger max_results would reorder the hits.
         self._candidates = max(CANDIDATES, MAX_RESULTS * hybrid.candidate_multiplier)
 
     async def search(
@@ -367,23 +373,23 @@ class Searcher:
         wanted: SearchFilter = NO_FILTER,
         by_time: bool = False,
     ) -> Searched:
-        """Find what answers a question.
+        """Search for chunks that answer a question.
 
-        No side fails the search: the other answers, and what is missing is named. Only where keywords cannot be looked
-        for just now and there are no vectors either, the search fails.
+        If keywords or vectors fail, the other side answers, and `degraded` names what is missing. The search fails only if
+        keywords cannot be read now and there are no vectors either.
 
         Args:
             text: The question.
-            kinds: What may be seen; nothing else takes part.
-            max_results: How many hits at most. A larger number only appends to the hits of a smaller one.
+            kinds: The kinds of files that take part.
+            max_results: The most hits. A larger number only appends to the hits of a smaller one.
             min_score: 0..1, the least score of a hit.
-            now: What clocks on the wall show when it is asked; None: nobody knows.
-            mode: hybrid, or keyword or vector: by that side alone.
-            wanted: What it lets through takes part, and nothing else.
-            by_time: The newest hit first; where none has the least score, the newest of all.
+            now: The local wall-clock time, by which relative times are resolved; None: they are not.
+            mode: "hybrid", "keyword" or "vector".
+            wanted: The filter that chunks must pass.
+            by_time: Sort hits by time, the newest first; if none has the least score, return the newest chunks of all.
 
         Raises:
-            TransientError: the index cannot be read just now.
+            TransientError: the index cannot be read now.
         """
         parsed = query.restricted(query.parse(text, now), mode)
         asked = IndexQuestion(parsed, kinds, min_score, wanted, by_time, mode)
@@ -395,15 +401,15 @@ class Searcher:
         return self._searched(asked, keywords, vectors, hits)
 
     async def close(self) -> None:
-        """Give up what the reranker is asked."""
+        """Cancel the reranker's running requests."""
         if self._reranker is not None:
             await self._reranker.close()
 
     async def warm(self) -> str | None:
-        """Read the keyword index, as the first search would; what is wrong with it, or None.
+        """Read the keyword index as the first search would; return why it is damaged, or None.
 
         Raises:
-            TransientError: it cannot be read just now.
+            TransientError: it cannot be read now.
         """
         asked = IndexQuestion(query.parse("memory"), frozenset(Kind))
         keywords = await self._index.read(lambda reader: self._keyword_results(reader, asked))
@@ -422,7 +428,7 @@ class Searcher:
         wanted: SearchFilter = NO_FILTER,
         by_time: bool = False,
     ) -> tuple[Searched, Trace]:
-        """The same, and how each of the first candidates came to its place."""
+        """Search as `search` does, and explain how each of the first candidates came to its place."""
         asked = IndexQuestion(query.parse(text, now), kinds, min_score, wanted, by_time, is_explained=True)
 
         def explained(ranked: Ranked, calibration: Calibration | None) -> tuple[list[FoundHit], Trace]:
@@ -448,10 +454,10 @@ class Searcher:
         by_time: bool = False,
         is_explained: bool = False,
     ) -> Proposal:
-        """The best candidates, to be ranked together with those of other memories; see search.
+        """Return the best candidates, to be merged with those of other memories; for the parameters see `search`.
 
         Raises:
-            TransientError: the index cannot be read just now.
+            TransientError: the index cannot be read now.
         """
         parsed = query.restricted(query.parse(text, now), mode)
         asked = IndexQuestion(parsed, kinds, min_score, wanted, by_time, mode, is_explained, is_together=True)
@@ -466,12 +472,12 @@ class Searcher:
     async def search_together(
         self, own: Proposal, included: Mapping[str, Proposal], max_results: int
     ) -> Searched:
-        """The hits of several memories in one order.
+        """Merge the candidates of several memories, and return the hits.
 
         Args:
-            own: What this index proposes; to be used once, like the others.
-            included: What others do, by the name of each.
-            max_results: As of search.
+            own: The proposal of this index; each proposal can be used once only.
+            included: The proposals of other memories, by name.
+            max_results: The most hits.
         """
         ranked, found = await self._together(own, included)
         hits = await beside(lambda: first_hits(self._decided(ranked), max_results))
@@ -480,7 +486,7 @@ class Searcher:
     async def explain_together(
         self, own: Proposal, included: Mapping[str, Proposal], max_results: int
     ) -> tuple[Searched, Trace]:
-        """The same, and how each of the first candidates came to its place; what concerns a whole index is of this one."""
+        """Merge and explain; values that concern a whole index are those of this one."""
         ranked, found = await self._together(own, included)
         asked = ranked.question
         search = TracedSearch(
@@ -490,7 +496,7 @@ class Searcher:
         return msgspec.structs.replace(found, hits=tuple(hits)), trace
 
     async def _together(self, own: Proposal, included: Mapping[str, Proposal]) -> tuple[Ranked, Searched]:
-        """Candidates of several memories in the order that a reranker gives them, if there is one."""
+        """Merge the candidates of several memories, and rerank them if there is a reranker."""
         ranked = together(own, included, zone_of(self._settings.timezone))
         degraded = [*own.found.degraded]
         for name, one in included.items():
@@ -510,9 +516,9 @@ class Searcher:
         asked: IndexQuestion,
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T]:
-        """Ask both sides at once, then give their candidates, the best first, to use.
+        """Search, and call `use` with the ranked candidates on the thread that reads the index.
 
-        Those that min_score is sure to cut are among them only where somebody wants to hear of them.
+        Candidates below min_score are included only if `asked` wants them. The search is repeated while the index changes.
         """
         embeddings = _QuestionEmbeddings(self._embedder, asked.query.embed_text)
         is_at_rest = True
@@ -530,9 +536,9 @@ class Searcher:
         embeddings: _QuestionEmbeddings,
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
-        """As _ask, and whether all that keywords found was still there when it was put together.
+        """Search once; the last value is whether all chunks that keywords found were still there.
 
-        Where it was not, the index has changed in between: a file was written, or a rebuild put another index in place.
+        They are not if the index changed meanwhile: a file was written, or a rebuilt index took its place.
         """
         for _ in range(SPACES):
             compared = await self._compared(embeddings, asked)
@@ -550,12 +556,12 @@ class Searcher:
         asked: IndexQuestion,
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
-        """As _ask_once, with the vectors of this moment.
+        """Search with the current vectors, like `_ask_once`.
 
-        All on one thread, one side after the other: each change of threads costs as much as a side of a small index.
+        Both sides run one after the other on one thread: a change of threads costs as much as one side of a small index.
 
         Raises:
-            _OtherVectors.
+            _OtherVectors: the vectors on disk were replaced.
         """
         state = self._index.state
         reranker = self._reranker if asked.reranks and not asked.is_together else None
@@ -589,10 +595,10 @@ class Searcher:
     def _sides(
         self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared | _NoVectorResults
     ) -> _Sides:
-        """What both sides find.
+        """Return the candidates of both sides.
 
         Raises:
-            _OtherVectors.
+            _OtherVectors: the vectors on disk were replaced.
         """
         asked = self._spelt(reader, asked)
         keywords = self._keyword_results(reader, asked)
@@ -612,13 +618,13 @@ class Searcher:
         places: Mapping[ChunkId, int],
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[T, bool]:
-        """What use makes of the candidates of both sides, and whether all that keywords found was still there."""
+        """Rank the candidates and call `use`; also return whether all chunks that keywords found were still there."""
         with spent("ranking"):
             ranked = self._ranked(reader, sides, places)
             return use(ranked, sides.known), ranked.is_whole
 
     def _ranked(self, reader: ChunkReader, sides: _Sides, places: Mapping[ChunkId, int]) -> Ranked:
-        """Candidates in their order, those first that a reranker has given a place."""
+        """Fuse and order the candidates; those with a reranked place come first."""
         asked = sides.asked
         vectors, calibration = sides.vectors, sides.known or Calibration()
         near = vectors.near if isinstance(vectors, _VectorResults) else ()
@@ -642,7 +648,7 @@ class Searcher:
         fused = fuse(
             found, self._weights, calibration, subtracted, asks_of_time_alone=asked.query.asks_of_time_alone
         )
-        # By the same candidates whatever the least score is, so that a higher one only leaves out.
+        # Independent of min_score up to WORTH_READING, so that a higher min_score only drops hits.
         least = min(asked.min_score, WORTH_READING) if asked.is_cut else 0.0
         order = fused.order(reader.places, least=least)
         min_score = asked.min_score
@@ -660,7 +666,7 @@ class Searcher:
         return Ranked(asked, lanes, min_score, results, evidence, is_whole)
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
-        """The terms of the question that any text holds that may be seen; None: keywords take no part."""
+        """Return the terms that any visible text holds; None: keywords take no part."""
         if keywords.trouble is not None or not self._settings.query.hybrid.enabled:
             return None
         return frozenset(b"".join([match.held for match in keywords.matches.values()]))
@@ -691,9 +697,9 @@ class Searcher:
     def _newest_first(
         self, reader: ChunkReader, ordered: list[Scored], asked: IndexQuestion
     ) -> tuple[list[Scored], float]:
-        """Candidates by when they are, and the least score of a hit.
+        """Return the candidates by time, newest first, and the least score of a hit.
 
-        Where none has the score that was asked for, the question says no more than that: the newest of all.
+        If no candidate has min_score, the question asks for nothing but recency: the newest chunks of all are added.
         """
         least, scored = asked.min_score, {one.id: one for one in ordered}
         if all(one.score < least for one in ordered):
@@ -712,7 +718,7 @@ class Searcher:
     def _with_parts_and_scripts(
         self, reader: ChunkReader, found: Candidates, first: Ints, asked: Query, vectors: _VectorResults
     ) -> tuple[Candidates, Mapping[ChunkId, ClosestPart]]:
-        """Candidates, some of them with their best parts and with how foreign they are to the question; and those parts."""
+        """Read the closest parts and the scripts of some candidates; return the candidates with them, and the parts."""
         ids: list[ChunkId] = found.ids[first].tolist()
         parts = reader.closest_parts(ids, vectors.question.vector) if self._index.has_parts else {}
         part_of, foreign_of = found.part.copy(), found.foreign.copy()
@@ -722,12 +728,12 @@ class Searcher:
         return msgspec.structs.replace(found, part=part_of, foreign=foreign_of, closest=closest), parts
 
     def _spelt(self, reader: ChunkReader, asked: IndexQuestion) -> IndexQuestion:
-        """A question as the texts spell its names; as it is where the keyword index cannot be read."""
+        """Return the question with misspelt names corrected; unchanged if the keyword index cannot be read."""
         try:
             with spent("spelling"), reader.side():
                 spelt = spelling.spelt(asked.query, reader, asked.kinds)
         except StoreClosed:
-            raise  # as in _keyword_results, which tells of all else
+            raise  # as in _keyword_results, which reports all other failures
         except (StoreDamaged, TransientError):
             return asked
         return asked if spelt is asked.query else msgspec.structs.replace(asked, query=spelt)
@@ -744,17 +750,16 @@ class Searcher:
         except StoreDamaged as damage:
             return _KeywordResults({}, str(damage))
         except StoreClosed:
-            raise  # another index takes the place of this one, and answers
+            raise  # the search is repeated with the index that replaced this one
         except TransientError as failure:
             return _KeywordResults({}, failure=failure)
 
     async def _compared(
         self, embeddings: _QuestionEmbeddings, asked: IndexQuestion
     ) -> _Compared | _NoVectorResults:
-        """The question with the vectors that it is compared with.
+        """Embed the question, and return it with the vectors of the same space.
 
-        Those are of its own space only. Where another index has taken the place of theirs while the question was embedded,
-        it is embedded for that one.
+        If another index replaces the current one meanwhile, the question is embedded again for its space.
         """
         for _ in range(SPACES):
             held = self._index.vectors.current()
@@ -773,10 +778,10 @@ class Searcher:
     def _vector_results(
         self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults | _NoVectorResults:
-        """The chunks nearest to the question; where a disk or memory cannot be had just now, keywords answer alone.
+        """Return the chunks nearest to the question, or why vectors take no part.
 
         Raises:
-            _OtherVectors.
+            _OtherVectors: the vectors on disk were replaced.
         """
         try:
             with spent("vectors"), reader.side():
@@ -792,7 +797,7 @@ class Searcher:
         self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared, keywords: _KeywordResults
     ) -> _VectorResults:
         question, held = compared.question, compared.held
-        # The chunks that may be found, and those of any time that the question names.
+        # The visible chunks, and those of any time named in the question.
         among, *of_times = reader.keywords.allowed(asked.among, asked.kinds)
         times = [ids for ids in of_times if ids is not None]
         sought = [among, vector_matrix.distinct(np.concatenate(times))] if times else [among]
@@ -801,7 +806,7 @@ class Searcher:
             rows, mean, cosines = held, scanned.mean_cosine(), scanned.nearest_cosines()
             near = scanned.nearest()
         else:
-            # The vectors of what keywords found are taken along, so that all are read once.
+            # The vectors of the chunks that keywords found are included, so that all vectors are read once.
             found = reader.nearest(
                 held, question.vector, self._candidates, asked.kinds, keywords.matches.keys(), sought
             )
@@ -813,11 +818,11 @@ class Searcher:
         return _VectorResults(compared.space, question, rows, tuple(near), cosines, subtracted)
 
     async def _why_no_vectors(self) -> DegradedPart | None:
-        """What is missing, where there are no vectors to compare with or no question; None: nothing is."""
+        """Return why there are no vectors to compare with; None: nothing is missing."""
         unavailable = self._embedder.unavailable(self._index.space)
         if unavailable is not None or self._settings.provider == "none" or self._index.has_vectors:
             return unavailable
-        # An index without any text lacks nothing.
+        # Without any text, nothing is missing.
         return DegradedPart("vector", "no chunk has a vector yet") if await self._index.any_waits() else None
 
     def _mode(self, keywords: _KeywordResults, vectors: _VectorResults | _NoVectorResults) -> str:
@@ -846,7 +851,7 @@ class Searcher:
 async def _order(
     reranker: Reranker, asked: IndexQuestion, first: Sequence[StoredChunk]
 ) -> dict[ChunkId, int] | DegradedPart:
-    """The places that a reranker gives to some chunks, or why it gives none."""
+    """Return the places that a reranker gives to some chunks, or why it gives none."""
     if len(first) < 2:
         return {}
     with spent("reranker"):
@@ -862,7 +867,7 @@ def _candidates(
     matches: Mapping[ChunkId, Match],
     vectors: _VectorResults | _NoVectorResults,
 ) -> tuple[Candidates, bool]:
-    """What both sides found and may be seen, and whether all of it is still there."""
+    """Return the visible candidates of both sides, and whether all of them are still there."""
     by_words = np.fromiter(matches, np.int64, len(matches))
     near = np.array(vectors.near if isinstance(vectors, _VectorResults) else (), np.int64)
     ids = vector_matrix.distinct(np.concatenate((by_words, near)))
@@ -881,7 +886,7 @@ def _candidates(
     for time in asked.query.times:
         is_of_time |= facts.are_of(*time.as_seconds)
     is_there = facts.kinds != DEAD
-    # While one index takes the place of another, its chunks are there a moment before its vectors.
+    # While one index replaces another, its chunks are there a moment before its vectors.
     is_of_now = 2 * np.count_nonzero(is_there[np.searchsorted(ids, near)]) >= len(near)
     is_whole = bool(is_there[at].all() and is_of_now)
     nothing = np.full(len(ids), np.nan)
@@ -892,7 +897,7 @@ def _candidates(
 
 
 def _by_source(fused: Fused, order: Ints) -> Iterator[Ints]:
-    """The rows of each source, in their order."""
+    """Yield the rows of each source, in order."""
     kinds = fused.candidates.kinds[order]
     here = [Kind(kind) for kind in np.flatnonzero(np.bincount(kinds)).tolist()]
     for source in sorted({kind.source for kind in here}):
@@ -908,7 +913,7 @@ def _lane(
     vectors: _VectorResults | _NoVectorResults,
     parts: Mapping[ChunkId, ClosestPart],
 ) -> Iterator[Scored]:
-    """Candidates of one source in their order, what says the same later before what it replaces."""
+    """Yield the candidates of one source in order; a later text that says the same comes before what it replaces."""
     first = rows[: min(POOL, fused.count_from(rows, WORTH_READING))]
     head = fused.scored(first, reader.places)
     if isinstance(vectors, _VectorResults) and asked.tense != "past":
@@ -942,7 +947,7 @@ def _later_first(
 
 
 def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Lane:
-    """Candidates with their chunks, read a few at a time and only as far as somebody asks."""
+    """Yield candidates with their chunks; the text is read lazily, a few chunks at a time."""
     left = iter(ordered)
     while some := list(islice(left, BATCH)):
         with spent("reading text"):

@@ -1,4 +1,4 @@
-"""The part of a chunk that answers, without the lines that earlier hits show."""
+"""Chooses the window of a chunk that a hit shows, without lines that earlier hits show."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -13,27 +13,27 @@ from memd.store.chunks import StoredChunk
 from memd.text.tokens import safe_end
 from memd.text.turn_header import CONTINUED, header_in
 
-_PART = -1  # among the numbers of terms: the part of the chunk that is closest to the question
+_PART = -1  # the pseudo term number of the part closest to the question
 
 
 def window(
     chunk_text: str, start_line: int, terms: Sequence[str], max_chars: int, part: Span | None = None
 ) -> Window:
-    """Choose what an agent reads of a chunk.
+    """Choose the lines of a chunk that an agent reads.
 
-    A chunk that fits is shown whole. Of a larger one, the whole lines that hold the most of the terms, the ones that are
-    rarer in the chunk counting more; the part that is closest to the question counts as a term that stands there once.
-    Its beginning where nothing of that is known. Of a single line that is longer, the stretch that holds the most.
+    A chunk that fits is shown whole. Of a larger one, the window of whole lines with the most terms is chosen: a term
+    counts more the rarer it is in the chunk, and the part closest to the question counts as a term that occurs once.
+    Without any of these, the window is the beginning. Of a single line that is too long, a stretch of it is chosen.
 
     Args:
-        chunk_text: Lines of the file; the first is line start_line.
-        start_line: 1-based.
-        terms: Of the question.
+        chunk_text: Lines of the file.
+        start_line: The number of the first line, from 1.
+        terms: The terms of the question.
         max_chars: The most characters of the window.
-        part: Where in chunk_text the part is whose vector is closest to the question; None: nobody knows.
+        part: The span in chunk_text whose vector is closest to the question; None: unknown.
 
     Returns:
-        The text with the lines it stands on, without blank lines at its ends.
+        The text with its line numbers, without blank lines at its ends.
     """
     whole = _trimmed(chunk_text.split("\n"), 0, chunk_text.count("\n") + 1, start_line)
     if len(whole.text) <= max_chars:
@@ -50,7 +50,7 @@ def window(
     )
     if starts[first] + max_chars >= starts[last] - 1:
         return _trimmed(lines, first, last, start_line)
-    line = lines[first]  # by itself longer than a window
+    line = lines[first]  # too long for a window
     inside = [
         (term, start - starts[first], end - starts[first])
         for term, start, end in places
@@ -61,12 +61,12 @@ def window(
 
 
 def _line_starts(text: str) -> list[int]:
-    """Where each line begins, and where one after the last would."""
+    """Return the offset of each line, and the offset after the last one."""
     return [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
 
 
 def _trimmed(lines: list[str], first: int, last: int, start_line: int) -> Window:
-    """lines[first:last] without blank ones at the ends; the first where all are blank."""
+    """Return lines[first:last] without blank lines at the ends, but at least one line."""
     while last - first > 1 and not lines[first].strip():
         first += 1
     while last - first > 1 and not lines[last - 1].strip():
@@ -77,10 +77,10 @@ def _trimmed(lines: list[str], first: int, last: int, start_line: int) -> Window
 def _best(
     starts: list[int], ends: list[int], places: list[tuple[int, int, int]], most: int
 ) -> tuple[int, int]:
-    """The units first..last-1, at most so many characters, with the most weight of distinct terms.
+    """Return (first, last) of the run of units, at most `most` characters, with the most weight of distinct terms.
 
-    A term weighs 1 / (how often it stands in the whole). Of equal ones the one with its terms nearest to its middle, of
-    these the first. A unit that is longer than the limit stands alone.
+    A term weighs 1 / (its number of occurrences). Among equal runs, the one with its terms most in the middle is chosen,
+    then the first. A unit longer than the limit is a run by itself.
     """
     often: dict[int, int] = {}
     for term, _, _ in places:
@@ -103,7 +103,7 @@ def _best(
 
 
 def _stretch(line: str, places: list[tuple[int, int, int]], most: int) -> str:
-    """The stretch of a long line that holds the most terms, from the beginning of a word where there is one near."""
+    """Return the stretch of a long line with the most terms; it begins at a word if one begins nearby."""
     starts = sorted({0, *(max(0, place[1] - most // 3) for place in places)})
     first, _ = _best(starts, [min(len(line), start + most) for start in starts], places, most)
     start = safe_end(line, starts[first])
@@ -113,61 +113,61 @@ def _stretch(line: str, places: list[tuple[int, int, int]], most: int) -> str:
     return line[start : start + (safe_end(line[start : start + most + 1], most))].rstrip()
 
 
-# Where a line is: its number in a file; in a transcript, where all lines of a turn have one number, the turn as it is in
-# the chunk, and which of its lines it is.
+# The identity of a line: (path, line number) or, in a transcript, whose turns have one line number each, (path, number,
+# text of the turn in the chunk, line within the turn).
 Place = tuple[str, int] | tuple[str, int, str, int]
 
 
 class ShownPart(msgspec.Struct, frozen=True):
-    """Some lines of a chunk."""
+    """The part of a chunk that a hit shows."""
 
-    window: Window  # as it is shown, in lines of the file
-    first: int  # of the lines of the chunk, from 0
-    lines: tuple[str, ...]  # what of them is shown
+    window: Window  # with line numbers of the file
+    first: int  # index of its first line within the chunk, from 0
+    lines: tuple[str, ...]  # the shown text of each line
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """Lines of a chunk that follow each other."""
+    """Consecutive lines of a chunk."""
 
-    line: int  # the first, of the lines of the chunk, from 0
+    line: int  # index of the first one within the chunk, from 0
     text: str
-    closest: Span | None  # the part of it that is closest to the question, where it has that whole
+    closest: Span | None  # the part closest to the question, if the run contains all of it
 
 
 class ShownLines:
-    """The lines that hits have shown."""
+    """The lines that earlier hits show."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Start with no lines."""
         self._lines: dict[Place, list[str]] = {}
 
     def add(self, chunk: StoredChunk, part: ShownPart) -> None:
-        """Remember what is shown of a chunk."""
+        """Add the shown lines of a chunk."""
         places = line_places(chunk)[part.first : part.first + len(part.lines)]
         for place, line in zip(places, part.lines, strict=True):
             self._lines.setdefault(place, []).append(line)
 
     def has(self, place: Place, line: str) -> bool:
-        """Whether a line was shown. A long one is in several chunks in part: only the part that was shown counts."""
+        """Return whether a line was shown. A long line is in several chunks: only the same part of it counts."""
         return any(line in earlier for earlier in self._lines.get(place, ()))
 
 
 def fresh_part(
     chunk: StoredChunk, shown: ShownLines, query: Query, max_chars: int, closest: Span | None = None
 ) -> ShownPart | None:
-    """What a chunk shows beside the lines that are shown already: the best run of its other lines.
+    """Return the best run of a chunk's lines that were not shown yet.
 
-    A run that begins inside a turn has the header of that turn before it.
+    If the run begins inside a turn, the header of that turn is put before it.
 
     Args:
-        chunk: What was found.
-        shown: What other hits show.
-        query: What was asked.
+        chunk: The chunk.
+        shown: The lines that other hits show.
+        query: The question.
         max_chars: The most characters of a hit.
-        closest: Where in its text the part is whose vector is closest to the question; None: nobody knows.
+        closest: The span in the chunk whose vector is closest to the question; None: unknown.
 
     Returns:
-        None where all its lines were shown, or the others are blank.
+        None if all lines were shown, or the others are blank.
     """
     lines = chunk.text.split("\n")
     runs = [run for run in _fresh(chunk, shown, lines, closest) if run.text.strip()]
@@ -191,8 +191,8 @@ def fresh_part(
 
 
 def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Span | None) -> Iterator[_Run]:
-    """The runs of lines that were not shown."""
-    begin, text = 0, 0  # of the run that is open: its line, and where that is in the text
+    """Yield the runs of lines that were not shown."""
+    begin, text = 0, 0  # the current run: its first line, and the offset of that line
     at = 0
     for line, (place, words) in enumerate(zip([*line_places(chunk), None], [*lines, ""], strict=True)):
         if place is None or shown.has(place, words):
@@ -203,7 +203,7 @@ def _fresh(chunk: StoredChunk, shown: ShownLines, lines: list[str], closest: Spa
 
 
 def _within(closest: Span | None, begin: int, end: int) -> Span | None:
-    """Where a part is in a run of a text that has it whole."""
+    """Return a span relative to a run, if the run contains all of it."""
     if closest is None or not begin <= closest[0] <= closest[1] <= end:
         return None
     return closest[0] - begin, closest[1] - begin
@@ -218,7 +218,7 @@ def _turns(
     query: Query,
     max_chars: int,
 ) -> ShownPart:
-    """The part of a chunk of turns that a window shows, which says who speaks and when."""
+    """Return the shown part of a chunk of turns, with a header that says who speaks and when."""
     head = _header_above(numbers, lines, inside)
     if head and len(inside.text) + len(head) > max_chars and 2 * len(head) <= max_chars:
         inside = window(run.text, run.line, query.terms, max_chars - len(head), run.closest)
@@ -226,14 +226,14 @@ def _turns(
     if len(inside.text) + len(head) > max_chars:
         head = ""
     first, last = inside.start_line, inside.end_line
-    # All lines of a turn have the number of its first one: only the last turn of a chunk tells where it ends.
+    # All lines of a turn have the number of its first one: where a turn ends is known only of the chunk's last one.
     end_line = chunk.end_line if numbers[last] == numbers[-1] else numbers[last]
     shown = Window(numbers[first], end_line, head + inside.text, numbers[first : last + 1])
     return ShownPart(shown, first, tuple(inside.text.split("\n")))
 
 
 def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) -> str:
-    """The header of the turn in which a window begins, if the window does not have it."""
+    """Return the header of the turn in which a window begins, or "" if the window contains it."""
     first = inside.start_line
     while first > 0 and not header_in(lines[first]) and numbers[first - 1] == numbers[first]:
         first -= 1
@@ -243,7 +243,7 @@ def _header_above(numbers: tuple[int, ...], lines: list[str], inside: Window) ->
 
 
 def line_places(chunk: StoredChunk) -> list[Place]:
-    """Where each line of a chunk is."""
+    """Return the identity of each line of a chunk."""
     if chunk.numbers is None:
         count = chunk.text.count("\n") + 1
         return [(chunk.path, number) for number in range(chunk.start_line, chunk.start_line + count)]
@@ -251,7 +251,7 @@ def line_places(chunk: StoredChunk) -> list[Place]:
     places: list[Place] = []
     begin = 0
     for end in range(1, len(lines) + 1):
-        # Several turns may stand on one line of a transcript.
+        # One line of a transcript may hold several turns.
         if end == len(lines) or chunk.numbers[end] != chunk.numbers[begin] or header_in(lines[end]):
             turn = "\n".join(lines[begin:end])
             places += [(chunk.path, chunk.numbers[begin], turn, at) for at in range(end - begin)]

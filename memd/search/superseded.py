@@ -1,4 +1,4 @@
-"""Whether a text holds no more: its note says so, or it is struck through."""
+"""Recognises outdated text: its note says that it is superseded, or it is struck through."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from memd.search.terms import held
 from memd.store.chunks import StoredChunk
 from memd.text.tokens import WORD_CHARACTER, folded, fts_text
 
-# What holds no more has so much less evidence, though it stays worth reading.
+# The factor on the evidence of outdated text, which stays worth reading.
 _FACTOR = 0.8
 _WORTH_READING = math.atanh(WORTH_READING)
 _JUST_BEHIND = 0.999
@@ -23,15 +23,15 @@ _LINK = re.compile(r"^\[\[(.*?)(?:[|#].*)?\]\]$")
 
 
 def is_superseded(chunk: StoredChunk, query: Query, closest: Span | None) -> bool:
-    """Whether what a chunk says to a question holds no more.
+    """Return whether what a chunk says about the question is outdated.
 
-    A struck-through word beside the one that replaced it is not enough: all of the text is struck through, or what is
-    closest to the question, or most of the question's terms that it has.
+    One struck-through word is not enough: all of the text is struck through, or most of the part closest to the question,
+    or most of the question's terms that the chunk holds.
 
     Args:
-        chunk: What was found.
-        query: What was asked.
-        closest: Where in its text the part is whose vector is closest to the question; None: nobody knows.
+        chunk: The chunk.
+        query: The question.
+        closest: The span in the chunk whose vector is closest to the question; None: unknown.
     """
     if chunk.superseded is not None:
         return True
@@ -50,7 +50,7 @@ def is_superseded(chunk: StoredChunk, query: Query, closest: Span | None) -> boo
 
 
 def replaces(path: str, superseded: StoredChunk) -> bool:
-    """Whether a path is that of the note by which a chunk's note says that it is superseded."""
+    """Return whether a path is that of the note that supersedes a chunk's note."""
     if not superseded.superseded:
         return False
     linked = _LINK.match(superseded.superseded)
@@ -60,11 +60,11 @@ def replaces(path: str, superseded: StoredChunk) -> bool:
 
 
 def set_behind(scored: Scored, replacement: Scored | None) -> Scored:
-    """A candidate that holds no more, behind what replaced it.
+    """Return an outdated candidate with lowered evidence, behind the note that replaced it.
 
     Args:
         scored: The candidate.
-        replacement: The best candidate of the note that replaced its own; None: there is none.
+        replacement: The best candidate of the replacing note; None: it is not among the candidates.
     """
     evidence = scored.meaning + scored.words
     less = max(_WORTH_READING, _FACTOR * evidence)
@@ -72,7 +72,7 @@ def set_behind(scored: Scored, replacement: Scored | None) -> Scored:
 
 
 def lowered(scored: Scored, most: float = _WORTH_READING) -> Scored:
-    """A candidate with so much evidence at most: without a number, what is just worth reading."""
+    """Return a candidate whose evidence is at most `most`; by default it is then just worth reading."""
     evidence = scored.meaning + scored.words
     factor = min(1.0, most / evidence) if evidence else 1.0
     meaning, words = factor * scored.meaning, factor * scored.words

@@ -1,4 +1,4 @@
-"""Where the terms of a question stand in a text, and which of them are names."""
+"""Finds the terms of a question in texts, and tells which terms are names."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -15,18 +15,18 @@ _SHORTEST_ROOT = 3
 
 
 class Occurrence(msgspec.Struct, frozen=True):
-    """One place where a term stands; text[start:end] is what matched."""
+    """An occurrence of a term; text[start:end] is the match."""
 
-    term: int  # its index among the terms
+    term: int  # index of the term
     start: int
     end: int
 
 
 def occurrences(text: str, terms: Sequence[str]) -> list[Occurrence]:
-    """Every place in a text where one of the terms stands, in the order of the text.
+    """Return all occurrences of the terms in a text, in the order of the text.
 
-    A term is one token or several in a row. English words match in their other forms too ("painted" finds "paint"),
-    much as the stemmer of the keyword index has it.
+    A term is one token or several in a row. English words match in other inflections too ("painted" finds "paint"),
+    similar to the stemmer of the keyword index.
     """
     by_first, heads = _by_first_root(tuple(terms))
     if not heads:
@@ -35,16 +35,16 @@ def occurrences(text: str, terms: Sequence[str]) -> list[Occurrence]:
     return [
         Occurrence(n, start, found[at + len(roots) - 1][2])
         for at, (token, start, _) in enumerate(found)
-        if token[:_SHORTEST_ROOT] in heads  # most words of a text are out by this, for a tenth of the time
+        if token[:_SHORTEST_ROOT] in heads  # excludes most words of a text, for a tenth of the time
         for n, roots in by_first.get(root(token), ())
         if at + len(roots) <= len(found)
         and all(root(found[at + k][0]) == roots[k] for k in range(1, len(roots)))
     ]
 
 
-@lru_cache(maxsize=16)  # a search asks for the same terms of a hundred chunks
+@lru_cache(maxsize=16)  # one search looks for the same terms in a hundred chunks
 def _by_first_root(terms: tuple[str, ...]) -> tuple[dict[str, list[tuple[int, list[str]]]], frozenset[str]]:
-    """Terms as (index, roots) by their first root, with the beginnings of those first roots."""
+    """Return (index, roots) of the terms by first root, and the prefixes of the first roots."""
     by_first: dict[str, list[tuple[int, list[str]]]] = {}
     for n, term in enumerate(terms):
         roots = [root(token) for token, _, _ in tokens(term)]
@@ -54,9 +54,9 @@ def _by_first_root(terms: tuple[str, ...]) -> tuple[dict[str, list[tuple[int, li
 
 
 def held(texts: Iterable[str], terms: Sequence[str]) -> set[int]:
-    """Which terms stand in any of the texts, by their index.
+    """Return the indexes of the terms that occur in any of the texts.
 
-    The same as the terms of all occurrences, in a fifth of the time: where they stand is not asked.
+    Equal to the terms of `occurrences`, in a fifth of the time, since no positions are computed.
     """
     sought = _sought(tuple(terms))
     found: set[int] = set()
@@ -77,12 +77,12 @@ def held(texts: Iterable[str], terms: Sequence[str]) -> set[int]:
 
 
 class _Sought(msgspec.Struct, frozen=True):
-    """Terms by how they are looked for, each with its index."""
+    """Terms by the way they are searched, each with its index."""
 
-    cjk: tuple[tuple[int, str], ...]  # of CJK characters alone
-    words: tuple[tuple[int, str], ...]  # of one word: its root
-    phrases: tuple[tuple[int, frozenset[str]], ...]  # of several: the roots of those that are not CJK
-    beginnings: re.Pattern[str] | None  # of all words; most of a text are out by this
+    cjk: tuple[tuple[int, str], ...]  # terms of CJK characters alone
+    words: tuple[tuple[int, str], ...]  # terms of one word: its root
+    phrases: tuple[tuple[int, frozenset[str]], ...]  # terms of several words: the roots that are not CJK
+    beginnings: re.Pattern[str] | None  # the prefixes of all roots; excludes most words of a text
 
 
 @lru_cache(maxsize=16)
@@ -110,7 +110,7 @@ def _sought(terms: tuple[str, ...]) -> _Sought:
 
 
 def root(word: str) -> str:
-    """What the forms of an English word have in common; another word as it is."""
+    """Return the stem that the inflections of an English word share; other words are returned unchanged."""
     if len(word) < 4 or not word.isascii() or word.endswith("ss"):
         return word
     rest = _ENDING.sub("", word)
@@ -122,7 +122,7 @@ def root(word: str) -> str:
 
 _WORD = re.compile(r"[^\W\d_]+")
 SENTENCE_BEGINNING = re.compile(r"(?:^|[.!?:;。！？：；\n])[\s\"'“‘«(\[*_#>-]*$")
-LOOK_BACK = 12  # characters before a word that tell whether a sentence begins with it
+LOOK_BACK = 12  # characters before a word that show whether it begins a sentence
 NO_NAMES = frozenset(
     re.findall(
         r"\w+",
@@ -134,34 +134,34 @@ NO_NAMES = frozenset(
         """,
     )
 )
-# In German every noun has a capital letter.
+# In German every noun is capitalised.
 _GERMAN = frozenset(
     ("der", "das", "und", "ist", "wie", "wer", "wann", "ein", "eine", "wir", "ich", "nicht", "für", "wurde")
 )
 _CODE = re.compile("[a-z].*[0-9]")
-_CODE_WORDS = 3  # of a code at most, such as "nv 5582"; a longer phrase is a path or a quotation
+_CODE_WORDS = 3  # at most, such as "nv 5582"; a longer phrase is a path or a quotation
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The terms of a question that name somebody or something, each by its index."""
+    """The terms of a question that are names, as indexes."""
 
-    proper: tuple[int, ...] = ()  # written with a capital letter within a sentence
-    codes: tuple[int, ...] = ()  # of letters with digits after them: "nv 5582", "pb211"
+    proper: tuple[int, ...] = ()  # capitalised within a sentence
+    codes: tuple[int, ...] = ()  # letters followed by digits: "nv 5582", "pb211"
 
     def missing(self, held: Collection[int]) -> tuple[int, ...]:
-        """Those that are not among the terms that texts hold."""
+        """Return the names that are not among the terms held by texts."""
         return tuple(term for term in self.proper + self.codes if term not in held)
 
 
 def names(text: str, terms: Sequence[str]) -> Names:
-    """Tell which terms are names.
+    """Find the terms that are names.
 
-    A word that a sentence begins with may be any word, and a text without small letters, or in German, tells nothing by
-    capital letters. Days, months and abbreviations in capital letters are no names.
+    The first word of a sentence may be any word. In a text without lower case, or in German, capital letters mean
+    nothing. Days, months and titles are not names.
 
     Args:
         text: The question as it was asked.
-        terms: Of the question, folded.
+        terms: The terms of the question, folded.
     """
     place = {fts_text(term).strip(): n for n, term in enumerate(terms)}
     words = [(word, match.start()) for match in _WORD.finditer(text) if (word := match[0])]
@@ -175,7 +175,7 @@ def names(text: str, terms: Sequence[str]) -> Names:
                 continue
             is_abbreviation = len(word) > 1 and word.isupper()
             before = text[max(0, start - LOOK_BACK) : start]
-            # Among Chinese words a sentence begins with a capital letter only where a name does.
+            # Among Chinese words, a capitalised word is a name even at the beginning of a sentence.
             if not is_abbreviation and (has_cjk or not SENTENCE_BEGINNING.search(before)):
                 proper[n] = None
     codes = (n for n, term in enumerate(terms) if _CODE.match(term) and len(term.split()) <= _CODE_WORDS)

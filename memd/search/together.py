@@ -1,7 +1,7 @@
-"""What several memories have for one question, in one order. Pure.
+"""Merges the candidates of several memories for one question into one order. Pure.
 
-Each memory is searched by itself: what words tell, and what is taken off a cosine, are by its own statistics. The evidence of
-a candidate is on one scale whatever memory it is from, so candidates are ordered by it.
+Each memory is searched by itself, with its own keyword statistics and its own background cosine. Evidence has the same
+scale in each, so candidates are sorted by it.
 """
 
 import heapq
@@ -17,17 +17,17 @@ from memd.search.ranked import AnswerEvidence, Lane, Proposal, Ranked, last_s, s
 from memd.search.trace import SideResults
 from memd.store.chunks import StoredChunk
 
-# The ids of chunks of one memory are so far from those of the next: no memory has so many.
+# The distance between the chunk ids of two memories; no memory has as many chunks.
 _APART = 1 << 48
 
 
 def together(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> Ranked:
-    """The candidates of several memories, as if they were those of one.
+    """Merge the candidates of several memories.
 
     Args:
-        own: Of the agent's own memory.
-        included: Of others, by the name that their paths begin with from now on.
-        zone: Of files that only the disk dates.
+        own: The candidates of the agent's own memory.
+        included: The candidates of other memories by name; the name becomes the prefix of their paths.
+        zone: The time zone in which an mtime is read as a date.
     """
     each = [own.ranked, *(_named(one.ranked, name, n) for n, (name, one) in enumerate(included.items(), 1))]
     by_source: dict[str, list[list[tuple[Scored, StoredChunk]]]] = {}
@@ -52,7 +52,7 @@ def together(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> R
     return Ranked(
         own.ranked.question,
         [heapq.merge(*by_source[source], key=place) for source in sorted(by_source)],
-        # Where one memory has nothing of the least score, its newest are no hits if another has.
+        # If one memory has no candidate of the least score, its newest chunks are no hits if another memory has some.
         max(one.min_score for one in each),
         msgspec.structs.replace(results, support=supported(own.question, evidence)),
         evidence,
@@ -60,7 +60,7 @@ def together(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> R
 
 
 def _named(ranked: Ranked, name: str, number: int) -> Ranked:
-    """Candidates with ids and paths that no other memory has."""
+    """Return candidates with ids and paths that are unique among all memories."""
     apart = number * _APART
 
     def scored(one: Scored) -> Scored:
@@ -96,7 +96,7 @@ def _named(ranked: Ranked, name: str, number: int) -> Ranked:
 
 
 def _joined_results(each: Sequence[SideResults]) -> SideResults:
-    """What the sides of all memories proposed, in one order; what concerns a whole index is that of the first."""
+    """Merge the candidates of all memories; values that concern a whole index are those of the first."""
     first = each[0]
     found = [one.fused.candidates for one in each]
     starts = np.cumsum([0, *map(len, found)])

@@ -1,4 +1,4 @@
-"""The explanation of a search: how each candidate came to its place. Pure."""
+"""Explains a search: how each candidate came to its place. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -15,53 +15,53 @@ from memd.search.terms import occurrences
 from memd.store.chunks import StoredChunk
 from memd.store.keywords import Match
 
-EXPLAINED = 100  # candidates that are explained, whether they are hits or not; of those after them, the hits
+EXPLAINED = 100  # candidates that are explained, hits or not; after them, only hits are
 
 
 class SideResults(msgspec.Struct, frozen=True):
-    """What each side proposed, best first."""
+    """The candidates of keywords and of vectors, each best first, and their fusion."""
 
     keywords: Mapping[ChunkId, Match]
     near: Sequence[ChunkId]
-    fused: Fused  # what became of both
-    order: Ints  # of its rows, the best first
-    subtracted: float = 0.0  # from every cosine, see fuse.background
+    fused: Fused  # the fused candidates
+    order: Ints  # rows of `fused`, the best first
+    subtracted: float = 0.0  # from each cosine, see fuse.background
     support: Support = Support(0.0)
 
 
 class TracedSearch(msgspec.Struct, frozen=True):
-    """A search, as it was made."""
+    """The parameters of a search."""
 
     text: str
     query: Query
     weights: FusionWeights
-    calibration: Calibration | None  # None: there is no provider
+    calibration: Calibration | None  # None: no provider
     min_score: float
     max_results: int
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """What a hit shows."""
+    """The window that a hit shows."""
 
-    place: int  # of the candidate, from 1
+    place: int  # the rank of the candidate, from 1
     path: str
     window: Window
 
 
 def first_hits(verdicts: Iterable[Verdict], most: int) -> list[FoundHit]:
-    """The hits that are returned."""
+    """Return at most `most` hits, in order."""
     return list(islice((verdict.hit for verdict in verdicts if verdict.hit is not None), most))
 
 
 def traced(
     verdicts: Iterable[Verdict], sides: SideResults, asked: TracedSearch
 ) -> tuple[list[FoundHit], Trace]:
-    """The hits that are returned, and how they and the other candidates came to their places.
+    """Return the hits, and how each candidate came to its place.
 
     Args:
-        verdicts: About the candidates, the best first, without those that a search leaves out unread.
-        sides: What was found.
-        asked: What was asked for.
+        verdicts: The verdicts about candidates, the best first.
+        sides: The candidates of each side, and their fusion.
+        asked: The parameters of the search.
     """
     keyword_rank = {chunk_id: place for place, chunk_id in enumerate(sides.keywords, 1)}
     vector_rank = {chunk_id: place for place, chunk_id in enumerate(sides.near, 1)}
@@ -72,7 +72,7 @@ def traced(
     places = {ChunkId(one): place for place, one in enumerate(ids, 1)}
     for number, verdict in enumerate(verdicts, 1):
         cut, chunk, scored = verdict.cut, verdict.chunk, verdict.scored
-        place = places.setdefault(chunk.id, len(places) + 1)  # the newest of all are no candidates of a side
+        place = places.setdefault(chunk.id, len(places) + 1)  # chunks listed as newest are new here
         if verdict.hit is not None and len(hits) < asked.max_results:
             hits.append(verdict.hit)
         elif verdict.hit is not None:
@@ -115,7 +115,7 @@ def traced(
             )
         )
         if verdict.window is not None and (verdict.hit is not None or others):
-            # A copy shows nothing, but its lines count as shown: where they are, is where the text is.
+            # A copy shows nothing, but its lines count as shown: the text is visible in the other hit.
             shown.append(_Shown(place if verdict.hit is not None else others[0], chunk.path, verdict.window))
     return hits, _trace(sides, asked, candidates)
 
@@ -152,7 +152,7 @@ def _lines(window: Window | None) -> tuple[int, int] | None:
 
 
 def _places(part: StoredChunk | Window, terms: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The terms that stand in a text, with the lines of the file that they begin on."""
+    """Return the terms that occur in a text, each with the file's line numbers on which it begins."""
     numbers = _numbers(part)
     lines: dict[int, dict[int, None]] = {}
     for one in occurrences(part.text, terms):
@@ -162,14 +162,14 @@ def _places(part: StoredChunk | Window, terms: Sequence[str]) -> dict[str, tuple
 
 
 def _numbers(part: StoredChunk | Window) -> Sequence[int]:
-    """The line of the file of each line of a text."""
+    """Return the file's line number of each line of a text."""
     if part.numbers is not None:
         return part.numbers
     return range(part.start_line, part.start_line + part.text.count("\n") + 1)
 
 
 def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None:
-    """Why the window is this part of the chunk: it holds terms or is the closest, or shares the chunk with others."""
+    """Return why the window is this part of the chunk: "whole", "rest" (others show some of it), "terms", "part", "beginning"."""
     window, chunk = verdict.window, verdict.chunk
     if window is None:
         return None
@@ -183,7 +183,7 @@ def _chosen(verdict: Verdict, *, has_terms: bool, is_shared: bool) -> str | None
 
 
 def _others(verdict: Verdict, shown: Sequence[_Shown]) -> tuple[int, ...]:
-    """The earlier hits that show the text of a candidate, or lines of its chunk."""
+    """Return the ranks of earlier hits that show the candidate's text or lines of its chunk."""
     chunk = verdict.chunk
     if verdict.cut == "min_score":
         return ()
@@ -199,7 +199,7 @@ def _once(places: Iterable[int]) -> tuple[int, ...]:
 
 
 def _shows(window: Window, lines: Iterable[tuple[int, str]]) -> bool:
-    """Whether a window shows one of some lines, or, of a long line, the same part."""
+    """Return whether a window shows one of some lines or, of a long line, the same part."""
     texts: dict[int, list[str]] = {}
     for number, line in zip(_numbers(window), window.text.split("\n"), strict=True):
         texts.setdefault(number, []).append(line)
