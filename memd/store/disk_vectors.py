@@ -1,7 +1,7 @@
-"""Searches the vectors of an index on disk; only the id and the kind of each are in memory.
+"""Searches the vectors of an index on disk, with only their ids and kinds in memory.
 
-The vectors are read in blocks, as they are stored, and compared by the same arithmetic as vectors in memory: a question has the same
-candidates and the same cosines, to the last bit.
+The vectors are read in blocks and compared by the same arithmetic as vectors in memory, so that a question has the same
+candidates and bitwise equal cosines.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -24,39 +24,38 @@ from memd.store.vector_matrix import (
     places_among,
 )
 
-Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id of no chunk: the row holds nothing
+Block = tuple[Ids, Floats]  # (n,), (n, dimensions); an id that is no chunk's: the row is empty
 
-# Of a row: its id and its kind. The vector of the bundled model has 1536 bytes.
+# The id and kind of a row. For comparison, a vector of the bundled model has 1536 bytes.
 _ROW_BYTES = 8 + 1
 
 
 class ListedVector(msgspec.Struct, frozen=True):
-    """A state of the shelf that a search may hold on to: the chunks that have a vector, by id."""
+    """A snapshot of the ids and kinds of the chunks that have vectors on disk."""
 
     ids: Ids  # (n,), ascending
     kinds: NDArray[np.int8]  # (n,)
 
 
 class NearVectors(msgspec.Struct, frozen=True):
-    """What was found among vectors on disk."""
+    """The result of a search in vectors on disk."""
 
     chunk_ids: list[ChunkId]  # nearest first
-    rows: Rows  # their vectors, and those that were asked for besides
+    rows: Rows  # the vectors of these chunks, and of those in `also`
     mean_cosine: tuple[float, int]  # see NearestRows.mean_cosine
 
 
 class DiskVectors:
-    """The chunks of an index whose vectors are in its file, added and removed by one writer.
+    """The ids and kinds of the vectors in the index file, with one writer.
 
-    Readers take the arrays as they are at that moment; a writer puts others in their place. That copies a hundredth of
-    what the vectors would take.
+    Readers take a snapshot; the writer replaces the arrays. That copies a hundredth of what the vectors would take.
     """
 
     def __init__(self, dimensions: int, listed: ListedVector) -> None:
-        """These chunks are on it.
+        """Start with the listed chunks.
 
         Args:
-            dimensions: Of their vectors.
+            dimensions: The dimensions of their vectors.
             listed: The chunks.
         """
         self.dimensions = dimensions
@@ -64,7 +63,7 @@ class DiskVectors:
 
     @classmethod
     def of(cls, rows: Matrix) -> "DiskVectors":
-        """What vectors in memory leave behind when they are given up."""
+        """Create it from vectors in memory, which the caller then releases."""
         parts = rows.snapshot().parts
         alive = [np.flatnonzero(part.kinds != DEAD) for part in parts]
         return cls(
@@ -80,11 +79,11 @@ class DiskVectors:
 
     @property
     def resident_bytes(self) -> int:
-        """Memory held by what is known of each."""
+        """The memory of ids and kinds, in bytes."""
         return len(self) * _ROW_BYTES
 
     def add(self, rows: Iterable[Row]) -> None:
-        """List chunks that are not on it."""
+        """Add chunks that are not listed yet."""
         came = [(row.id, row.kind) for row in rows]
         if came:
             ids, kinds = (list(column) for column in zip(*came, strict=True))
@@ -95,19 +94,19 @@ class DiskVectors:
             )
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
-        """Forget chunks; those that are not on it are passed over."""
+        """Remove chunks; unknown ids are ignored."""
         at, is_there = places_among(self._listed.ids, np.fromiter(chunk_ids, np.int64))
         if is_there.any():
             gone, now = at[is_there], self._listed
             self._listed = ListedVector(np.delete(now.ids, gone), np.delete(now.kinds, gone))
 
     def snapshot(self) -> ListedVector:
-        """The chunks of this moment, without a copy."""
+        """Return a snapshot; nothing is copied."""
         return self._listed
 
 
 def listed(rows: Iterable[tuple[int, int]]) -> ListedVector:
-    """Chunks with their kinds, in the order of their ids."""
+    """Create a snapshot from (id, kind) rows in ascending order of ids."""
     table = np.fromiter(rows, np.dtype([("id", np.int64), ("kind", np.int8)]))
     return ListedVector(*(np.ascontiguousarray(table[name]) for name in ("id", "kind")))
 
@@ -116,7 +115,7 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
     if not ids:
         return listed(())
     joined = np.concatenate(ids)
-    # This is so after an edit, whose chunks have the highest ids: 1 ms less of each 60,000.
+    # True after an edit, whose chunks have the highest ids; avoids sorting, 1 ms per 60,000.
     if (joined[1:] > joined[:-1]).all():
         return ListedVector(joined, np.concatenate(kinds))
     order = np.argsort(joined)
@@ -124,7 +123,7 @@ def _listed(ids: list[Ids], kinds: list[NDArray[np.int8]]) -> ListedVector:
 
 
 def parts(known: ListedVector, blocks: Iterable[Block]) -> Iterator[MatrixBlock]:
-    """Blocks as a search scans them; rows of chunks that are not listed are dead."""
+    """Yield blocks as `NearestRows.look` takes them; rows of chunks that are not listed are DEAD."""
     for ids, vectors in blocks:
         at, is_there = places_among(known.ids, ids)
         kinds = np.full(len(ids), DEAD, np.int8)
@@ -141,19 +140,19 @@ def nearest(
     also: Collection[ChunkId],
     among: Sequence[Ids | None] = (None,),
 ) -> NearVectors | None:
-    """See vector_matrix.nearest; one look at each block.
+    """Find the chunks nearest to a query, reading each block once; see vector_matrix.scan.
 
     Args:
         known: The chunks that may be found.
-        blocks: All vectors that are stored; a block need not outlive the next.
-        query: Shape (dimensions,), of length 1.
-        limit: How many of each source at most.
-        kinds: What may be seen.
-        also: Chunks whose vectors are wanted however far they are.
-        among: As of vector_matrix.scan.
+        blocks: All stored vectors; a block is valid until the next one is read.
+        query: Shape (dimensions,), length 1.
+        limit: The most chunks per source and filter.
+        kinds: The kinds of files that are visible.
+        also: Chunks whose vectors are returned at any distance.
+        among: See vector_matrix.scan.
 
     Returns:
-        None: not one of the listed chunks is among what is stored. Another index has taken the place of theirs.
+        None if no listed chunk is stored: another index has replaced theirs.
     """
     scanned = NearestRows(query, limit, kinds, among)
     wanted = np.sort(np.fromiter(also, np.int64, len(also)))
@@ -170,14 +169,14 @@ def nearest(
     if not is_any_known:
         return None
     nearest_ids = scanned.nearest()
-    # What was near for a while, until nearer ones came, is not needed any more.
+    # Drops rows that were among the nearest only until nearer ones were found.
     needed = distinct(np.concatenate((wanted, np.array(nearest_ids, np.int64))))
     last = [_some(part, places_among(needed, part.ids)[1]) for part in kept if len(part.ids)]
     return NearVectors(nearest_ids, Rows(tuple(last)), scanned.mean_cosine())
 
 
 def _some(part: MatrixBlock, is_kept: NDArray[np.bool_]) -> MatrixBlock:
-    """A copy of some rows."""
+    """Return a copy of some rows."""
     ids = part.ids[is_kept]
     order = None if (ids[1:] > ids[:-1]).all() else np.argsort(ids)
     by_id = None if order is None else (order, ids[order])

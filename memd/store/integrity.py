@@ -1,7 +1,7 @@
-"""Checks SQLite and databases: whether the installed SQLite has what memd needs, and whether a database is sound.
+"""Checks the installed SQLite for the features that memd needs, and databases for damage.
 
-The check of a database: SQLite's own, the expected tables, and invariants between them. What was found to be wrong with an
-index is held here until a new one is in its place.
+The check of a database includes SQLite's own, the expected tables, and invariants between tables. `IndexDamage` keeps the
+damage that was found in an index until a new index replaces it.
 """
 
 from functools import cache
@@ -18,20 +18,20 @@ from memd.text.tokens import fts_text
 log = structlog.get_logger()
 
 _MOST_FAULTS = 3
-_WITH_SESSIONS = 2  # the first schema of an index that has transcripts
-_WITH_TOTALS = 3  # and that has its rows counted
+_WITH_SESSIONS = 2  # the first schema with transcripts
+_WITH_TOTALS = 3  # the first schema with row counters
 
 
 def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
-    """What is wrong with a database, a few faults at most; () where it is sound.
+    """Return the faults of a database, a few at most; () if it is sound.
 
     Args:
-        connection: A fresh one, in a transaction: one that has looked into a keyword index before looks through it by what
-            it remembers, and finds parts missing that were merged since (FTS5 of 3.54).
-        schema: The folder of migrations, below sql/; the file is of a number of it that this program knows.
+        connection: A new one, in a transaction: an older one checks the keyword index by its cached structure, and
+            reports segments as missing that were merged since (FTS5 of 3.54).
+        schema: The folder of migrations, below sql/. The schema number of the file must be known to this program.
 
     Raises:
-        apsw.Error: it could not be looked through, which says nothing about the file: no memory, an I/O error.
+        apsw.Error: the check failed for a reason outside the file, such as lack of memory or an I/O error.
     """
     number: int = connection.pragma("user_version")
     try:
@@ -41,7 +41,7 @@ def faults(connection: apsw.Connection, schema: str) -> tuple[str, ...]:
             or (_gaps(connection, number) if schema == "index" and number else ())
         )
     except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError) as error:
-        # The statements are these alone, and a sound file takes them: their messages quote no text.
+        # Only these statements ran, and each is valid on a sound file. Their messages quote no text.
         return (str(error),)
 
 
@@ -55,7 +55,7 @@ def _missing(connection: apsw.Connection, schema: str, number: int) -> tuple[str
 
 @cache
 def _names_made_by(schema: str, number: int) -> frozenset[str]:
-    """The tables and indexes of a schema."""
+    """Return the tables and indexes that the migrations of a schema create."""
     connection = apsw.Connection(":memory:")
     try:
         for step, sql in migrations.steps(schema):
@@ -71,14 +71,14 @@ def _names(connection: apsw.Connection) -> frozenset[str]:
 
 
 def _quick_check(connection: apsw.Connection) -> tuple[str, ...]:
-    # Since 3.44 this asks virtual tables as well: FTS5 checks its index. Its own command would be a write.
+    # Since 3.44, quick_check includes virtual tables: FTS5 checks its index. FTS5's own command would be a write.
     rows = connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")
     found = [line for (row,) in rows for line in str(row).splitlines()]
     return tuple(line for line in found if line != "ok" and not line.startswith("***"))[:_MOST_FAULTS]
 
 
 def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
-    """What is missing in an index that SQLite does not know should be there."""
+    """Return violations of invariants that SQLite does not check."""
     lost: int = connection.execute(
         "SELECT count(*) FROM chunks WHERE id NOT IN (SELECT id FROM keywords_docsize)"
     ).get
@@ -94,52 +94,52 @@ def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
 
 
 class IndexDamage:
-    """Anybody who meets damage reports it here; the task that builds indexes anew waits for reports."""
+    """The damage found in an index; the rebuild task waits for reports."""
 
     def __init__(self, agent: str) -> None:
-        """Nothing is wrong at first.
+        """Start without damage.
 
         Args:
-            agent: Its id, for the log.
+            agent: The agent's id, for the log.
         """
-        self.reason: str | None = None  # why the file is set aside when another one is there
-        self.keyword: str | None = None  # what is wrong with the keyword index
+        self.reason: str | None = None  # why the file is quarantined once a new index replaces it
+        self.keyword: str | None = None  # why the keyword index is damaged
         self.reported = ChangeNotifier()
         self._agent = agent
 
     def report(self, reason: str) -> None:
-        """Something in the file is not what memd wrote there."""
+        """Record that the file holds something that memd did not write."""
         if self.reason is None:
             log.error("sync.index_damaged", agent=self._agent, reason=reason)
             self.reason = reason
         self.reported.notify()
 
     def report_keyword(self, reason: str) -> None:
-        """A search has found the keyword index broken."""
+        """Record that a search found the keyword index damaged."""
         if self.keyword is None:
             self.keyword = reason
             self.reason = self.reason or reason
         self.reported.notify()
 
     def mended(self) -> bool:
-        """A new index is in place; returns whether the one before was damaged."""
+        """Forget the damage, since a new index is in place; return whether there was any."""
         was_damaged = self.reason is not None
         self.reason = self.keyword = None
         return was_damaged
 
 
 class SqliteSelftest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tried; a fault is None where it went well."""
+    """The results of the self-test; a fault is None if the test passed."""
 
     sqlite: str  # version
     apsw: str  # version
     keywords: str | None
     vectors: str | None
-    vec: str | None  # version of sqlite-vec; None: it does not load
+    vec: str | None  # version of sqlite-vec; None: it could not be loaded
 
 
 def try_engine() -> SqliteSelftest:
-    """Make a keyword index and a table of vectors, and ask both."""
+    """Create and query a keyword index and a vector table in memory."""
     vec, fault = _try_vectors()
     return SqliteSelftest(
         sqlite=apsw.sqlite_lib_version(),
@@ -159,7 +159,7 @@ def _try_keywords() -> str | None:
             "INSERT INTO keywords (rowid, text, context) VALUES (?, ?, '')",
             [(1, fts_text("我们选了数据库")), (2, fts_text("据说猫在库里数数"))],
         )
-        # A pair of characters is a phrase; the other row has both, apart.
+        # A pair of characters is a phrase; the other row contains both characters, but not adjacent.
         pair = fts_text("数据").strip()
         found = [
             row
@@ -174,7 +174,7 @@ def _try_keywords() -> str | None:
 
 
 def _try_vectors() -> tuple[str | None, str | None]:
-    """(version of sqlite-vec, fault)."""
+    """Return (version of sqlite-vec, fault)."""
     extension, fault = vectors.find_extension()
     if extension is None:
         return None, fault

@@ -1,4 +1,4 @@
-"""The keyword index: FTS5 over terms as memd.text.tokens writes them."""
+"""The FTS5 keyword index, over the terms of memd.text.tokens."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -10,44 +10,44 @@ from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter, Source
 from memd.store import labels, meta
 from memd.text.tokens import fts_text
 
-# How much a match in what places a chunk (title, heading, date) counts beside one in its text.
+# The weight of a match in a chunk's context (title, heading, date) relative to one in its text.
 CONTEXT_WEIGHT = 1.0
 
-ALTERNATIVE = " OR "  # between the phrases of an expression, which are in quotes and lower case
+ALTERNATIVE = " OR "  # joins the quoted, lower-case phrases of an expression
 
-# Contentless: the text is in chunks. The rows hold what fts_text gives, which "ascii" divides at the same places, whatever
-# the version of Unicode that SQLite knows. The migrations have an earlier tokenizer.
+# Contentless: the text is in the table chunks. The rows hold the result of fts_text, which "ascii" splits at the same places
+# in any Unicode version of SQLite. The migrations create an older tokenizer.
 _TABLE = (
     "CREATE VIRTUAL TABLE keywords USING fts5 (text, context, content = '', contentless_delete = 1,"
     " tokenize = 'porter ascii')"
 )
 
-MERGED_PAGES = 100  # in one step: some ten milliseconds
+MERGED_PAGES = 100  # per step; some ten milliseconds
 
 
 class Match(msgspec.Struct, frozen=True, gc=False):
-    """How well a chunk matches."""
+    """The rank of a chunk by keywords."""
 
-    r: float  # -bm25: larger is better, never negative
-    held: bytes  # the phrases of the expression that it holds: their indexes, ascending
-    share: float = 0.0  # 0..1, of the weight of all phrases of the expression: 1 where it holds each of them
+    r: float  # -bm25, at least 0; larger is better
+    held: bytes  # ascending indexes of the phrases that it holds
+    share: float = 0.0  # 0..1: the share of the phrases' total weight that it holds
 
 
 def prepare(connection: apsw.Connection) -> None:
-    """Give a connection the function that search needs."""
-    # A file that cannot be read fails here, where the error says why. The schema does not fit into its first page.
+    """Register the auxiliary functions on a connection."""
+    # An unreadable file fails here with a clear error: the schema is longer than the first page.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
     connection.register_fts5_function("often", _often)
 
 
 def make(connection: apsw.Connection) -> None:
-    """Make an empty keyword index."""
+    """Create an empty keyword index."""
     connection.execute(_TABLE)
 
 
 def begin(connection: apsw.Connection) -> None:
-    """Give a database that has no chunks yet the keyword index of now."""
+    """Recreate the keyword index with the current tokenizer if the database has no chunks."""
     if not connection.execute("SELECT EXISTS (SELECT 1 FROM chunks)").get:
         connection.execute("DROP TABLE keywords")
         make(connection)
@@ -62,7 +62,7 @@ def _often(row: apsw.FTS5ExtensionApi, *_: object) -> int:
 
 
 def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId, int]]:
-    """The chunks that hold a phrase, each with how often it does."""
+    """Return the chunks that hold a phrase, with the number of occurrences."""
     found: list[tuple[ChunkId, int]] = connection.execute(
         "SELECT rowid, often(keywords) FROM keywords WHERE keywords MATCH ?", (f'"{phrase}"',)
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
@@ -70,7 +70,7 @@ def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId,
 
 
 def holders(connection: apsw.Connection, word: str, kinds: Collection[Kind], most: int) -> Sequence[ChunkId]:
-    """The first chunks of some kinds that hold a word, as fts_text has it."""
+    """Return the first chunks, of files of some kinds, that hold a word, which must be normalised by fts_text."""
     found = connection.execute(
         "SELECT keywords.rowid FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid"
         " CROSS JOIN files ON files.id = chunks.file_id WHERE keywords MATCH ?"
@@ -81,14 +81,14 @@ def holders(connection: apsw.Connection, word: str, kinds: Collection[Kind], mos
 
 
 def phrases_of(match: str) -> list[str] | None:
-    """The phrases of an expression, without their quotes; None: it is not made of phrases in quotes alone."""
+    """Return the phrases of an expression without quotes; None if it is not a list of quoted phrases."""
     parts = match.split(ALTERNATIVE)
     are_quoted = all(len(one) > 2 and one[0] == one[-1] == '"' and '"' not in one[1:-1] for one in parts)
     return [one[1:-1] for one in parts] if are_quoted else None
 
 
 def add(connection: apsw.Connection, rows: Sequence[tuple[ChunkId, str, str]]) -> None:
-    """Index (chunk id, text, context)."""
+    """Add (chunk id, text, context) rows."""
     connection.executemany(
         "INSERT INTO keywords (rowid, text, context) VALUES (?, ?, ?)",
         ((chunk_id, fts_text(text), fts_text(context)) for chunk_id, text, context in rows),
@@ -96,15 +96,15 @@ def add(connection: apsw.Connection, rows: Sequence[tuple[ChunkId, str, str]]) -
 
 
 def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
-    """Take chunks out."""
+    """Remove chunks."""
     connection.executemany("DELETE FROM keywords WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
 
 
 def merge(connection: apsw.Connection, *, begin: bool) -> bool:
-    """Put some of the parts together that the index was written in; whether there is more to do.
+    """Merge some segments of the index; return whether more are left to merge.
 
-    Source: sqlite.org/fts5.html, "The 'merge' Command": a negative number has all parts merged into one, and a step that
-    changes fewer than two rows had nothing to do.
+    Source: sqlite.org/fts5.html, "The 'merge' Command": a negative number merges all segments into one, and a step that changes
+    fewer than two rows had nothing to do.
     """
     before = connection.total_changes()
     pages = -MERGED_PAGES if begin else MERGED_PAGES
@@ -119,20 +119,20 @@ def search(
     kinds: Collection[Kind],
     wanted: SearchFilter = NO_FILTER,
 ) -> list[tuple[ChunkId, Match]]:
-    """The best matches by chunk, best first.
+    """Return the best matches, best first.
 
     Args:
-        connection: Of a reader.
-        match: Phrases in quotes, with ALTERNATIVE between them.
-        limit: How many of each source at most.
-        kinds: Only chunks of files of these kinds take part, so that hidden ones take no place of others.
-        wanted: And only those that it lets through.
+        connection: A reader's.
+        match: Quoted phrases joined by ALTERNATIVE.
+        limit: The most matches per source.
+        kinds: The kinds of files that take part: hidden ones must not displace others.
+        wanted: The filter that chunks must pass.
     """
     if not wanted.is_empty:
         sources = [frozenset(kind for kind in kinds if kind.source == one) for one in _sources(kinds)]
         few = [one for some in sources for one in _best_of_few(connection, match, limit, some, wanted)]
         return _with_frequencies(connection, match, few)
-    # Most often the best of all hold enough of each source, and ranking is what takes the time.
+    # The overall best usually include enough of each source, and ranking dominates the cost.
     everything = _everything(connection)
     most = limit if everything <= set(kinds) and len(_sources(everything)) == 1 else 2 * limit
     ranked = _ranked(connection, match, most)
@@ -149,7 +149,7 @@ def search(
 def _with_frequencies(
     connection: apsw.Connection, match: str, found: list[tuple[ChunkId, Match]]
 ) -> list[tuple[ChunkId, Match]]:
-    """Matches with their shares, best first."""
+    """Return matches with their shares, best first."""
     frequencies = _frequencies(connection, match) if found else []
     return with_shares(
         sorted(found, key=lambda one: (-one[1].r, one[0])), frequencies, meta.total(connection, "chunks")
@@ -159,21 +159,21 @@ def _with_frequencies(
 def with_shares(
     found: Sequence[tuple[ChunkId, Match]], frequencies: Sequence[int], chunks: int
 ) -> list[tuple[ChunkId, Match]]:
-    """Matches, each with its share; see shares."""
+    """Return matches with their shares; see `shares`."""
     share_of = shares(frozenset(one.held for _, one in found), frequencies, chunks)
     return [(chunk_id, Match(one.r, one.held, share_of[one.held])) for chunk_id, one in found]
 
 
 def shares(held: Collection[bytes], frequencies: Sequence[int], chunks: int) -> dict[bytes, float]:
-    """What matches that hold some phrases have of the weight of all phrases: of their inverse document frequencies.
+    """Return for each set of phrases its share of the total weight, the inverse document frequency.
 
-    A phrase that no chunk holds weighs the most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework,
-    2009, 3.4; with 1 added, so that what most chunks hold is not below 0.
+    A phrase that no chunk holds weighs most. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
+    3.4; 1 is added so that a phrase in most chunks does not weigh less than 0.
 
     Args:
-        held: Indexes of phrases, as of Match.
-        frequencies: Of each phrase: how many chunks hold it.
-        chunks: How many there are.
+        held: Sets of phrases, as in Match.
+        frequencies: For each phrase, the number of chunks that hold it.
+        chunks: The number of chunks.
     """
     weights = [math.log(1 + max(0.5, chunks - often + 0.5) / (often + 0.5)) for often in frequencies]
     whole = math.fsum(weights) or 1.0
@@ -181,13 +181,13 @@ def shares(held: Collection[bytes], frequencies: Sequence[int], chunks: int) -> 
 
 
 def _frequencies(connection: apsw.Connection, match: str) -> list[int]:
-    """How many chunks hold each phrase of an expression."""
+    """Return how many chunks hold each phrase of an expression."""
     ask = "SELECT count(*) FROM keywords WHERE keywords MATCH ?"
     return [connection.execute(ask, (phrase,)).get for phrase in match.split(ALTERNATIVE)]
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):
-    """A chunk that matches."""
+    """A match with the kind of its file."""
 
     id: ChunkId
     kind: int
@@ -199,8 +199,8 @@ def _sources(kinds: Collection[Kind]) -> list[Source]:
 
 
 def _everything(connection: apsw.Connection) -> frozenset[Kind]:
-    """The kinds that an index may have chunks of."""
-    # A look through all files, where none of them is a note, is far less than ranking all matches once more.
+    """Return the kinds of files that the index may have chunks of."""
+    # Scanning all files for a note is far cheaper than ranking all matches a second time.
     said, written = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM chunks INDEXED BY chunks_by_turn WHERE turn IS NOT NULL),"
         f" EXISTS (SELECT 1 FROM files WHERE kind < {int(Kind.SESSION)})"
@@ -209,9 +209,9 @@ def _everything(connection: apsw.Connection) -> frozenset[Kind]:
 
 
 def _ranked(connection: apsw.Connection, match: str, limit: int) -> list[_Ranked]:
-    """The best of all."""
-    # CROSS JOIN keeps the order of the tables: matches come ranked, and no more are looked at than are wanted.
-    # Left to itself the planner asks the keyword index for one chunk after the other, for seconds.
+    """Return the best matches of all kinds."""
+    # CROSS JOIN fixes the order of tables: matches come ranked, and only `limit` are read. Otherwise the planner queries the
+    # keyword index once per chunk, for seconds.
     rows: list[tuple[ChunkId, int, float, bytes]] = connection.execute(
         "SELECT keywords.rowid, files.kind, keywords.rank, held(keywords) FROM keywords"
         " CROSS JOIN chunks ON chunks.id = keywords.rowid CROSS JOIN files ON files.id = chunks.file_id"
@@ -229,9 +229,9 @@ def _best_of_few(
     kinds: Collection[Kind],
     wanted: SearchFilter = NO_FILTER,
 ) -> list[tuple[ChunkId, Match]]:
-    """The best of some kinds, or of what a filter lets through, where others hold most of the matches: only theirs are ranked."""
+    """Return the best matches of some kinds or of a filter; only those are ranked, since others hold most of the matches."""
     among, values = labels.matching(connection, wanted, kinds)
-    # The plus sign keeps SQLite from asking the keyword index for each of the chunks.
+    # The unary plus prevents a query of the keyword index per chunk.
     rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
         f"SELECT keywords.rowid, bm25(keywords, 1.0, {CONTEXT_WEIGHT}) AS r, held(keywords) FROM keywords"
         f" WHERE keywords MATCH ? AND +keywords.rowid IN (SELECT chunks.id {among})"

@@ -1,4 +1,4 @@
-"""Inspects a database of memd without changing anything, neither the file nor its directory."""
+"""Inspects a database of memd without changing the file or its directory."""
 
 import contextlib
 import time
@@ -15,29 +15,29 @@ from memd.store.errors import StoreDamaged, StoreUnavailable, mapped_errors
 
 T = TypeVar("T")
 
-_LOOKS = 3  # at a file that is changed during each
-_STEPS = 1000  # instructions of SQLite between two looks at the clock
+_LOOKS = 3  # attempts, if the file changes during each of them
+_STEPS = 1000  # SQLite instructions between two checks of the deadline
 
 
 class LookImpossible(MemdError):
-    """The file cannot be looked at without changing something, or not in time."""
+    """The file cannot be inspected without changing something, or not in time."""
 
 
 class DatabaseCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """How a database is."""
+    """The result of checking a database."""
 
     schema: int
     known_schema: int
-    faults: tuple[str, ...] = ()  # what SQLite finds wrong, the keyword index included; () where it is sound
+    faults: tuple[str, ...] = ()  # found by integrity.faults; () if it is sound
 
     @property
     def is_newer(self) -> bool:
-        """Whether a newer memd wrote it; then nothing else is known of it."""
+        """Whether a newer memd wrote it; the other fields are then unknown."""
         return self.schema > self.known_schema
 
 
 class IndexCondition(DatabaseCondition, frozen=True, kw_only=True):
-    """How the index of an agent is."""
+    """The result of checking an agent's index."""
 
     files: int = 0
     chunks: int = 0
@@ -45,28 +45,29 @@ class IndexCondition(DatabaseCondition, frozen=True, kw_only=True):
 
 
 class CacheCondition(DatabaseCondition, frozen=True, kw_only=True):
-    """How the cache of vectors is."""
+    """The result of checking the embedding cache."""
 
     rows: int = 0
-    files: tuple[str, ...] = ()  # of batch jobs that have ended, at their providers: "openai file-1"
+    # Files of ended batch jobs that are still at their providers: "openai file-1".
+    files: tuple[str, ...] = ()
 
 
 def look_at_index(file: Path, patience_s: float) -> IndexCondition:
     """Check an index, also while a daemon writes to it.
 
     Args:
-        file: Must exist.
-        patience_s: How long it may take, in seconds.
+        file: An existing file.
+        patience_s: The timeout in seconds.
 
     Raises:
-        LookImpossible: it has to be left alone, or takes longer.
+        LookImpossible: the file must not be opened now, or the timeout expired.
         StoreDamaged, StoreUnavailable: it cannot be opened or read.
     """
     return _looked(file, patience_s, _condition_of_index)
 
 
 def look_at_cache(file: Path, patience_s: float) -> CacheCondition:
-    """Check embeddings.sqlite; like look_at_index."""
+    """Check embeddings.sqlite; see look_at_index."""
     return _looked(file, patience_s, _condition_of_cache)
 
 
@@ -97,15 +98,15 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
 
 
 def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:
-    """The result of a look at a file. A file that was changed meanwhile is looked at again, with its log."""
+    """Run `look` on a file; repeat it if the file or its WAL changed meanwhile."""
     if patience_s <= 0:
         raise LookImpossible("no time was left for it")
     deadline = time.monotonic() + patience_s
     for _ in range(_LOOKS):
         log = Path(f"{file}-wal")
         before = _state(file), _state(log)
-        # The shared memory of a log is only read (https://www.sqlite.org/wal.html#readonly). A file without a log is opened
-        # as one that no process changes: SQLite would leave an empty log beside it otherwise.
+        # With readonly_shm, the shared memory of the WAL is only read (https://www.sqlite.org/wal.html#readonly). A file without
+        # a WAL is opened as immutable: otherwise SQLite would create an empty WAL beside it.
         has_log = _holds_something(log)
         if has_log and not Path(f"{file}-shm").exists():
             raise LookImpossible("a daemon was killed and left a log that only the next daemon may take over")
@@ -119,7 +120,7 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
             raise LookImpossible(f"that takes longer than {patience_s:g} s") from None
         except (StoreDamaged, StoreUnavailable) as failure:
             trouble = failure
-        # SQLite takes an immutable file at its word: pages of before and after would be seen as one state.
+        # SQLite does not check an immutable file for changes: pages of two states could be read as one.
         if has_log or (_state(file), _state(log)) == before:
             if trouble is not None:
                 raise trouble
@@ -129,12 +130,12 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
 
 
 class InterruptedLook(Exception):
-    """It takes too long."""
+    """The check exceeded its deadline."""
 
 
 @contextlib.contextmanager
 def _looking(file: Path, how: str, deadline: float) -> Iterator[apsw.Connection]:
-    """A connection in one read transaction, that ends what takes too long."""
+    """Open a connection in one read transaction, which is interrupted at the deadline."""
     with mapped_errors(file):
         connection = apsw.Connection(
             f"{database_files.uri(file)}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -151,7 +152,7 @@ def _looking(file: Path, how: str, deadline: float) -> Iterator[apsw.Connection]
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """Of a file, what changes when it is written or replaced; None where there is none."""
+    """Return size, mtime and inode of a file, which change with its content; None if it does not exist."""
     try:
         status = file.stat()
     except OSError:
@@ -179,6 +180,6 @@ def _holds_something(log: Path) -> bool:
 
 
 def _schema(connection: apsw.Connection, schema: str) -> tuple[int, int]:
-    """(number found, newest number known)."""
+    """Return (schema number of the file, newest number known)."""
     found: int = connection.pragma("user_version")
     return found, migrations.newest(schema)

@@ -1,7 +1,7 @@
-"""The vectors of an index in memory: finds exact nearest neighbours by one matrix product for each block.
+"""Holds the vectors of an index in memory, and finds exact nearest neighbours by one matrix product per block.
 
-The product of a matrix rounds by the place of a row in it, and what is near must not depend on where it stands. So it tells
-which rows may be among the nearest, and the cosines of these are computed row by row. Bytes tell the same, where they are made.
+A matrix product rounds differently by row, but ranking must not depend on the row. So the product only selects the rows
+that may be among the nearest, and their cosines are computed row by row. Quantised bytes select rows likewise.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,73 +19,73 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-# Vectors are kept in blocks of so many bytes. Growing and tidying touch one block at a time, for a millisecond: one
-# array for all would have to be copied whole, while searches wait.
+# The size of a block of vectors. Growth and compaction copy one block at a time, in about a millisecond; with one array,
+# all vectors would be copied while searches wait.
 BLOCK_BYTES = 8 << 20
 FEWEST_ROWS = 64
-WORTH_BYTES = 256  # rows: a product of floats with fewer costs less than 50 µs
+WORTH_BYTES = 256  # rows; a float product of fewer takes less than 50 µs
 
-# Rows that are gathered at once: an array of a few MB is given back to the system each time, and costs eight times the work
-# to get again.
+# Rows that are gathered in one step: an array of several MB is unmapped each time, and mapping it again takes eight times
+# as long as the work.
 AT_ONCE = 64
 
-DEAD = -1  # in the place of a kind
+DEAD = -1  # as a kind: the row is deleted
 
-# By how much two sums of a product of float32 vectors of length 1 can differ, for each dimension.
+# The rounding error of a float32 dot product of unit vectors, per dimension.
 # Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, 3.1.
 _ROUNDED = 2.0**-23
 
 
 def row_bytes(dimensions: int) -> int:
-    """Memory that a row takes: its vector, its id and its kind."""
+    """The memory of a row: its vector, id and kind."""
     return 4 * dimensions + 8 + 1
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A chunk with its vector."""
+    """A chunk with its vector, as stored."""
 
     id: ChunkId
-    kind: int  # of its file
-    vector: bytes  # float32, little-endian, of length 1
+    kind: int  # the kind of its file
+    vector: bytes  # float32, little-endian, length 1
 
 
 class MatrixBlock(msgspec.Struct, frozen=True):
-    """The rows of one block that a search may look at."""
+    """A snapshot of one block."""
 
     vectors: Floats  # (n, dimensions)
     ids: NDArray[np.int64]  # (n,)
-    kinds: NDArray[np.int8]  # (n,); DEAD: the row is of no chunk any more
-    by_id: tuple[NDArray[np.intp], Ids] | None = None  # the rows by id, and their ids; None: these ascend
-    rough: RoughBlock | None = None  # of the first rows; None: there is none
+    kinds: NDArray[np.int8]  # (n,); DEAD: the row is deleted
+    by_id: tuple[NDArray[np.intp], Ids] | None = None  # rows sorted by id, and their ids; None: sorted
+    rough: RoughBlock | None = None  # quantised first rows; None: there are none
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The rows of chunks, and whether they are here; what came since is not, nor what went."""
+        """Return the rows of chunks, and for each whether the chunk is in this block and not deleted."""
         nowhere = np.zeros(len(chunk_ids), np.intp), np.zeros(len(chunk_ids), np.bool_)
         if not len(self.ids):
             return nowhere
         order, ids = self.by_id or (None, self.ids)
         if ids[-1] < chunk_ids.min(initial=ids[-1] + 1) or ids[0] > chunk_ids.max(initial=ids[0] - 1):
             return nowhere
-        # Of rows of the same chunk the last one may be alive.
+        # Of several rows of one chunk, only the last one may be alive.
         at = np.maximum(np.searchsorted(ids, chunk_ids, side="right") - 1, 0)
         rows = at if order is None else order[at]
         return rows, (self.ids[rows] == chunk_ids) & (self.kinds[rows] != DEAD)
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """A state of the matrix that a search may hold on to while writers go on."""
+    """A snapshot of all blocks; writers do not change it."""
 
     parts: tuple[MatrixBlock, ...]
 
 
 class _Block:
-    """A fixed number of rows, filled from the first to the last."""
+    """A block with a fixed capacity, filled from the first row on."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:
         self._vectors = np.zeros((capacity, dimensions), np.float32)
         self._ids = np.zeros(capacity, np.int64)
         self._kinds = np.full(capacity, DEAD, np.int8)
-        self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # as of MatrixBlock, of the first rows
+        self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # see MatrixBlock; of the first rows
         self._ascends = True
         self._alive = 0
         self._rough = RoughBlock(self._vectors)
@@ -100,7 +100,7 @@ class _Block:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it is done with, and half of it dead."""
+        """Whether it is full and at least half of its rows are deleted."""
         return self.is_full and 2 * len(self) <= self.used
 
     @property
@@ -109,15 +109,15 @@ class _Block:
 
     @property
     def lacks_bytes(self) -> bool:
-        """Whether there are enough rows without bytes that it is worth making them."""
+        """Whether enough rows lack quantised bytes for computing them to be worthwhile."""
         return self.used - len(self._rough) >= WORTH_BYTES
 
     def make_bytes(self) -> None:
-        """Make the bytes that are missing; rows may be added meanwhile."""
+        """Quantise the rows that lack bytes; rows may be added meanwhile."""
         self._rough.make(self._kinds[: self.used])
 
     def add(self, row: Row) -> None:
-        # What a search must not see yet is behind the rows that it was given; the id comes last of all.
+        # Readers see only `used` rows, so the new row is written first, and `used` is raised last.
         at = self.used
         self._vectors[at] = np.frombuffer(row.vector, "<f4")
         self._ids[at], self._kinds[at] = row.id, row.kind
@@ -143,7 +143,7 @@ class _Block:
         return MatrixBlock(self._vectors[:n], self._ids[:n], self._kinds[:n], self._by_id, self._rough)
 
     def take(self, other: MatrixBlock, rows: NDArray[np.intp]) -> None:
-        """Append some rows of another block; there must be room."""
+        """Append some rows of another block; they must fit."""
         start, end = self.used, self.used + len(rows)
         self._vectors[start:end] = other.vectors[rows]
         self._ids[start:end], self._kinds[start:end] = other.ids[rows], other.kinds[rows]
@@ -155,18 +155,18 @@ class _Block:
 
 
 class Matrix:
-    """Vectors by chunk id, added and removed by one writer, searched by any number of readers.
+    """Vectors by chunk id, with one writer and any number of concurrent readers.
 
-    Readers take the blocks as they are at that moment. A writer only ever fills a block behind what they see, kills a
-    row by its kind, or leaves a block away whose rows it has put into another.
+    Readers take a snapshot. The writer appends rows after those in the snapshot, marks rows as DEAD, or replaces blocks whose
+    rows it has copied.
     """
 
     def __init__(self, dimensions: int, *, block_bytes: int = BLOCK_BYTES) -> None:
-        """Nothing is in it yet.
+        """Create an empty matrix.
 
         Args:
-            dimensions: Of the vectors.
-            block_bytes: How large a block may become.
+            dimensions: The dimensions of the vectors.
+            block_bytes: The size of a block.
         """
         self.dimensions = dimensions
         self._capacity = max(FEWEST_ROWS, block_bytes // (4 * dimensions))
@@ -180,23 +180,23 @@ class Matrix:
 
     @property
     def resident_bytes(self) -> int:
-        """Memory held by the rows."""
+        """The memory of all rows, in bytes."""
         return sum(block.resident_bytes for block in self._blocks)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Append rows, of chunks that have none.
+        """Append rows of chunks that have none.
 
         Raises:
-            ValueError: a vector does not have the dimensions of the others.
+            ValueError: a vector has other dimensions.
         """
         for row in rows:
             self._last().add(row)
 
     def take(self, part: MatrixBlock) -> None:
-        """Append what is alive in a part, of chunks that have no row.
+        """Append the live rows of a block, of chunks that have no row.
 
         Raises:
-            ValueError: its vectors do not have the dimensions of the others.
+            ValueError: its vectors have other dimensions.
         """
         left = np.flatnonzero(part.kinds != DEAD)
         while len(left):
@@ -205,48 +205,48 @@ class Matrix:
             block.take(part, fitting)
 
     def _last(self) -> _Block:
-        """A block that is not full."""
+        """Return the last block, or a new one if it is full."""
         while not self._blocks or self._blocks[-1].is_full:
             self._make_room()
         return self._blocks[-1]
 
     def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
-        """Forget chunks; those without a row are passed over."""
+        """Mark the rows of chunks as deleted; unknown ids are ignored."""
         gone = np.fromiter(chunk_ids, np.int64)
         for block in self._blocks:
             block.remove(gone)
 
     def _make_room(self) -> None:
-        """Begin a block, with what is left of two that are half dead: each edit of a file leaves a few dead rows behind."""
+        """Append a block, and move the live rows of up to two sparse blocks into it: each edit leaves some deleted rows."""
         fresh = _Block(self.dimensions, self._capacity)
         sparse = [block for block in self._blocks if block.is_sparse][:2]
         for block in sparse:
             part = block.part()
             fresh.take(part, np.flatnonzero(part.kinds != DEAD))
-        # In one step: a search takes the blocks of before or of after.
+        # One assignment: a search sees the blocks of before or of after.
         self._blocks = [*(block for block in self._blocks if block not in sparse), fresh]
 
     @property
     def lacks_bytes(self) -> bool:
-        """Whether there is anything for make_bytes to do."""
+        """Whether `make_bytes` has work to do."""
         return any(block.lacks_bytes for block in self._blocks)
 
     def make_bytes(self) -> None:
-        """Make the bytes that searches compare first, of rows that have none; 3 ms for 5,000 rows of 384 dimensions.
+        """Quantise the rows that have no bytes yet; 3 ms for 5,000 rows of 384 dimensions.
 
-        Others may search meanwhile, and a writer may go on.
+        Searches and the writer may go on meanwhile.
         """
         for block in self._blocks:
             if block.lacks_bytes:
                 block.make_bytes()
 
     def snapshot(self) -> Rows:
-        """The rows of this moment, without a copy."""
+        """Return a snapshot; nothing is copied."""
         return Rows(tuple(block.part() for block in self._blocks))
 
 
 def nearest(rows: Rows, query: Floats, limit: int, kinds: Collection[Kind]) -> list[ChunkId]:
-    """See scan: the chunks that were found, nearest first."""
+    """Return the nearest chunks, nearest first; see `scan`."""
     return scan(rows, query, limit, kinds).nearest()
 
 
@@ -257,19 +257,19 @@ def scan(
     kinds: Collection[Kind],
     among: Sequence[Ids | None] = (None,),
 ) -> "NearestRows":
-    """Look for the chunks nearest to a query of length 1, of files of the given kinds only.
+    """Find the chunks nearest to a query, among files of the given kinds.
 
     Args:
-        rows: Where to look.
-        query: Shape (dimensions,).
-        limit: How many of each source at most.
-        kinds: What may be seen.
-        among: The nearest of the chunks with these ids and of those are found, and so on; each ascending. None: of all. The
-            mean cosine is that of all that may be seen, so that a filter changes no score.
+        rows: The vectors.
+        query: Shape (dimensions,), length 1.
+        limit: The most chunks per source and filter.
+        kinds: The kinds of files that are visible.
+        among: One filter per element: the ascending ids of the chunks to choose from; None: all. The mean cosine is that of
+            all visible chunks, so that a filter changes no score.
     """
     scanned = NearestRows(query, limit, kinds, among)
-    # Block by block: arrays of all rows would be so large that each is asked of the system anew and given back, for
-    # which every thread of the process has to be stopped.
+    # Block by block: arrays over all rows are so large that each is mapped and unmapped again, which stops every thread of the
+    # process.
     for part in rows.parts:
         scanned.look(part)
     scanned.compare()
@@ -277,7 +277,7 @@ def scan(
 
 
 class NearestRows:
-    """The nearest of each source in the blocks so far."""
+    """The nearest chunks of each source, in the blocks scanned so far."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class NearestRows:
         kinds: Collection[Kind],
         among: Sequence[Ids | None] = (None,),
     ) -> None:
-        """No block was looked at yet; for the arguments see scan."""
+        """Start without blocks; for the arguments see `scan`."""
         self._query = query
         self._seen = lookup(kinds)
         self._sources = [
@@ -295,10 +295,10 @@ class NearestRows:
             for some in among
         ]
         self._count = 0
-        self._total = 0.0  # of all cosines
+        self._total = 0.0  # sum of all cosines
 
     def look(self, part: MatrixBlock) -> None:
-        """Look at another block; which of its rows are among the nearest, compare tells."""
+        """Select the rows of a block that may be among the nearest."""
         by_bytes = None if part.rough is None else part.rough.products(self._query, len(part.ids))
         if part.rough is None or by_bytes is None:
             rough, margin = part.vectors @ self._query, _ROUNDED * len(self._query)
@@ -315,12 +315,12 @@ class NearestRows:
             one.look(part, rough, margin)
 
     def compare(self) -> list[NDArray[np.intp]]:
-        """Compare what may be near with the query; of each block since the last call the rows that are among the nearest."""
+        """Compute the exact cosines of the selected rows; return, per block since the last call, the rows among the nearest."""
         found = [one.compare(self._query) for one in self._sources]
         return [np.concatenate(rows) for rows in zip(*found, strict=True)]
 
     def nearest(self) -> list[ChunkId]:
-        """The nearest of all sources together, nearest first; equal ones in the order of their ids."""
+        """Return the nearest chunks of all sources and filters, nearest first; ties are broken by id."""
         if not self._sources:
             return []
         ids = np.concatenate([one.ids for one in self._sources])
@@ -329,37 +329,37 @@ class NearestRows:
         return list(dict.fromkeys(ordered))
 
     def nearest_cosines(self) -> tuple[Ids, Doubles]:
-        """The same chunks by their ids, ascending, with the cosine of each; as cosines gives it."""
+        """Return the same chunks as ascending ids, and their cosines."""
         ids = np.concatenate([np.empty(0, np.int64), *(one.ids for one in self._sources)])
         order = np.argsort(ids)
         far = np.concatenate([np.empty(0), *(one.far for one in self._sources)])
         return ids[order], -far[order]
 
     def mean_cosine(self) -> tuple[float, int]:
-        """The mean cosine of all that may be seen, rounded by where they stand, and how many these are."""
+        """Return the mean cosine of all visible chunks (its rounding depends on the order of rows), and their number."""
         return (self._total / self._count if self._count else 0.0), self._count
 
 
 class _NearestOfSource:
-    """The nearest of one source so far."""
+    """The nearest chunks of one source, in the blocks scanned so far."""
 
     def __init__(self, kinds: Collection[Kind], limit: int, among: Ids | None) -> None:
         self._seen = lookup(kinds)
         self._among = among
         self._limit = limit
-        # Rows, and how far they are at least.
+        # Blocks, selected rows, and lower bounds of their distances.
         self._looked: list[tuple[MatrixBlock, NDArray[np.intp], Floats]] = []
-        # How far the nearest are at most, the farthest last.
+        # Upper bounds of the distances of the nearest, unsorted.
         self._most: NDArray[Any] = np.empty(0, np.float32)
         self.ids = np.empty(0, np.int64)
         self.far: NDArray[Any] = np.empty(0, np.float64)
 
     def look(self, part: MatrixBlock, rough: Floats, margin: float) -> None:
-        """Look at a block with the products of its rows."""
+        """Select rows of a block by approximate cosines `rough`, which differ from the exact ones by `margin` at most."""
         visible = np.flatnonzero(self._seen[part.kinds])
         if self._among is not None:
             visible = visible[places_among(self._among, part.ids[visible])[1]]
-        # From this side: a partition of the other takes ten times as long where many are equal.
+        # Of the negated values: a partition by the largest takes ten times as long if many are equal.
         far = -rough[visible]
         near = far <= self._border + margin
         visible, far = visible[near], far[near]
@@ -369,7 +369,7 @@ class _NearestOfSource:
 
     @property
     def _border(self) -> float:
-        """What is farther is not among the nearest."""
+        """The upper bound of the distance of the farthest among the nearest."""
         return float(self._most.max()) if len(self._most) == self._limit else np.inf
 
     def compare(self, query: Floats) -> list[NDArray[np.intp]]:
@@ -391,7 +391,7 @@ class _NearestOfSource:
 
 
 def _row_by_row(vectors: Floats, rows: NDArray[np.intp], query: Floats) -> Floats:
-    """The products of some rows with a vector, each the same wherever it stands."""
+    """Return dot products that do not depend on the position of a row."""
     found = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), AT_ONCE):
         some = slice(start, start + AT_ONCE)
@@ -400,7 +400,7 @@ def _row_by_row(vectors: Floats, rows: NDArray[np.intp], query: Floats) -> Float
 
 
 def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
-    """Which are the smallest, in no order; of equal ones those with the lowest ids."""
+    """Return the indexes of the smallest values, unsorted; ties are broken by id."""
     if len(far) <= limit:
         return np.arange(len(far))
     border = np.partition(far, limit - 1)[limit - 1]
@@ -410,7 +410,7 @@ def _smallest(far: NDArray[Any], ids: NDArray[np.int64], limit: int) -> NDArray[
 
 
 def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where ids are among others, and whether they are."""
+    """Return the positions of ids in an ascending array, and whether each is in it."""
     if not len(ascending):
         return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
     at = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
@@ -418,10 +418,10 @@ def places_among(ascending: Ids, ids: Ids) -> tuple[NDArray[np.intp], NDArray[np
 
 
 def distinct(values: NDArray[np.integer[Any]]) -> NDArray[Any]:
-    """The values, ascending, each once.
+    """Return the distinct values, ascending.
 
-    np.unique, and what is made of it (np.isin, np.union1d), imports numpy.ma when it is first called: in the middle of a search,
-    which fails then where the process has no more descriptors.
+    np.unique, np.isin and np.union1d import numpy.ma on first use. In a search, that import fails if the process has no free
+    file descriptor.
     """
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
@@ -430,11 +430,11 @@ def distinct(values: NDArray[np.integer[Any]]) -> NDArray[Any]:
 
 
 def lookup(kinds: Collection[Kind]) -> NDArray[np.bool_]:
-    """Whether rows of a kind are seen, by kind; the last place is that of DEAD. The array cannot be written."""
+    """Return a read-only array that maps a kind to whether it is among `kinds`; its last element is for DEAD."""
     return _lookup(frozenset(kinds))
 
 
-@cache  # a search asks four times for the same
+@cache  # a search calls this four times with the same kinds
 def _lookup(kinds: frozenset[Kind]) -> NDArray[np.bool_]:
     seen = np.zeros(np.iinfo(np.int8).max + 2, np.bool_)
     seen[[int(kind) for kind in kinds]] = True
@@ -443,9 +443,9 @@ def _lookup(kinds: frozenset[Kind]) -> NDArray[np.bool_]:
 
 
 def cosines(rows: Rows, query: Floats, chunk_ids: Ids) -> Doubles:
-    """The cosine of each of these chunks with a query of length 1; NaN: the chunk has no vector.
+    """Return the cosine of each chunk with a query of length 1; NaN: the chunk has no vector.
 
-    Row by row: equal texts must tie whatever their place.
+    Computed row by row: equal texts must have equal cosines.
     """
     found = np.full(len(chunk_ids), np.nan)
     for places, part, at in _rows_of(rows, chunk_ids):
@@ -454,7 +454,7 @@ def cosines(rows: Rows, query: Floats, chunk_ids: Ids) -> Doubles:
 
 
 def vectors_of(rows: Rows, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, Floats]:
-    """The vectors of these chunks; chunks without one are left out."""
+    """Return the vectors of chunks; chunks without one are left out."""
     return {
         chunk_ids[place]: vector
         for places, part, at in _rows_of(rows, np.array(chunk_ids, np.int64))
@@ -463,7 +463,7 @@ def vectors_of(rows: Rows, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, Floats
 
 
 def _rows_of(rows: Rows, chunk_ids: Ids) -> Iterator[tuple[NDArray[np.intp], MatrixBlock, NDArray[np.intp]]]:
-    """Of each block the places, among some chunks, of those that it has, and their rows."""
+    """Yield for each block: the indexes, within `chunk_ids`, of the chunks that it holds; the block; and their rows."""
     for part in rows.parts:
         at, is_here = part.rows_of(chunk_ids)
         if is_here.any():
