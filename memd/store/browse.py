@@ -1,4 +1,4 @@
-"""Lists what an index holds: files in an order, folders, chunks of a file, turns of a transcript; each a page at a time."""
+"""Lists the content of an index page by page: files, folders, chunks of a file, and turns of a transcript."""
 
 from collections.abc import Collection, Sequence
 from datetime import tzinfo
@@ -13,77 +13,77 @@ from memd.store import files, labels, sessions
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, numbers_read, typed
 from memd.text.tokens import folded, safe_end
 
-REDACTED = "redacted."  # begins the name of a tally of what was taken out of a file
+REDACTED = "redacted."  # the prefix of counters of redacted secrets
 
 
 class FileOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """Which page of the files is wanted."""
+    """The parameters of a page of files."""
 
-    # Only what lies in it, its folders as one entry each; ends with a slash, "" is the top. None: every file.
+    # The folder whose files and subfolders are listed; it ends with a slash, "" is the root. None: all files, without folders.
     folder: str | None = None
-    by_time: bool = False  # the newest first; else by path. Within a folder always by path
-    after: tuple[int, str] | None = None  # the place that the page before ended at
+    by_time: bool = False  # newest first, otherwise by path; ignored if `folder` is set
+    after: tuple[int, str] | None = None  # the last place of the previous page
     most: int
-    zone: tzinfo  # that the time is told in of files that only the disk dates
+    zone: tzinfo  # the time zone of files that only their mtime dates
 
 
 class FileRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A file of an index."""
+    """A file on a page."""
 
     id: int
     path: str
     kind: Kind
     size: int  # bytes
     written_ns: int
-    when: tuple[int, int] | None  # of its chunks, as StoredChunk.when
+    when: tuple[int, int] | None  # the first and last second of its chunks, see StoredChunk.when
     chunks: int
-    superseded: str | None  # as StoredChunk.superseded
+    superseded: str | None  # see StoredChunk.superseded
     tags: tuple[str, ...] = ()
 
 
 class FilePage(msgspec.Struct, frozen=True):
-    """Some files, and folders with the number of files below them."""
+    """A page of files, and of folders with the number of files in and below them."""
 
     files: tuple[FileRow, ...]
     folders: dict[str, int]
-    total: int  # files that the filter lets through, in the folder and below
-    next: str | None  # the cursor of the next page
+    total: int  # the number of files in and below the folder that pass the filter
+    next: str | None  # the cursor of the next page; None: there is none
 
 
 class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A chunk of a file; parts are the first and the last line of each piece that has a vector of its own."""
+    """A chunk of a file; `parts` are the first and last line of each part that has a vector of its own."""
 
     start_line: int
     end_line: int
     text: str
     context: str
     parts: tuple[tuple[int, int], ...]
-    vector: int  # 0 waits, 1 is there, 2 set aside
+    vector: int  # 0: waiting, 1: stored, 2: refused by the provider
 
 
 class ChunkPage(msgspec.Struct, frozen=True):
-    """Some chunks of a file, in the order of their lines."""
+    """A page of chunks of a file, in the order of their lines."""
 
     kind: Kind
     chunks: tuple[ChunkRow, ...]
     total: int
     next: int | None
-    redacted: dict[str, int]  # kind of secret -> how often it was taken out of the file
+    redacted: dict[str, int]  # for each kind of secret, how often it was redacted in the file
 
 
 class TurnRow(msgspec.Struct, frozen=True, gc=False):
-    """A turn of a transcript, or the beginning of a long one."""
+    """A turn of a transcript; a long text is truncated."""
 
     role: Role
     at: float | None  # unix time
     start_line: int
     end_line: int
     text: str
-    chars: int  # of the whole turn
+    chars: int  # length of the whole text
 
 
 class TurnPage(msgspec.Struct, frozen=True):
-    """Some turns of a transcript, in order."""
+    """A page of turns of a transcript, in order."""
 
     turns: tuple[TurnRow, ...]
     total: int
@@ -93,7 +93,7 @@ class TurnPage(msgspec.Struct, frozen=True):
 def list_files(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind], order: FileOrder
 ) -> FilePage:
-    """A page of the files that a filter lets through: a time means that a chunk of the file is of it."""
+    """Return a page of the files that pass a filter; a file passes its time if any of its chunks does."""
     conditions, values = labels.file_conditions(connection, wanted, kinds)
     if wanted.since_s is not None or wanted.until_s is not None:
         among, bound = labels.matching(connection, wanted, kinds)
@@ -101,15 +101,15 @@ def list_files(
         values += bound
     if order.folder:
         conditions.append("files.path >= ? AND files.path < ?")
-        # What lies below a/b/ begins with that and sorts before a/b0, which comes next after the slash.
+        # A path below a/b/ begins with a/b/ and sorts before a/b0, as "0" is the next character after "/".
         values += [order.folder, order.folder[:-1] + "0"]
-    # Only that order needs their times: to look for them takes as long as all the rest.
+    # Only the order by time needs `last_s`: looking it up takes as long as all the rest.
     last = "(SELECT max(last_s) FROM chunks WHERE file_id = files.id)" if order.by_time else "NULL"
     found = connection.execute(
         f"SELECT files.id, files.path, {WRITTEN_NS}, {last} FROM files WHERE {' AND '.join(conditions)}",
         values,
     )
-    entries: dict[tuple[int, str], int | None] = {}  # place in the order -> the file; None: a folder
+    entries: dict[tuple[int, str], int | None] = {}  # sort key -> id of the file; None: a folder
     folders: dict[str, int] = {}
     total = 0
     for file_id, path, written_ns, last_s in found:
@@ -135,10 +135,10 @@ def list_files(
 
 
 def cursor_place(cursor: str | None) -> tuple[int, str] | None:
-    """The place that a page ended at, by the cursor that it gave; None: there is no page before.
+    """Decode the cursor of a page; None: the first page.
 
     Raises:
-        ValueError: no page gives such a cursor.
+        ValueError: the cursor is invalid.
     """
     if cursor is None:
         return None
@@ -190,15 +190,15 @@ def list_chunks(
     most: int,
     most_chars: int,
 ) -> ChunkPage | None:
-    """A page of the chunks of a file; None: no such file may be seen.
+    """Return a page of the chunks of a file; None if there is no such visible file.
 
     Args:
-        connection: Of a reader.
-        path: Of the file.
-        kinds: Of files that may be seen.
-        skip: Chunks before the page.
-        most: Chunks of a page.
-        most_chars: Once their texts have so many, the page ends.
+        connection: A reader's.
+        path: The path of the file.
+        kinds: The visible kinds of files.
+        skip: The number of chunks before the page.
+        most: The most chunks of a page.
+        most_chars: The page ends once its texts exceed this many characters.
     """
     found = _find(connection, path, kinds)
     if found is None:
@@ -245,7 +245,7 @@ def _count(connection: apsw.Connection, table: str, file_id: int) -> int:
 
 
 def _line_at(text: str, place: int, start_line: int, numbers: Sequence[int] | None) -> int:
-    """The line of the file that a character of a chunk stands on."""
+    """Return the file's line number of a character of a chunk."""
     line = text.count("\n", 0, max(place, 0))
     return start_line + line if numbers is None else numbers[min(line, len(numbers) - 1)]
 
@@ -259,7 +259,7 @@ def list_turns(
     most: int,
     most_chars: int,
 ) -> TurnPage | None:
-    """A page of the turns of a transcript, the arguments as of list_chunks; a turn longer than a page is cut."""
+    """Return a page of the turns of a transcript; see list_chunks. A turn longer than a page is truncated."""
     found = _find(connection, path, kinds)
     if found is None or not found[1].is_session:
         return None
@@ -282,7 +282,7 @@ def list_turns(
 def note_texts(
     connection: apsw.Connection, kinds: Collection[Kind], after: int, most: int
 ) -> list[tuple[ChunkId, str]]:
-    """The texts of the chunks with larger ids than one, in their order, of files of some kinds."""
+    """Return the texts of chunks with ids above `after`, in ascending order, of files of some kinds."""
     listed = ", ".join(str(int(kind)) for kind in kinds)
     rows = connection.execute(
         "SELECT chunks.id, chunks.text FROM chunks CROSS JOIN files ON files.id = chunks.file_id"
@@ -295,7 +295,7 @@ def note_texts(
 def superseded_notes(
     connection: apsw.Connection, kinds: Collection[Kind], most: int
 ) -> list[tuple[str, str, str | None]]:
-    """Of notes that hold no more the path, what they say replaced them, and the path of that; None: there is no such note."""
+    """Return for each superseded note its path, the link to its replacement, and the path of that (None: not found)."""
     listed = ", ".join(str(int(kind)) for kind in kinds)
     found = connection.execute(
         f"SELECT path, by FROM (SELECT path, {SUPERSEDED} AS by FROM files WHERE kind IN ({listed}))"

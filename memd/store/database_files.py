@@ -1,4 +1,4 @@
-"""Checks the files of a database without opening it."""
+"""Inspects the files of a database without opening it in SQLite."""
 
 import contextlib
 import errno
@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from memd.store.errors import StoreDamaged
 
-_NO_SUCH_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})  # some network file systems have none of directories
+_NO_SUCH_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP})  # some network file systems cannot sync directories
 VERSION = slice(60, 64)  # of a database file: user_version, big-endian (sqlite.org/fileformat2.html)
 
 
 def uri(file: Path) -> str:
-    """The name of a database as SQLite takes it with parameters."""
-    # Two slashes at its beginning, which name the same directory as one, would be followed by the name of a host.
+    """Return the URI of a database for SQLite."""
+    # Two leading slashes, which name the same directory as one, would be read as the start of a host name.
     return (
         f"file:///{quote(os.fsencode(file)).lstrip('/')}"
         if file.is_absolute()
@@ -24,7 +24,7 @@ def uri(file: Path) -> str:
 
 
 def size(file: Path) -> int:
-    """In bytes; 0 where there is none."""
+    """Return the size in bytes; 0 if the file does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -32,7 +32,7 @@ def size(file: Path) -> int:
 
 
 def identity(file: Path) -> tuple[int, int] | None:
-    """Device and inode of the file that a name leads to."""
+    """Return the device and inode of a file; None if it does not exist."""
     try:
         status = file.stat()
     except OSError:
@@ -41,10 +41,10 @@ def identity(file: Path) -> tuple[int, int] | None:
 
 
 def require_files(file: Path) -> None:
-    """Where a directory or a pipe stands in the place of a file, SQLite would always fail, or wait without end.
+    """Raise if a directory or a pipe is in the place of a file: SQLite would always fail, or block.
 
     Raises:
-        StoreDamaged: there is one.
+        StoreDamaged: one of the paths is not a regular file.
     """
     for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         with contextlib.suppress(OSError):
@@ -53,9 +53,9 @@ def require_files(file: Path) -> None:
 
 
 def schema_of(file: Path) -> int | None:
-    """The schema number in the first page of a file; None where it has none that can be read. The log may have another.
+    """Return the schema number in the file's header; None if there is no valid header. A WAL may hold a newer number.
 
-    Not of a file that this process has open as a database: closing it gives up every lock that the process holds on it.
+    Must not be called for a file that this process has open in SQLite: closing it drops all POSIX locks of the process on it.
     """
     try:
         with file.open("rb") as opened:
@@ -68,10 +68,10 @@ def schema_of(file: Path) -> int | None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Have the names in a directory be on the disk itself, where the file system can.
+    """Sync the entries of a directory to disk, if the file system supports that.
 
     Raises:
-        OSError: they may not be.
+        OSError: they may not be on disk.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -1,4 +1,4 @@
-"""Files of an index, with their turns, chunks, keywords and vectors: changed together or not at all."""
+"""Writes files of an index with their turns, chunks, keywords and vectors, in one transaction."""
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,50 +16,49 @@ from memd.store.sessions import SessionChange
 from memd.store.vector_matrix import Row
 
 _KNOWN = "SELECT path, kind, size, mtime_ns, inode, ctime_ns, hash FROM files"
-_MANY_PLACES = 100  # so many are not asked for one by one
+_MANY_PLACES = 100  # more are not queried one by one
 
 
-Seconds = tuple[int | None, int | None]  # of when a chunk is: see TimeSpan.as_seconds
+Seconds = tuple[int | None, int | None]  # the times of a chunk, see TimeSpan.as_seconds
 
 
 class KnownFile(msgspec.Struct, frozen=True, gc=False):
-    """What the index holds of a file."""
+    """An indexed file."""
 
     path: str
     kind: Kind
     stamp: Stamp
-    hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes, different for each state
+    hash: bytes  # sha256 of its bytes; of a transcript, 32 bytes that differ for each state
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file as it is now."""
+    """The new state of a file."""
 
     found: FoundFile
     hash: bytes  # sha256 of its bytes
     chunks: Sequence[Chunk]
     tally: Mapping[str, int] = {}  # what was counted while it was read
-    labels: Sequence[Label] = ()  # what it says of itself
+    labels: Sequence[Label] = ()  # its tags, links and properties
 
 
 class ReplacedChunks(msgspec.Struct, frozen=True):
-    """What a change did to the chunks of a file."""
+    """How the chunks of a file changed."""
 
     removed: tuple[ChunkId, ...]
     added: int
     embedded: tuple[Row, ...]  # new chunks whose vector was known
-    dated: Mapping[ChunkId, Seconds] = {}  # chunks that stay, and are of another time now
+    dated: Mapping[ChunkId, Seconds] = {}  # kept chunks with new times
 
 
 def known(connection: apsw.Connection, within: Collection[str] | None = None) -> dict[str, KnownFile]:
-    """Files by path.
+    """Return indexed files by path.
 
     Args:
-        connection: Of a reader.
-        within: Files of these paths, and those below them, are among the ones that are given; the empty path is the
-            workspace. None: every file.
+        connection: A reader's.
+        within: Paths: at least the files at and below these are returned; "" is the workspace. None: all files.
     """
     everything = within is None or "" in within or len(within) > _MANY_PLACES
-    # What lies below a/b begins with a/b/ and sorts before a/b0, which comes next after the slash.
+    # A path below a/b begins with a/b/ and sorts before a/b0, as "0" is the next character after "/".
     wanted = ((path, path.rstrip("/") + "/", path.rstrip("/") + "0") for path in within or ())
     found = (
         connection.execute(_KNOWN)
@@ -76,7 +75,7 @@ def known(connection: apsw.Connection, within: Collection[str] | None = None) ->
 
 
 def find(connection: apsw.Connection, path: str) -> KnownFile | None:
-    """One file, if it is indexed."""
+    """Return one file; None if it is not indexed."""
     row = connection.execute(
         "SELECT kind, size, mtime_ns, inode, ctime_ns, hash FROM files WHERE path = ?", (path,)
     ).fetchone()
@@ -84,10 +83,10 @@ def find(connection: apsw.Connection, path: str) -> KnownFile | None:
 
 
 def kind_of(value: int) -> Kind:
-    """The kind of a file by its number in the table.
+    """Convert the number of a kind in the table.
 
     Raises:
-        StoreDamaged: there is none.
+        StoreDamaged: the number is not a kind's.
     """
     try:
         return Kind(value)
@@ -100,7 +99,7 @@ def _stamped(stamp: Stamp) -> tuple[int, int, int, int]:
 
 
 def restamp(connection: apsw.Connection, found: FoundFile) -> None:
-    """Remember the new stamp of a file whose content is the same."""
+    """Store the new stamp of a file whose content is unchanged."""
     connection.execute(
         "UPDATE files SET size = ?, mtime_ns = ?, inode = ?, ctime_ns = ? WHERE path = ?",
         (*_stamped(found.stamp), found.path),
@@ -113,15 +112,15 @@ def replace(
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
 ) -> ReplacedChunks:
-    """Make the index hold exactly these chunks for a file.
+    """Replace the chunks of a file.
 
-    A chunk whose embedded text is the same as before keeps its id, keywords and vector: only its lines are set.
+    A chunk with the same embedded text as before keeps its id, keywords and vector; only its lines and times are updated.
 
     Args:
-        connection: Of the writer, in a transaction.
-        change: The file.
-        vector_of: Float32 vectors that are known already, by text hash.
-        refused: Hashes of texts that are set aside.
+        connection: The writer's, in a transaction.
+        change: The new state of the file.
+        vector_of: Known float32 vectors, by text hash.
+        refused: The hashes of texts that the provider cannot embed.
     """
     file_id, others = _put_file(connection, change.found, change.hash)
     sessions.forget(connection, file_id)
@@ -139,20 +138,20 @@ def replace_session(
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
 ) -> ReplacedChunks | None:
-    """Make the index hold the new turns and chunks of a transcript instead of those that they replace.
+    """Replace turns and chunks of a transcript from some turn on.
 
-    A chunk stays as it is where its embedded text is the same, as with replace.
+    A chunk with the same embedded text is kept, as in `replace`.
 
     Returns:
-        None where the transcript is not at change.since any more: another pass has read it meanwhile, or it was
-        taken out. Nothing was changed.
+        None if the stored progress is not change.since any more, since another pass has read or removed the transcript.
+        Nothing was changed then.
     """
     if change.since is not None and not sessions.is_at(connection, change.found.path, change.since):
         return None
     file_id, others = _put_file(connection, change.found, change.hash)
     sessions.put(connection, file_id, change)
     sessions.put_tally(connection, file_id, change.tally)
-    # From the beginning on means every chunk, of a turn or not.
+    # From turn 0 on, chunks without a turn are replaced too.
     those = "AND turn >= ?" if change.chunks_from else "AND ? = 0"
     rows = connection.execute(
         f"SELECT id, hash, text, first_s, last_s FROM chunks WHERE file_id = ? {those} ORDER BY id",
@@ -170,7 +169,7 @@ def _replace_chunks(
     refused: frozenset[TextHash],
     gone_before: Sequence[ChunkId],
 ) -> ReplacedChunks:
-    """Put chunks in the place of (id, hash, text, first_s, last_s) rows, keeping those rows that say the same."""
+    """Replace (id, hash, text, first_s, last_s) rows by chunks; rows with the same text are kept."""
     before: dict[tuple[TextHash, str], deque[tuple[ChunkId, Seconds]]] = defaultdict(deque)
     for chunk_id, text_hash, text, *seconds in rows:
         before[text_hash, text].append((chunk_id, (seconds[0], seconds[1])))
@@ -206,9 +205,9 @@ def _replace_chunks(
 def _put_file(
     connection: apsw.Connection, found: FoundFile, content_hash: bytes
 ) -> tuple[int, Sequence[ChunkId]]:
-    """The id of a file as it is now, and the chunks that went with what it was before.
+    """Store the state of a file; return its id, and the chunks that were deleted.
 
-    One that was of another kind begins without chunks: theirs are seen by others.
+    If its kind changed, all of its chunks are deleted, since other agents or searches may see the new kind.
     """
     values = (int(found.kind), *_stamped(found.stamp), content_hash, found.path)
     row = connection.execute("SELECT id, kind FROM files WHERE path = ?", (found.path,)).fetchone()
@@ -269,7 +268,7 @@ def _seconds(chunk: Chunk) -> Seconds:
 
 
 def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:
-    """Take files out, with all that belongs to them; the ids of the chunks that went."""
+    """Delete files with all that belongs to them; return the ids of their chunks."""
     gone: list[ChunkId] = []
     for path in paths:
         row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()

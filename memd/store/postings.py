@@ -1,11 +1,11 @@
-"""An inverted index in memory that ranks as the keyword index does. Pure, but for the chunks that it is made of.
+"""An in-memory inverted index with the same ranking as the FTS5 keyword index. Pure, except for reading its chunks.
 
-FTS5 scores every row that holds any phrase of an OR, row by row: at 100,000 chunks a hundred milliseconds. Here the
-postings of each term are arrays, and a question takes one pass over those of its terms. Scores, document frequencies
-and order are those of FTS5 to the last digit: the same numbers are added in the same order.
+FTS5 scores each row that holds any phrase of an OR, row by row: a hundred milliseconds for 100,000 chunks. Here, the
+postings of each term are arrays, and a search adds up those of its terms. Scores, document frequencies and order equal those
+of FTS5 to the last digit, because the same numbers are added in the same order.
 
-A term is a word, as FTS5's tokenizer has it, or two adjacent tokens of which the second is a CJK character and the
-first one, too, or a number: the pairs that a question in such a script consists of. Other phrases are asked of FTS5.
+A term is a word of FTS5's tokenizer, or a pair of adjacent tokens of which the second is a CJK character and the first a CJK
+character or a number: questions in CJK scripts consist of such pairs. Other phrases are looked up in FTS5.
 """
 
 import math
@@ -28,75 +28,76 @@ from memd.text.writing_systems import ScriptShares
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
-Rows = NDArray[np.bool_]  # of each whether it is meant
+Rows = NDArray[np.bool_]  # a mask of rows
 
-BATCH = 500  # chunks that are read at once: a few ten milliseconds
+BATCH = 500  # chunks that are read in one step, in a few ten milliseconds
 
-# As FTS5 has them: sqlite.org/fts5.html, "The bm25() function".
+# The constants of FTS5: sqlite.org/fts5.html, "The bm25() function".
 _K1, _B = 1.2, 0.75
 _LEAST_IDF = 1e-6
 
 _TOKEN = re.compile(f"{WORD_CHARACTER}+")
-_ROW_BITS, _CODE_BITS = 11, 24  # of a row in a batch, and of a word in the codes of a TermReader
-_MOST_WORDS = 200_000  # that a TermReader keeps between two batches
-_CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3  # the two lowest bits of a key; 0: another word
+_ROW_BITS, _CODE_BITS = 11, 24  # for a row in a batch, and for a word in the codes of a TermReader
+_MOST_WORDS = 200_000  # kept by a TermReader from one batch to the next
+# The two lowest bits of a key: the class of the term; 0: another word.
+_CLASS, _DIGITS, _CJK, _PAIR = 3, 1, 2, 3
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd, of random bits
 _SOURCES = sorted({kind.source for kind in Kind})
-_BLOCK = 64  # rows whose largest score is compared first
-# In the place of a first and a last second, so that no bound lets them through: nothing in the file says of when a chunk is.
+_BLOCK = 64  # rows per block; the largest scores of blocks are compared first
+# The times of a chunk that is not dated: an interval that overlaps no other.
 _UNDATED = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
-_STEP = 1 << 16  # postings that are copied at once, or one term's
-_GROWTH = 4  # a segment is merged into the one before it, unless that is so many times as long
+_STEP = 1 << 16  # postings that are copied in one step, or those of one term
+_GROWTH = 4  # a segment is merged into the previous one if that is less than this many times as long
 
 
 class ChunkText(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A chunk as the keyword index reads it."""
+    """The text of a chunk that the keyword index reads."""
 
     id: ChunkId
     kind: Kind
     text: str
     context: str
     file_id: int = 0
-    first_s: int | None = None  # of when it is, see TimeSpan.as_seconds; None: nothing in its file says
+    first_s: int | None = None  # see TimeSpan.as_seconds; None: not dated
     last_s: int | None = None
     scripts: dict[str, float] = {}  # see writing_systems.scripts
 
 
 class Occurrences(msgspec.Struct, frozen=True):
-    """The chunks that hold a phrase."""
+    """The chunks that hold a phrase, and how often."""
 
     rows: NDArray[Any]  # (n,) unsigned, ascending
-    counts: NDArray[Any]  # (n,) unsigned: how often each holds it
+    counts: NDArray[Any]  # (n,) unsigned: the occurrences in each row
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """The postings of some chunks, by term."""
+    """The postings of consecutive chunks, by term."""
 
     keys: Keys  # of the terms, ascending
     starts: Ints  # (terms + 1,): the postings of term n are [starts[n]:starts[n + 1]]
     rows: NDArray[np.uint32]  # ascending within a term
-    counts: NDArray[Any]  # unsigned, as small as they fit
+    counts: NDArray[Any]  # unsigned, of the smallest sufficient type
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 class ChunkFacts(msgspec.Struct, frozen=True):
-    """What a search has to know of many chunks."""
+    """The kinds and times of chunks, as arrays."""
 
-    kinds: NDArray[np.int8]  # of their files; DEAD: the chunk is gone
-    times: Ints  # (n, 2): of when they are, in seconds
+    kinds: NDArray[np.int8]  # of their files; DEAD: the chunk is deleted
+    times: Ints  # (n, 2): first and last second
 
     @classmethod
     def of(cls, found: Sequence[tuple[Kind, int | None, int | None] | None]) -> "ChunkFacts":
-        """The facts of chunks, each its kind and its first and last second; None: the chunk is gone."""
+        """Create the facts from (kind, first second, last second) of each chunk; None: it is deleted."""
         return cls(
             np.array([DEAD if one is None else one[0] for one in found], np.int8),
             np.array([_UNDATED if one is None else _seconds(*one[1:]) for one in found]).reshape(-1, 2),
         )
 
     def are_of(self, first_s: int, last_s: int) -> Rows:
-        """Which are of a time; of those whose file does not say when they are, none."""
+        """Return which chunks overlap a time; undated ones do not."""
         first, last = self.times.T
         are: Rows = (first <= last_s) & (last >= first_s)
         return are
@@ -107,25 +108,25 @@ class Hits(msgspec.Struct, frozen=True):
 
     ids: list[ChunkId]  # best first
     scores: list[float]
-    held: list[bytes]  # of each the phrases that it holds: their indexes, ascending
-    frequencies: list[int]  # of each phrase: how many chunks hold it
+    held: list[bytes]  # for each chunk, the ascending indexes of the phrases that it holds
+    frequencies: list[int]  # for each phrase, the number of chunks that hold it
 
 
 class TermReader:
-    """Reads texts as terms. The keys of terms are of this process alone: they are hashes of 62 bits."""
+    """Splits texts into terms. Keys of terms are 62-bit hashes that are valid in this process only."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        """Read with the tokenizer of a connection, while it is open."""
+        """Use the tokenizer of a connection, which must stay open."""
         self._tokenizer = connection.fts5_tokenizer("porter", ["ascii"])
         self._code_of: dict[str, int] = {}  # of a word
         self._code_of_stem: dict[str, int] = {}
         self._keys: list[int] = []  # by code
 
     def keys_of(self, phrases: Sequence[str]) -> list[np.uint64 | None]:
-        """The keys of phrases that are terms; None: one is none."""
+        """Return the keys of phrases; None for a phrase that is not a term."""
         words = [_TOKEN.findall(fts_text(phrase)) for phrase in phrases]
         stems = iter(self._stems(chain.from_iterable(words)))
-        # A phrase of one word is given a second one, which no key of a pair is made with.
+        # A one-word phrase is padded with 0, which pairs with no word.
         keys = np.array(
             [([_key(next(stems)) for _ in some] + [0, 0])[:2] for some in words], np.uint64
         ).reshape(-1, 2)
@@ -138,17 +139,17 @@ class TermReader:
         return found
 
     def keys_of_words(self, words: Sequence[str]) -> Keys:
-        """The keys of words, each as fts_text has it: a single one."""
+        """Return the keys of single words, normalised by fts_text."""
         return np.fromiter(map(_key, self._stems(words)), np.uint64, len(words))
 
     def terms(self, columns: Sequence[str]) -> tuple[dict[str, list[int]], int]:
-        """The terms of a chunk with their places, and how many tokens it has.
+        """Return the terms of a chunk with their positions, and its number of tokens.
 
-        A pair of adjacent tokens that is a term is written with a space between; its places are those of the first. No
-        phrase goes on from one column to the next.
+        A pair is written with a space between, and has the position of its first token. No phrase continues from one column to
+        the next.
 
         Args:
-            columns: What is indexed of the chunk.
+            columns: The indexed texts of the chunk.
         """
         found: dict[str, list[int]] = {}
         place = 0
@@ -165,11 +166,11 @@ class TermReader:
         return found, tokens
 
     def stems(self, phrase: str) -> list[str]:
-        """The words of a phrase, as an index has them."""
+        """Return the stemmed words of a phrase."""
         return self._stems(_TOKEN.findall(fts_text(phrase)))
 
     def segment(self, chunks: Sequence[ChunkText], first_row: int) -> tuple[Segment, Ints]:
-        """The postings of at most BATCH chunks, and how many tokens each of them has."""
+        """Return the postings of at most BATCH chunks, and the number of tokens of each."""
         if len(self._code_of) > _MOST_WORDS:
             self._code_of.clear()
             self._code_of_stem.clear()
@@ -210,7 +211,7 @@ class TermReader:
 
 
 def is_pair(first: str, second: str) -> bool:
-    """Whether two adjacent tokens make a term."""
+    """Return whether two adjacent tokens are a term."""
     return _class_of(second) == _CJK and _class_of(first) != 0
 
 
@@ -224,19 +225,19 @@ def _key(stem: str) -> int:
 
 
 def _are_pairs(first: Keys, second: Keys) -> NDArray[np.bool_]:
-    """Whether words make terms with those after them."""
+    """Return which words form a term with the next one."""
     are: NDArray[np.bool_] = (second & np.uint64(_CLASS) == _CJK) & (first & np.uint64(_CLASS) != 0)
     return are
 
 
 def _paired(first: Keys, second: Keys) -> Keys:
-    """The keys of pairs."""
+    """Return the keys of pairs."""
     mixed = first * _FIRST ^ (second * _SECOND >> np.uint64(7))
     return mixed * _FIRST | np.uint64(_PAIR)
 
 
 def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
-    """A segment of what was found: for each token and each pair its codes with its row, ascending."""
+    """Create a segment from sorted (code, row) values of all tokens and pairs."""
     begins = _beginnings(found)
     counts = np.diff(np.append(begins, len(found)))
     distinct = found[begins]
@@ -255,7 +256,7 @@ def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
 
 
 def _beginnings(values: Keys) -> Ints:
-    """Where another value begins, in an array of equal ones beside each other."""
+    """Return where runs of equal values begin."""
     return np.flatnonzero(np.concatenate((np.ones(min(1, len(values)), np.bool_), values[1:] != values[:-1])))
 
 
@@ -264,7 +265,7 @@ def _starts(sizes: Ints) -> Ints:
 
 
 def _places(starts: Ints, sizes: Ints) -> Ints:
-    """The places of stretches that begin at starts, one after the other."""
+    """Return the concatenated index ranges that begin at `starts`."""
     return np.arange(int(sizes.sum())) + np.repeat(starts - _starts(sizes)[:-1], sizes)
 
 
@@ -273,7 +274,7 @@ def _small(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def merged(segments: Sequence[Segment]) -> Segment:
-    """One segment of several, whose rows follow each other in the same order."""
+    """Merge segments whose rows follow each other in this order."""
     keys = np.concatenate([one.keys for one in segments])
     keys.sort()
     keys = keys[_beginnings(keys)]
@@ -284,7 +285,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
     free = starts[:-1].copy()
     rows = np.empty(int(starts[-1]), np.uint32)
     counts = np.empty(len(rows), np.result_type(*(one.counts.dtype for one in segments)))
-    # In short steps: while numpy copies to scattered places, no other thread runs.
+    # In short steps: numpy holds the GIL while it copies to scattered positions.
     for one in segments:
         steps = np.searchsorted(one.starts, np.arange(0, len(one), _STEP))
         for first, last in pairwise([*distinct(steps).tolist(), len(one.keys)]):
@@ -298,21 +299,21 @@ def merged(segments: Sequence[Segment]) -> Segment:
 
 
 class Postings(msgspec.Struct, frozen=True):
-    """The chunks of an index by row, in the order of their ids, with their postings: one state, which nothing changes."""
+    """An immutable snapshot of the postings of an index, with a row per chunk in ascending order of ids."""
 
     ids: Ints  # ascending
-    kinds: NDArray[np.int8]  # DEAD: the chunk is gone
+    kinds: NDArray[np.int8]  # DEAD: the chunk is deleted
     lengths: Doubles  # in tokens
-    files: Ints  # the ids of their files
-    times: Ints  # (n, 2): of when they are, in seconds
-    scripts: ScriptShares  # of their texts
+    files: Ints  # ids of the files
+    times: Ints  # (n, 2): first and last second
+    scripts: ScriptShares  # of the texts
     segments: tuple[Segment, ...] = ()
-    kinds_held: frozenset[Kind] = frozenset()  # those of all its chunks, and maybe of some that are gone
+    kinds_held: frozenset[Kind] = frozenset()  # at least the kinds of all chunks that are not deleted
     dead: int = 0
 
     @classmethod
     def empty(cls) -> "Postings":
-        """Those of no chunk."""
+        """Create postings without chunks."""
         none = np.empty(0, np.int64)
         times = none.reshape(0, 2)
         return cls(none, np.empty(0, np.int8), np.empty(0, np.float64), none, times, ScriptShares.of(()))
@@ -322,12 +323,12 @@ class Postings(msgspec.Struct, frozen=True):
 
     @property
     def last_id(self) -> int:
-        """The id of the newest chunk that is in it."""
+        """The id of the newest chunk; 0 without chunks."""
         return int(self.ids[-1]) if len(self) else 0
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that it takes."""
+        """The memory of the arrays, in bytes."""
         arrays: list[NDArray[Any]] = [
             self.ids,
             self.kinds,
@@ -343,12 +344,12 @@ class Postings(msgspec.Struct, frozen=True):
     def with_chunks(
         self, chunks: Sequence[ChunkText], reader: TermReader, *, merges: bool = True
     ) -> "Postings":
-        """With at most BATCH more chunks, whose ids ascend and are larger than all before.
+        """Return the postings with at most BATCH chunks added, whose ids ascend and exceed all before.
 
         Args:
-            chunks: What is added.
-            reader: Reads them.
-            merges: Whether segments are put together, so that there are a few at any time.
+            chunks: The chunks to add.
+            reader: Splits their texts into terms.
+            merges: Whether to merge segments, so that their number stays small.
         """
         if not chunks:
             return self
@@ -369,13 +370,13 @@ class Postings(msgspec.Struct, frozen=True):
         )
 
     def put_together(self) -> "Postings":
-        """With one segment for all."""
+        """Return the postings with all segments merged."""
         if len(self.segments) < 2:
             return self
         return msgspec.structs.replace(self, segments=(merged(self.segments),))
 
     def without(self, chunk_ids: Iterable[ChunkId]) -> "Postings":
-        """Without some chunks; those that it has not are passed over."""
+        """Return the postings with chunks deleted; unknown ids are ignored."""
         rows = self._rows_of(np.array(list(chunk_ids), np.int64))
         if not len(rows):
             return self
@@ -384,7 +385,7 @@ class Postings(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, kinds=kinds, dead=int((kinds == DEAD).sum()))
 
     def dated(self, times: Mapping[ChunkId, tuple[int | None, int | None]]) -> "Postings":
-        """With other times of some chunks; those that it has not are passed over."""
+        """Return the postings with new times of chunks; unknown ids are ignored."""
         at, is_here = places_among(self.ids, np.fromiter(times, np.int64, len(times)))
         if not is_here.any():
             return self
@@ -393,21 +394,21 @@ class Postings(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, times=changed)
 
     def facts(self, chunk_ids: Ints) -> ChunkFacts:
-        """What is known of chunks."""
+        """Return the kinds and times of chunks."""
         rows, is_here = places_among(self.ids, chunk_ids)
         return ChunkFacts(np.where(is_here, self.kinds[rows], DEAD).astype(np.int8), self.times[rows])
 
     def foreign(self, chunk_ids: Ints, question: Mapping[str, float]) -> Doubles:
-        """How foreign chunks that are here are to the scripts of a question; see ScriptShares.foreign_to."""
+        """Return the share of each chunk's text in other scripts than the question; see ScriptShares.foreign_to."""
         return self.scripts.some(places_among(self.ids, chunk_ids)[0]).foreign_to(question)
 
     def let_through(self, wanted: SearchFilter, files: Ints | None, undated: Ints) -> Rows:
-        """Which rows a filter lets through, among them rows of chunks that are gone.
+        """Return which rows a filter lets through; deleted ones may be among them.
 
         Args:
             wanted: The filter.
-            files: The ids of the files that meet all of it but its time; None: every file does.
-            undated: Those of the files that are of its time by when they were written.
+            files: The ids of files that pass all conditions but the time; None: all files do.
+            undated: The ids of files whose mtime passes the time.
         """
         is_through = (
             np.ones(len(self), np.bool_) if files is None else places_among(np.sort(files), self.files)[1]
@@ -426,7 +427,7 @@ class Postings(msgspec.Struct, frozen=True):
         return rows[is_here]
 
     def of_term(self, key: np.uint64) -> Occurrences:
-        """Where a term occurs, in chunks that are gone, too."""
+        """Return the rows that hold a term, deleted ones included."""
         rows: list[NDArray[Any]] = []
         counts: list[NDArray[Any]] = []
         for segment in self.segments:
@@ -438,16 +439,16 @@ class Postings(msgspec.Struct, frozen=True):
         return _joined(rows, counts)
 
     def holders(self, keys: Keys, kinds: Collection[Kind], most: int) -> list[Sequence[ChunkId]]:
-        """Of each term the first chunks of some kinds that hold it.
+        """Return for each term the first chunks that hold it.
 
         Args:
-            keys: Of the terms.
-            kinds: Of files.
-            most: How many chunks of a term at most.
+            keys: The keys of the terms.
+            kinds: The kinds of files whose chunks count.
+            most: The most chunks per term.
         """
         is_meant = lookup(kinds)
         found: list[list[ChunkId]] = [[] for _ in keys]
-        for segment in self.segments:  # their rows follow each other
+        for segment in self.segments:  # in the order of rows
             at = np.minimum(np.searchsorted(segment.keys, keys), len(segment.keys) - 1)
             for number in np.flatnonzero(segment.keys[at] == keys).tolist():
                 start, end = segment.starts[at[number]], segment.starts[at[number] + 1]
@@ -462,7 +463,7 @@ class Postings(msgspec.Struct, frozen=True):
         return list(found)
 
     def of_chunks(self, found: Sequence[tuple[int, int]]) -> Occurrences:
-        """What FTS5 found of a phrase, as (chunk id, how often); chunks that it has not are passed over."""
+        """Return the rows for (chunk id, count) values from FTS5; unknown ids are ignored."""
         ids, counts = np.array(found, np.int64).reshape(-1, 2).T
         order = np.argsort(ids)
         ids, counts = ids[order], counts[order]
@@ -478,15 +479,15 @@ class Postings(msgspec.Struct, frozen=True):
         among: Sequence[Rows | None] = (None,),
         chunks: int | None = None,
     ) -> Hits:
-        """The chunks with the best bm25.
+        """Return the chunks with the best bm25.
 
         Args:
-            phrases: What is looked for, in the order in which FTS5 adds up their scores.
-            limit: How many of each source at most.
-            kinds: Only chunks of files of these kinds take part.
-            average_length: Of all chunks, as FTS5 has it.
-            among: The best of these rows and of those are found, and so on; None: of all.
-            chunks: How many there are, with those that hold no phrase and are not here; None: these are all.
+            phrases: The phrases, in the order in which FTS5 adds their scores.
+            limit: The most chunks per source and filter.
+            kinds: The kinds of files that take part.
+            average_length: The average number of tokens of all chunks, as FTS5 computes it.
+            among: One filter per element: a mask of rows; None: all rows.
+            chunks: The number of chunks, including those that hold no phrase and are not here; None: those here.
         """
         alive = self.kinds != DEAD if self.dead else None
         frequencies = [
@@ -513,7 +514,7 @@ class Postings(msgspec.Struct, frozen=True):
         average_length: float,
         chunks: int,
     ) -> Doubles:
-        """The bm25 of every row; 0: it holds no phrase. The additions are those of FTS5, in its order."""
+        """Return the bm25 of each row; 0 if it holds no phrase. The sums are those of FTS5, in the same order."""
         together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
         idfs = [max(math.log((chunks - n + 0.5) / (n + 0.5)), 0.0) or _LEAST_IDF for n in frequencies]
         if not len(together.rows):
@@ -552,8 +553,8 @@ def _joined(rows: Sequence[NDArray[Any]], counts: Sequence[NDArray[Any]]) -> Occ
 
 
 def _top(scores: Doubles, limit: int) -> Ints:
-    """The rows of the largest scores above 0, in no order; of equal ones the first."""
-    # As many blocks as are wanted have one row of at least this score: few rows have to be sorted.
+    """Return the rows of the largest positive scores, unsorted; ties are broken by row."""
+    # `limit` blocks have a row of at least this score, so few rows have to be sorted.
     whole = len(scores) // _BLOCK * _BLOCK
     largest = np.append(scores[:whole].reshape(-1, _BLOCK).max(axis=1), scores[whole:].max(initial=0.0))
     least = float(np.partition(largest, -limit)[-limit]) if len(largest) > limit else 0.0
@@ -562,13 +563,13 @@ def _top(scores: Doubles, limit: int) -> Ints:
 
 
 def _held(phrases: Sequence[Occurrences], rows: Ints) -> list[bytes]:
-    """Of each row the phrases that it holds."""
+    """Return for each row the indexes of the phrases that it holds."""
     holds = np.zeros((len(rows), len(phrases)), np.bool_)
     for number, phrase in enumerate(phrases):
         if len(phrase.rows):
             at = np.minimum(np.searchsorted(phrase.rows, rows), len(phrase.rows) - 1)
             holds[:, number] = phrase.rows[at] == rows
-    packed = np.packbits(holds, axis=1)  # most rows hold what another one does
+    packed = np.packbits(holds, axis=1)  # most rows hold the same phrases as another row
     keys: list[bytes] = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else []
     first = {key: row for row, key in enumerate(keys)}
     numbers = range(len(phrases))
@@ -580,22 +581,22 @@ def _held(phrases: Sequence[Occurrences], rows: Ints) -> list[bytes]:
 
 
 def average_length(connection: apsw.Connection) -> float:
-    """The average number of tokens of a chunk, as FTS5 keeps it: what was taken out still counts in the sum.
+    """Return the average number of tokens of a chunk, as FTS5 stores it; the sum includes deleted chunks.
 
     Source: fts5_index.c, "the averages record": varints, the number of rows and the tokens of each column.
 
     Raises:
-        StoreDamaged: there is no such record.
+        StoreDamaged: the record is missing.
     """
     row = connection.execute("SELECT block FROM keywords_data WHERE id = 1").fetchone()
     if row is None or not isinstance(row[0], bytes):
         raise StoreDamaged("the keyword index does not tell how long its chunks are")
-    chunks, *tokens = _varints(row[0]) or [0]  # nothing was ever written
+    chunks, *tokens = _varints(row[0]) or [0]  # empty: nothing was ever written
     return sum(tokens) / chunks if chunks else 1.0
 
 
 def _varints(data: bytes) -> list[int]:
-    """Numbers as SQLite writes them: seven bits a byte, the highest first; the ninth byte has eight."""
+    """Decode SQLite varints: seven bits a byte, the highest first; a ninth byte has eight."""
     numbers: list[int] = []
     value = size = 0
     for byte in data:
@@ -613,13 +614,13 @@ Ask = Callable[[str], Sequence[tuple[int, int]]]
 def occurrences(
     postings: Postings, phrases: Sequence[str], reader: TermReader, ask: Ask
 ) -> list[Occurrences]:
-    """Where each phrase occurs.
+    """Return where each phrase occurs.
 
     Args:
-        postings: Where to look.
-        phrases: Without quotes.
-        reader: Reads them.
-        ask: Asks FTS5 for a phrase that is no term.
+        postings: The postings.
+        phrases: Phrases without quotes.
+        reader: Splits them into terms.
+        ask: Looks up a phrase in FTS5 that is not a term.
     """
     return [
         postings.of_chunks(ask(phrase)) if key is None else postings.of_term(key)

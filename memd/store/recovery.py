@@ -1,4 +1,4 @@
-"""Moves damaged databases aside, and copies rows that were paid for from the copy of a database into a new one."""
+"""Quarantines damaged databases, and restores paid-for rows from a backup of a database."""
 
 import contextlib
 import re
@@ -11,21 +11,22 @@ from memd.store import database_files, migrations
 
 log = structlog.get_logger()
 
-KEPT = 2  # of the damaged files of one database, the newest; each may be as large as the database
-_LOGS = ("-wal", "-shm", "-journal")  # the last of one that was killed while it was made
+KEPT = 2  # the newest damaged files that are kept per database; each may be as large as the database
+# The last one remains if the process was killed while a file was created.
+_LOGS = ("-wal", "-shm", "-journal")
 
 
 def set_aside(file: Path, reason: str) -> None:
-    """Move a damaged database out of the way, its log with it; the oldest of those that are kept goes.
+    """Rename a damaged database and its log, and delete the oldest quarantined ones.
 
-    The names are on the disk itself when this returns: else a power cut could leave the old log beside a new file.
+    The new names are synced to disk on return: otherwise a power failure could leave the old log beside a new file.
 
     Args:
-        file: Of the database, if there still is one. Nothing has it open.
+        file: The database, which may be missing. Nothing has it open.
         reason: What is wrong with it, for the log.
 
     Raises:
-        OSError: it cannot be moved.
+        OSError: it cannot be renamed.
     """
     before = _numbered(file)
     aside = Path(f"{file}.damaged-{max(before, default=0) + 1}")
@@ -37,7 +38,7 @@ def set_aside(file: Path, reason: str) -> None:
         remove_database(file)
         log.warning("store.lost", file=str(file), reason=reason)
         return
-    # The log belongs to that file, and would be applied to whatever comes in its place.
+    # The log belongs to that file; beside a new file, SQLite would apply it to the new one.
     for suffix in _LOGS:
         with contextlib.suppress(FileNotFoundError):
             Path(f"{file}{suffix}").rename(f"{aside}{suffix}")
@@ -46,16 +47,16 @@ def set_aside(file: Path, reason: str) -> None:
 
 
 def kept_damaged(file: Path) -> list[Path]:
-    """What of a database was damaged and is kept, the newest first."""
+    """Return the quarantined files of a database, the newest first."""
     found = _numbered(file)
     return [found[number] for number in sorted(found, reverse=True)]
 
 
 def remove_database(file: Path) -> None:
-    """Delete a database that nothing has open, with its log, so that neither is back after a power cut.
+    """Delete a database that nothing has open, and its log, durably.
 
     Raises:
-        OSError: they may be there.
+        OSError: it may still exist.
     """
     is_changed = False
     for path in (file, *(Path(f"{file}{suffix}") for suffix in _LOGS)):
@@ -77,24 +78,24 @@ def _numbered(file: Path) -> dict[int, Path]:
 
 
 def _drop(damaged: Path) -> None:
-    # What stood in the place of a file may be a directory with files of the user in it: those are not memd's to delete.
+    # A directory that stood in the place of the file may contain the user's files, so it is not deleted.
     for path in (damaged, *(Path(f"{damaged}{suffix}") for suffix in _LOGS)):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def bring_back(file: Path, schema: str) -> None:
-    """Make a database that is not there any more out of the copy that was made before it was brought up to date.
+    """Create a missing database from the backup made before its last migration.
 
-    Not by bringing the copy up to date: that may be what failed. The rows of each table go into the table of that name, as
-    far as their columns are the same. Nothing is made where there is no copy, or none that is sound.
+    The backup is not migrated, since that may be what failed. Instead, the rows of each table are copied into the new table
+    of the same name, with the columns that both have. Without a sound backup, nothing is created.
 
     Args:
-        file: Where the database is to be.
-        schema: The folder of migrations, below sql/; one of plain tables.
+        file: The path of the database.
+        schema: The folder of migrations, below sql/; it must define ordinary tables only.
 
     Raises:
-        apsw.Error, OSError: it is not there; the next attempt begins anew.
+        apsw.Error, OSError: the database was not created; it can be tried again.
     """
     known = migrations.newest(schema)
     for copy in migrations.kept_copies(file):
@@ -112,7 +113,7 @@ def bring_back(file: Path, schema: str) -> None:
         new.execute("BEGIN")
         rows = sum(_take(table, old, new) for table in _tables(old) & _tables(new))
         new.execute("COMMIT")
-    remove_database(file)  # of it a log may be left, which would be applied to this one
+    remove_database(file)  # its log may be left, and would be applied to the new file
     partial.rename(file)
     database_files.sync_directory(file.parent)
     log.warning("store.brought_back", file=str(file), copy=str(copy.path), rows=rows)
@@ -139,7 +140,7 @@ def _tables(connection: apsw.Connection) -> set[str]:
 
 
 def _take(table: str, old: apsw.Connection, new: apsw.Connection) -> int:
-    """Copy the rows of a table; how many."""
+    """Copy the rows of a table; return their number."""
     shared = sorted(_columns(old, table) & _columns(new, table))
     if not shared:
         return 0

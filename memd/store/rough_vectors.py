@@ -1,9 +1,9 @@
-"""Vectors of a block as bytes: what is nearest among them is told in a third of the time, up to a margin.
+"""Vectors quantised to bytes, which select near vectors up to a margin, in a third of the time that floats take.
 
-The margin is three times the root of the squares of both steps between bytes. The error of a product is a sum of independent
-ones of at most half a step each, so that it is larger by Hoeffding's inequality once in 60 million times at most; among nine
-million products of 9,051 chunks and 1,000 questions of the bundled model the largest error was a third of the margin, and 228
-rows on average had to be compared exactly to find the 200 nearest.
+The margin is three times the root of the sum of both squared quantisation steps. The error of a dot product is a sum of
+independent errors of at most half a step each, so by Hoeffding's inequality it exceeds the margin at most once in 60
+million times. Among nine million products of 9,051 chunks and 1,000 questions of the bundled model the largest error was
+a third of the margin, and 228 rows on average had to be compared exactly to find the 200 nearest.
 """
 
 from functools import cache
@@ -18,12 +18,12 @@ Doubles = NDArray[np.float64]
 Kinds = NDArray[np.int8]
 
 _MARGIN = 3.0
-_AT_ONCE = 256  # rows that are turned into bytes
+_AT_ONCE = 256  # rows that are quantised in one step
 
 
 @cache
 def simsimd() -> ModuleType | None:
-    """What multiplies bytes; None: it is not installed, or cannot do so here. numpy takes longer for them than for floats."""
+    """Return the module that multiplies bytes; None if it is missing or wrong here. numpy is slower for bytes than for floats."""
     try:
         import simsimd as found  # noqa: PLC0415 - it has no wheel for some platforms, where memd works without it
 
@@ -35,51 +35,52 @@ def simsimd() -> ModuleType | None:
 
 
 class _Sums(msgspec.Struct, frozen=True):
-    kinds: Kinds  # of the rows, as they were
-    # How many rows there are of each kind, and the sum of their vectors.
+    kinds: Kinds  # of the rows, at the time of the sum
+    # For each kind, the number of rows and the sum of their vectors.
     of_kind: dict[int, tuple[int, Doubles]]
 
 
 class _Bytes(msgspec.Struct, frozen=True):
     codes: NDArray[np.int8]  # (n, dimensions)
     steps: Floats  # (n,): a vector is its codes times its step
-    widest: float  # of the steps
+    widest: float  # the largest step
 
 
 class RoughBlock:
-    """The first vectors of a block as bytes, and sums of its vectors.
+    """The first vectors of a block as bytes, and the sums of its vectors by kind.
 
-    Bytes are made by `make`, beside searches: until then a product of floats tells what is near, in three times the time.
+    `make` computes the bytes outside of searches. Until then, a float product selects near vectors, in three times the time.
     """
 
     def __init__(self, vectors: Floats) -> None:
-        """Nothing is made yet.
+        """Start without bytes.
 
         Args:
-            vectors: Shape (most rows, dimensions), filled from the first on. A row does not change any more once it is made
-                or asked for.
+            vectors: Shape (capacity, dimensions), filled from the first row on. A row must not change after it was quantised or
+                compared.
         """
         self._vectors = vectors
-        self._room: tuple[NDArray[np.int8], Floats] | None = None  # whose first rows the bytes are
+        # The arrays that the bytes are the first rows of.
+        self._room: tuple[NDArray[np.int8], Floats] | None = None
         self._bytes: _Bytes | None = None
         self._sums: _Sums | None = None
 
     def __len__(self) -> int:
-        """How many rows there are bytes of."""
+        """The number of rows that have bytes."""
         return 0 if self._bytes is None else len(self._bytes.codes)
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that it takes, beside the vectors themselves."""
+        """The memory of the bytes; the float vectors are not included."""
         return 0 if self._bytes is None else self._bytes.codes.nbytes + self._bytes.steps.nbytes
 
     def make(self, kinds: Kinds) -> None:
-        """Make the bytes of the first rows that have none yet, and their sums; nothing where simsimd is missing.
+        """Quantise the rows that have no bytes yet, and add up their sums; without simsimd, do nothing.
 
-        One thread at a time may call it, whatever others read.
+        Must be called by one thread at a time; readers may go on.
 
         Args:
-            kinds: Of these rows, as they are now.
+            kinds: The current kinds of the rows to have bytes.
         """
         start, end = len(self), len(kinds)
         if end <= start or simsimd() is None:
@@ -87,7 +88,7 @@ class RoughBlock:
         if self._room is None:
             self._room = np.empty(self._vectors.shape, np.int8), np.empty(len(self._vectors), np.float32)
         codes, steps = self._room
-        # A few rows at a time stay in the processor's cache: a third of the time that all at once take.
+        # In small steps that fit into the processor's cache: a third of the time of one step for all.
         for first in range(start, end, _AT_ONCE):
             last = min(first + _AT_ONCE, end)
             codes[first:last], steps[first:last] = _coded(self._vectors[first:last])
@@ -96,13 +97,13 @@ class RoughBlock:
         self._bytes = _Bytes(codes[:end], steps[:end], float(steps[:end].max()))
 
     def products(self, query: Floats, count: int) -> tuple[Floats, float] | None:
-        """About the product of each of the first rows with a vector of length 1, and by how much it may be wrong.
+        """Return the approximate products of the first rows with a vector of length 1, and the margin of their error.
 
         Returns:
-            None: there are no bytes of them yet, or simsimd is missing.
+            None if no row has bytes, or simsimd is missing.
         """
         held = self._bytes
-        # Loaded by make: a search may have no descriptor left for it.
+        # The module was imported by `make`: a search may have no free file descriptor.
         module = None if held is None else simsimd()
         if held is None or module is None:
             return None
@@ -115,13 +116,13 @@ class RoughBlock:
         return products, _MARGIN * float(np.hypot(held.widest, step))
 
     def sums(self, kinds: Kinds) -> dict[int, tuple[int, Doubles]]:
-        """By kind, how many of the first rows are of it, and the sum of their vectors.
+        """Return for each kind the number of rows and the sum of their vectors.
 
         Args:
-            kinds: Of these rows, as they are now.
+            kinds: The current kinds of the first rows.
         """
         now, before = kinds.copy(), self._sums
-        # A search may know of fewer rows than one before it.
+        # A search may have an older snapshot with fewer rows than the last one.
         if before is None or len(before.kinds) > len(now):
             before = _Sums(now[:0], {})
         known, of_kind = len(before.kinds), dict(before.of_kind)
@@ -136,9 +137,9 @@ class RoughBlock:
 
 
 def _coded(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Vectors as bytes, and the step of each."""
+    """Quantise vectors; return the bytes and the step of each."""
     steps = np.abs(vectors).max(axis=1) / np.float32(np.iinfo(np.int8).max)
-    steps[steps == 0] = 1.0  # a vector of nothing
+    steps[steps == 0] = 1.0  # a zero vector
     return np.rint(vectors / steps[:, np.newaxis]).astype(np.int8), steps
 
 

@@ -1,4 +1,4 @@
-"""Ranks chunks by keywords for the searches of one index: by postings in memory where they are there, else by FTS5."""
+"""Ranks chunks by keywords for the searches of one index, by postings in memory or by FTS5."""
 
 import asyncio
 import time
@@ -21,21 +21,21 @@ from memd.store.vector_matrix import Ids
 
 log = structlog.get_logger()
 
-FEWEST = 100  # chunks: of fewer FTS5 answers in half a millisecond
-MOST_DEAD = 0.25  # of the chunks in the postings: with more these are made anew
-REFUSED_S = 60.0  # for which postings that could not be made are not tried again
-_FAILURES = (TransientError, StoreDamaged, MemoryError)  # after which FTS5 answers
+FEWEST = 100  # chunks; with fewer, FTS5 answers within half a millisecond
+MOST_DEAD = 0.25  # the share of deleted chunks above which postings are rebuilt
+REFUSED_S = 60.0  # the delay before postings are built again after a failure
+_FAILURES = (TransientError, StoreDamaged, MemoryError)  # on these, FTS5 answers instead
 
 
 class KeywordReader:
     """Ranks chunks by keywords within one transaction."""
 
     def __init__(self, connection: apsw.Connection, held: Postings | None) -> None:
-        """Rank by postings, or without them by FTS5.
+        """Rank by postings or, without them, by FTS5.
 
         Args:
-            connection: Of a reader.
-            held: Postings of this moment, or of the one before; None: there are none.
+            connection: A reader's.
+            held: Postings of the same snapshot or of the one before; None: there are none.
         """
         self._connection = connection
         self._held = held
@@ -45,7 +45,7 @@ class KeywordReader:
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, keywords.Match]]:
-        """See keywords.search: the best of what each filter lets through, best first."""
+        """Return the best matches of each filter, best first; see keywords.search."""
         connection, held = self._connection, self._held
         phrases = keywords.phrases_of(match)
         if held is None or phrases is None:
@@ -67,11 +67,11 @@ class KeywordReader:
         ]
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
-        """Of each filter the ids of the chunks that it lets through, ascending; None: all.
+        """Return for each filter the ascending ids of the chunks that it lets through; None: all.
 
         Args:
             wanted: The filters.
-            kinds: Of files that may be seen at all; ids of others may be among those that are given.
+            kinds: The visible kinds of files; the ids may include chunks of other kinds.
         """
         held = self._held
         if held is None:
@@ -81,12 +81,12 @@ class KeywordReader:
     def holders(
         self, words: Sequence[str], kinds: Collection[Kind], most: int
     ) -> dict[str, Sequence[ChunkId]]:
-        """The words that any chunk holds, each with the first of these chunks.
+        """Return the words that occur in any chunk, each with the ids of the first chunks that hold it.
 
         Args:
-            words: As fts_text has them; in other forms they are the same.
-            kinds: Of files; no other chunks count.
-            most: How many chunks of a word at most.
+            words: Words normalised by fts_text; inflections of a word count as the same word.
+            kinds: The kinds of files whose chunks count.
+            most: The most chunks per word.
         """
         connection, held = self._connection, self._held
         found = (
@@ -103,52 +103,52 @@ class KeywordReader:
 
 
 class SearchKeywords:
-    """The keywords of one index. Every change of the postings is made while the index holds the lock.
+    """The postings of one index. They are changed only while the index holds the change lock.
 
-    They are made of the chunks in the background once a search has found that there are many, and follow each change
-    from then on. Until then, and where there is no memory for them, FTS5 answers the same, ten to thirty times slower.
+    They are built in the background once a search has found many chunks, and then follow each change. Until then, or if
+    memory is short, FTS5 gives the same results, ten to thirty times slower.
     """
 
     def __init__(self, database: Database, changing: asyncio.Lock, vectors: SearchVectors) -> None:
-        """There are no postings yet.
+        """Start without postings.
 
         Args:
-            database: Of the index.
-            changing: Held during each change of the index.
-            vectors: Of the index: where these are to be on disk, there is no memory for postings either.
+            database: The database of the index.
+            changing: The lock that is held during each change of the index.
+            vectors: The vectors of the index: if they are kept on disk, memory is short, and postings are not built.
         """
         self._database = database
         self._changing = changing
         self._vectors = vectors
         self._postings: Postings | None = None
-        self.asked_at: float | None = None  # of the monotonic clock: when a search last came
+        self.asked_at: float | None = None  # time.monotonic() of the last search
         self._making: asyncio.Task[None] | None = None
-        # While postings are made: what has changed of what may be in them already.
+        # While postings are built: changes of chunks that may have been read already.
         self._gone: set[ChunkId] = set()
         self._dated: dict[ChunkId, Seconds] = {}
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that the postings take."""
+        """The memory of the postings, in bytes."""
         return 0 if self._postings is None else self._postings.resident_bytes
 
     @property
     def is_ready(self) -> bool:
-        """Whether postings answer."""
+        """Whether there are postings."""
         return self._postings is not None
 
     @property
     def is_being_made(self) -> bool:
-        """Whether postings are made in the background."""
+        """Whether postings are being built."""
         return self._making is not None
 
     def asked(self) -> Postings | None:
-        """The postings for a search that comes; None: there are none."""
+        """Record a search, and return the postings; None: there are none."""
         self.asked_at = time.monotonic()
         return self._postings
 
     def was_searched(self, chunks: int) -> None:
-        """Have postings made in the background, if a search has found that there are many chunks."""
+        """Build postings in the background if there are many chunks."""
         if self._postings is None and chunks >= FEWEST:
             self._begin()
 
@@ -157,12 +157,12 @@ class SearchKeywords:
     async def follow(
         self, gone: Collection[ChunkId], *, came: bool, dated: Mapping[ChunkId, Seconds] | None = None
     ) -> None:
-        """Have the postings follow a change of the file.
+        """Apply a change of the file to the postings.
 
         Args:
-            gone: Chunks that it has taken out.
-            came: Whether it has put any in.
-            dated: The times of chunks that are of another one now.
+            gone: The ids of deleted chunks.
+            came: Whether chunks were added.
+            dated: The new times of chunks whose times changed.
         """
         if self._making is not None:
             self._gone.update(gone)
@@ -183,7 +183,7 @@ class SearchKeywords:
             self._begin()
 
     def forget(self) -> None:
-        """Do without postings: FTS5 answers, until a search has them made anew."""
+        """Drop the postings; FTS5 answers until a search has them built again."""
         self._postings = None
         self._forget_changes()
         if self._making is not None:
@@ -191,7 +191,7 @@ class SearchKeywords:
             self._making = None
 
     async def close(self) -> None:
-        """Stop making postings."""
+        """Stop building postings."""
         making = self._making
         self.forget()
         if making is not None:
@@ -209,11 +209,11 @@ class SearchKeywords:
         try:
             made = await self._made_of_all()
             async with self._changing:
-                # What was taken out before it was read is not in it, and what came since is read now.
+                # Applies deletions made while chunks were read, and adds the chunks written since.
                 made = await self._with_new(made.without(self._gone).dated(self._dated))
                 if self._making is me and self._vectors.is_to_be_resident:
                     self._postings = made
-            # What they were made of and with, 140 MB for 100,000 chunks, would stay with the allocator.
+            # Otherwise the allocator keeps the memory used for building, 140 MB for 100,000 chunks.
             await give_back_beside()
         except _FAILURES as trouble:
             log.info("store.no_postings", file=str(self._database.file), reason=str(trouble))
@@ -233,11 +233,11 @@ class SearchKeywords:
         self._dated.clear()
 
     async def _with_new(self, held: Postings, reader: TermReader | None = None) -> Postings:
-        """With the chunks that are newer than all in it, read a few at a time.
+        """Return the postings with all chunks added that are newer, a batch at a time.
 
         Args:
-            held: What is added to.
-            reader: Of all chunks of an index, whose segments are put together later; None: of a few, which are at once.
+            held: The postings to add to.
+            reader: Reads all chunks of an index, whose segments are merged later; None: reads a few, which are merged at once.
         """
 
         def look(connection: apsw.Connection, held: Postings) -> Postings:
@@ -250,48 +250,48 @@ class SearchKeywords:
 
 
 class IndexMemory:
-    """What searches of one index hold in memory, its vectors and postings: they go and come back together."""
+    """The memory that searches of one index use, for vectors and postings, which are released and restored together."""
 
     def __init__(self, vectors: SearchVectors, keywords: SearchKeywords) -> None:
-        """Both of the same index."""
+        """Combine the vectors and the postings of one index."""
         self._vectors = vectors
         self._keywords = keywords
-        self._postings_bytes = 0  # when they went
+        self._postings_bytes = 0  # the size of the postings when they were released
 
     @property
     def asked_at(self) -> float | None:
-        """When a search last wanted any of it, of the monotonic clock."""
+        """time.monotonic() of the last search that used any of it."""
         return max(filter(None, (self._vectors.asked_at, self._keywords.asked_at)), default=None)
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that it takes."""
+        """The memory in use, in bytes."""
         return self._vectors.resident_bytes + self._keywords.resident_bytes
 
     @property
     def whole_bytes(self) -> int:
-        """Memory that it takes, or would take if all of it were there."""
+        """The memory in use if nothing were released, in bytes."""
         return self._vectors.whole_bytes + (self._keywords.resident_bytes or self._postings_bytes)
 
     @property
     def is_shelved(self) -> bool:
-        """Whether searches do without it."""
+        """Whether the memory is released."""
         return self._vectors.is_shelved or not self._vectors.is_to_be_resident
 
     async def shelve(self) -> None:
-        """Give its memory up, with the same answers: see SearchVectors.shelve."""
+        """Release the memory; searches give equal results. See SearchVectors.shelve."""
         await self._vectors.shelve()
         self._postings_bytes = self._keywords.resident_bytes or self._postings_bytes
         self._keywords.forget()
 
     async def unshelve(self) -> None:
-        """Have it in memory again: the vectors now, postings when a search comes.
+        """Restore the vectors now, and the postings with the next search.
 
         Raises:
-            StoreUnavailable, StoreDamaged: it stays as it is until it is wanted again.
+            StoreUnavailable, StoreDamaged: the vectors stay on disk.
         """
         await self._vectors.unshelve()
 
     async def release_pages(self) -> None:
-        """Give up what is kept of the file in memory; see Database.release_pages."""
+        """Release cached pages of the file; see Database.release_pages."""
         await self._vectors.release_pages()

@@ -1,4 +1,4 @@
-"""The vectors that searches of one index use: in memory, or read from disk at each search."""
+"""The vectors that searches of one index use: in memory, or read from disk for each search."""
 
 import asyncio
 import contextlib
@@ -18,21 +18,21 @@ from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 
-REST_S = 1.0  # for which a search waits for the end of a change that it has met
-# After a search of vectors on disk, until what its thread read with is given back: for each search by itself it takes an eighth of
-# the processor's time, most of it to get the same memory again.
+REST_S = 1.0  # the longest wait of a search for a running change to end
+# The delay after a search of vectors on disk until freed memory is returned to the system. Returning it after each search
+# takes an eighth of the processor time, mostly to map the same memory again.
 GIVE_BACK_S = 1.0
-ANEW_S = 1.0  # between two attempts at reading from the file what memory had no room for
-# Vectors that are taken in or forgotten in a few hundred microseconds.
+ANEW_S = 1.0  # between attempts to read the file when memory is short
+# Vectors that are added or removed on the event loop, in a few hundred microseconds.
 AT_ONCE = 500
 
 Floats = NDArray[np.float32]
-# The vectors themselves, or what is known of those on disk.
+# The vectors themselves, or the list of those on disk.
 Held = vector_matrix.Matrix | disk_vectors.DiskVectors
 
 
 async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:
-    """Whether the lock of changes becomes free within so many seconds."""
+    """Return whether the change lock becomes free within `most_s` seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(most_s), changing:
             return True
@@ -40,39 +40,39 @@ async def at_rest(changing: asyncio.Lock, most_s: float) -> bool:
 
 
 class SearchVectors:
-    """The vectors of one index with their space. Every change of them is made while the index holds the lock."""
+    """The vectors of one index with their space. They are changed only while the index holds the change lock."""
 
     def __init__(
         self, database: Database, changing: asyncio.Lock, *, resident: bool, like: "SearchVectors | None"
     ) -> None:
-        """There are none until load was called and its result taken.
+        """Start without vectors; `load` reads them, and `take` puts them in place.
 
         Args:
-            database: Of the index.
-            changing: Held during each change of the index.
-            resident: Whether they are to be in memory; else a search reads them from the file.
-            like: Those of an index that decides that for this one, too; None: none does.
+            database: The database of the index.
+            changing: The lock that is held during each change of the index.
+            resident: Whether the vectors are kept in memory; otherwise searches read them from the file.
+            like: The vectors of another index, which decide that for these too; None: `resident` does.
         """
-        self.space: Space | None = None  # None: the index has no place for vectors
-        self.has_parts = False  # whether parts of chunks have vectors of that space, too, or are to have them
-        self.asked_at: float | None = None  # of the monotonic clock: when a search last wanted them
-        self.anew_s = ANEW_S  # from one try to have them in memory to the next
+        self.space: Space | None = None  # None: the index has no vector table
+        self.has_parts = False  # whether parts of chunks get vectors of that space too
+        self.asked_at: float | None = None  # time.monotonic() of the last search that used them
+        self.anew_s = ANEW_S  # between attempts to read them into memory
         self._database = database
         self._changing = changing
         self._resident = resident
         self._like = like
-        # The vectors, or what is known of those on disk; None: the index has no place for any.
+        # The vectors, or the list of those on disk; None: the index has no vector table.
         self.held: Held | None = None
         self._following = Threads(1, f"memd-vectors-{database.file.stem}")
-        self._making: asyncio.Task[None] | None = None  # bytes of vectors in memory
+        self._making: asyncio.Task[None] | None = None  # quantises vectors in memory
         self._giving_back: asyncio.Task[None] | None = None
 
     # --- what a search reads
 
     def current(self) -> tuple[Space, vector_matrix.Rows | disk_vectors.ListedVector] | None:
-        """The vectors of this moment with the space that they belong to: only such a question may meet them.
+        """Return a snapshot of the vectors with their space; only a question of the same space may be compared.
 
-        They are the vectors themselves, for vector_matrix.nearest, or what is known of those on disk, for nearest.
+        The snapshot is for vector_matrix.scan if the vectors are in memory, and for `nearest` otherwise.
         """
         if self.held is None or self.space is None or not len(self.held):
             return None
@@ -80,7 +80,7 @@ class SearchVectors:
         return self.space, self.held.snapshot()
 
     def snapshot(self) -> vector_matrix.Rows | None:
-        """The vectors of this moment that are in memory, for vector_matrix.nearest and vector_matrix.cosines."""
+        """Return a snapshot of the vectors in memory; None: they are not."""
         return self.held.snapshot() if isinstance(self.held, vector_matrix.Matrix) else None
 
     def nearest(
@@ -93,10 +93,10 @@ class SearchVectors:
         also: Collection[ChunkId],
         among: Sequence[vector_matrix.Ids | None] = (None,),
     ) -> disk_vectors.NearVectors | None:
-        """Like disk_vectors.nearest, over the vectors in the file; None: they are those of another model by now.
+        """Call disk_vectors.nearest on the vectors in the file; return None if those belong to another index by now.
 
         Raises:
-            StoreDamaged: a vector does not have the dimensions of the others.
+            StoreDamaged: a vector has other dimensions than the query.
         """
         try:
             stored = vectors.blocks(connection, len(query))
@@ -109,9 +109,9 @@ class SearchVectors:
             ) from error
 
     def was_searched(self) -> None:
-        """Have the memory given back, in a while, that a search of vectors on disk took.
+        """Schedule the return of memory that a search of vectors on disk has freed.
 
-        Else what each thread read stays with it: 18 MB more after ten searches of 16 MB of vectors.
+        Otherwise each thread's heap keeps what it read: 18 MB more after ten searches of 16 MB of vectors.
         """
         if self.is_shelved and self._giving_back is None:
             self._giving_back = asyncio.create_task(self._give_back())
@@ -126,24 +126,24 @@ class SearchVectors:
     # --- changes, made while the lock is held
 
     def load(self, connection: apsw.Connection, dimensions: int) -> Held | None:
-        """The vectors of the file, to be given to take."""
+        """Read the vectors of the file, or their list; the result is for `take`."""
         read = vectors.loaded if self.is_to_be_resident else vectors.shelved
         return read(connection, dimensions)
 
     def take(self, held: Held | None, space: Space | None, *, has_parts: bool) -> None:
-        """Search these vectors from now on."""
+        """Replace the vectors that are searched."""
         self.held, self.space, self.has_parts = held, space, has_parts
         self._make_bytes_beside()
 
     def _make_bytes_beside(self) -> None:
-        """Have the bytes made that searches compare first; 50 ms of the processor for 100,000 vectors, in no search."""
+        """Quantise vectors in the background; it takes 50 ms of processor time for 100,000 vectors."""
         held = self.held
         if self._making is None and isinstance(held, vector_matrix.Matrix) and held.lacks_bytes:
             self._making = asyncio.create_task(self._make_bytes(held))
 
     async def _make_bytes(self, held: vector_matrix.Matrix) -> None:
         try:
-            # Where memory is short, searches do without.
+            # If memory is short, searches compare floats.
             with contextlib.suppress(NoMemory, NoThread):
                 await self._following.run(held.make_bytes)
         finally:
@@ -152,7 +152,7 @@ class SearchVectors:
             self._make_bytes_beside()
 
     async def close(self) -> None:
-        """Stop what goes on beside searches."""
+        """Cancel background tasks."""
         tasks = [task for task in (self._making, self._giving_back) if task is not None]
         for task in tasks:
             task.cancel()
@@ -160,10 +160,10 @@ class SearchVectors:
             await asyncio.wait(tasks)
 
     async def follow(self, gone: Sequence[ChunkId], came: Sequence[vector_matrix.Row]) -> None:
-        """Have what is in memory follow a change of the file, one change after the other.
+        """Apply a change of the file to what is in memory.
 
-        Where memory is short it may be left with half a change, which no later change makes up for: then all is read
-        from the file.
+        If memory runs out, half of the change may be applied, and no later change repairs that. Then all vectors are read from
+        the file again.
         """
         held = self.held
         if held is None:
@@ -172,7 +172,7 @@ class SearchVectors:
             await self._follow_with(held, gone, came)
         except (MemoryError, NoMemory):
             self.held = await self._read_anew(held.dimensions)
-        self._shelve_if_wanted()  # with like set, no call of shelve comes
+        self._shelve_if_wanted()  # with `like`, `shelve` is not called
         self._make_bytes_beside()
 
     async def _follow_with(
@@ -182,12 +182,12 @@ class SearchVectors:
             held.remove(gone)
             held.add(came)
         else:
-            # A branch that is checked out, or a note of many megabytes: no search may wait for that.
+            # Large, as after a checkout of a branch or for a note of many megabytes: the event loop must not block for it.
             for change in (partial(held.remove, gone), partial(held.add, came)):
                 try:
                     await self._following.run(change)
                 except NoThread:
-                    change()  # what is written is searched, whatever it takes
+                    change()  # what was written must be found, even if this blocks
 
     async def _read_anew(self, dimensions: int) -> vector_matrix.Matrix:
         while True:
@@ -198,7 +198,7 @@ class SearchVectors:
                 )
 
     async def move_where_wanted(self) -> None:
-        """Have the vectors in memory or on disk, as it is decided.
+        """Move the vectors to memory or disk, where `is_to_be_resident` wants them.
 
         Raises:
             StoreUnavailable, StoreDamaged: they stay on disk until they are wanted again.
@@ -212,44 +212,44 @@ class SearchVectors:
 
     def _shelve_if_wanted(self) -> None:
         if isinstance(self.held, vector_matrix.Matrix) and not self.is_to_be_resident:
-            # Six milliseconds for 100,000: a thread would hold on to what is given up for a while.
+            # On the event loop, 6 ms for 100,000 vectors: a thread would hold a reference to the released matrix for a while.
             self.held = disk_vectors.DiskVectors.of(self.held)
 
     # --- where they are
 
     @property
     def is_to_be_resident(self) -> bool:
-        """Whether they are to be in memory."""
+        """Whether the vectors should be in memory."""
         return self._resident if self._like is None else self._like.is_to_be_resident
 
     @property
     def is_shelved(self) -> bool:
-        """Whether a search reads them from the file."""
+        """Whether searches read the vectors from the file."""
         return isinstance(self.held, disk_vectors.DiskVectors)
 
     @property
     def resident_bytes(self) -> int:
-        """Memory that they take."""
+        """The memory of the vectors, in bytes."""
         return 0 if self.held is None else self.held.resident_bytes
 
     @property
     def whole_bytes(self) -> int:
-        """Memory that they take, or would take if they were all there."""
+        """The memory of the vectors if all were in memory, in bytes."""
         if isinstance(self.held, disk_vectors.DiskVectors):
             return len(self.held) * vector_matrix.row_bytes(self.held.dimensions)
         return self.resident_bytes
 
     async def shelve(self) -> None:
-        """Give up their memory: from now on a search reads them from the file, with the same answers.
+        """Release the memory of the vectors; searches read them from the file from now on, with equal results.
 
-        Searches that are under way hold on to what they were given.
+        Running searches keep their snapshot.
         """
         async with self._changing:
             self._resident = False
             self._shelve_if_wanted()
 
     async def unshelve(self) -> None:
-        """Have them in memory again; searches go on meanwhile.
+        """Read the vectors into memory again; searches go on meanwhile.
 
         Raises:
             StoreUnavailable, StoreDamaged: they stay on disk until they are wanted again.
@@ -259,5 +259,5 @@ class SearchVectors:
             await self.move_where_wanted()
 
     async def release_pages(self) -> None:
-        """Give up what is kept of their file in memory; see Database.release_pages."""
+        """Release cached pages of the file; see Database.release_pages."""
         await self._database.release_pages()
