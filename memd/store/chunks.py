@@ -1,4 +1,4 @@
-"""Reads chunks of an index: for a search, for embedding, and their counts."""
+"""Reads chunks of an index for searches and for embedding, and counts them."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,9 +16,9 @@ from memd.text.writing_systems import scripts
 
 T = TypeVar("T")
 
-# A file whose stamp is below 0 was written a moment before it was read: the change of its inode dates it.
+# A negative mtime marks a file that was written a moment before it was read; it is dated by its ctime.
 WRITTEN_NS = "iif(files.mtime_ns < 0, files.ctime_ns, files.mtime_ns)"
-# What replaced the note of a chunk, by its front matter; empty where that only says that it holds no more; else NULL.
+# The link to the note that replaced a chunk's note, by its front matter; '' if superseded without a link; otherwise NULL.
 _STATES = "'superseded', 'archived', 'obsolete', 'deprecated', '归档', '已归档', '作废', '已作废', '废弃', '已废弃', '过时'"
 _REPLACED = "'superseded-by', 'superseded_by', 'superseded by', 'replaced-by', 'replaced_by', 'replaced by'"
 SUPERSEDED = (
@@ -30,7 +30,7 @@ _WHEN = f"chunks.first_s, chunks.last_s, {WRITTEN_NS}"
 
 
 class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A chunk as a search needs it."""
+    """A chunk as read for a search."""
 
     id: ChunkId
     path: str
@@ -39,53 +39,54 @@ class StoredChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end_line: int
     text: str
     context: str
-    # Line of the file of each line of text; None: they follow start_line.
+    # The line of the file for each line of the text; None: consecutive lines from start_line on.
     numbers: tuple[int, ...] | None = None
-    # Of when it is, see TimeSpan.as_seconds; None: of when its file was written.
+    # The times of its content, see TimeSpan.as_seconds; None: only written_ns dates it.
     first_s: int | None = None
     last_s: int | None = None
     written_ns: int = 0
-    superseded: str | None = None  # its note says that it holds no more: what by, empty where it does not say
-    # Whose chunk it is, where several memories are searched together; empty: the agent's own.
+    # The link to the note that replaced its note; "": superseded without a link.
+    superseded: str | None = None
+    # The memory that it is from, if several are searched together; "": the agent's own.
     memory: str = ""
 
     @property
     def when(self) -> tuple[int, int] | None:
-        """Of when it is; None: nothing in its file says."""
+        """The first and last second of its content; None: not dated."""
         return None if self.first_s is None or self.last_s is None else (self.first_s, self.last_s)
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where a chunk stands: enough to rank it without its text."""
+    """The position and times of a chunk, for ranking without its text."""
 
     id: ChunkId
     path: str
     kind: Kind
     start_line: int
     scripts: bytes | None = None  # see scripts_read
-    first_s: int | None = None  # as of StoredChunk
+    first_s: int | None = None  # see StoredChunk
     last_s: int | None = None
     written_ns: int = 0
 
 
 class WaitingChunk(msgspec.Struct, frozen=True):
-    """A chunk without a vector, or a part of one."""
+    """A chunk or a part of one that has no vector yet."""
 
-    id: ChunkId  # of a part, the negative one
+    id: ChunkId  # negative for a part
     hash: TextHash
-    text: str  # as it is embedded
+    text: str  # the text to embed
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How much an index holds. A chunk waits until it and its parts have their vectors."""
+    """Numbers of an index. A chunk is waiting until it and its parts have vectors."""
 
     files: int
     chunks: int
-    done: int  # chunks with a vector
+    done: int  # chunks with vectors
     waiting: int
     set_aside: int
-    texts: int  # that wait: chunks, and parts where these are embedded
-    held: int  # texts, whether they wait or not
+    texts: int  # waiting chunks, and waiting parts if parts are embedded
+    held: int  # all chunks, and all parts if parts are embedded
 
 
 def _list(chunk_ids: Sequence[ChunkId]) -> str:
@@ -93,10 +94,10 @@ def _list(chunk_ids: Sequence[ChunkId]) -> str:
 
 
 def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[ChunkPlace]:
-    """Where these chunks stand; those that are gone are left out.
+    """Return the positions of chunks; deleted ones are left out.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     rows = connection.execute(
         f"SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.scripts, {_WHEN} FROM json_each(?) AS wanted"
@@ -107,10 +108,10 @@ def places(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> list[Ch
 
 
 def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
-    """These chunks by id; those that are gone are left out.
+    """Return chunks by id; deleted ones are left out.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     rows = connection.execute(
         "SELECT chunks.id, files.path, files.kind, chunks.start_line, chunks.end_line, chunks.text, chunks.context,"
@@ -123,10 +124,10 @@ def texts(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> dict[Chu
 
 
 def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[ChunkText]:
-    """What the keyword index reads of the chunks with larger ids than one, in their order.
+    """Return the indexed texts of at most `limit` chunks with ids above `after`, in ascending order.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     rows = connection.execute(
         "SELECT chunks.id, files.kind, chunks.text, chunks.context, files.id, chunks.first_s, chunks.last_s, chunks.scripts"
@@ -138,15 +139,15 @@ def indexed_texts(connection: apsw.Connection, after: int, limit: int) -> list[C
 
 
 def numbers_stored(numbers: Sequence[int] | None) -> bytes | None:
-    """The lines of a chunk's lines as the database keeps them."""
+    """Encode the line numbers of a chunk for the database."""
     return None if numbers is None else msgspec.msgpack.encode(numbers)
 
 
 def numbers_read(stored: object) -> tuple[int, ...] | None:
-    """What numbers_stored gave.
+    """Decode line numbers encoded by numbers_stored.
 
     Raises:
-        StoreDamaged: it is no such thing.
+        StoreDamaged: the value is invalid.
     """
     if stored is None:
         return None
@@ -159,16 +160,16 @@ def numbers_read(stored: object) -> tuple[int, ...] | None:
 
 
 def scripts_stored(text: str) -> bytes:
-    """The scripts of a chunk's text as the database keeps them."""
+    """Encode the scripts of a text for the database."""
     return msgspec.msgpack.encode(scripts(text))
 
 
 @lru_cache(maxsize=1024)  # most chunks of an index are written in one script
 def scripts_read(stored: object) -> Mapping[str, float]:
-    """What scripts_stored gave; nothing of a chunk that was stored before scripts were.
+    """Decode scripts encoded by scripts_stored; {} for a chunk stored by an older memd.
 
     Raises:
-        StoreDamaged: it is no such thing.
+        StoreDamaged: the value is invalid.
     """
     if stored is None:
         return {}
@@ -181,11 +182,11 @@ def scripts_read(stored: object) -> Mapping[str, float]:
 
 
 def typed(rows: object, kind: type[T]) -> T:
-    """Rows as values: a number where a text should be is damage that SQLite does not notice."""
+    """Convert rows to values; raise StoreDamaged if a value has another type, which SQLite does not check."""
     try:
         return msgspec.convert(rows, kind)
     except msgspec.ValidationError as error:
-        # Without the error's own text, which may quote a value.
+        # The error's own message is left out, since it may quote a value.
         raise StoreDamaged("a chunk in the index is not what was written there") from error
 
 
@@ -196,21 +197,21 @@ def waiting(
     *,
     with_parts: bool = False,
 ) -> list[WaitingChunk]:
-    """Chunks that wait for a vector: MEMORY.md and its like first, then notes, then transcripts, the newest files first.
+    """Return chunks that wait for a vector: curated notes first, then notes, then transcripts, the newest files first.
 
-    Parts come after all chunks: these are what is found by.
+    Parts come after all chunks, since chunks alone are already found.
 
     Args:
-        connection: To the index.
-        limit: How many at most.
-        passed_over: Texts that are left out.
-        with_parts: Whether parts are embedded, too.
+        connection: A reader's.
+        limit: The most to return.
+        passed_over: The hashes of texts to skip.
+        with_parts: Whether parts are embedded too.
     """
-    # In order without the texts first: of a large index most are only put in order, or passed over.
+    # Sorted without the texts: of a large index, most rows are skipped.
     ordered = connection.execute(
         "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
         f" WHERE chunks.vector = {vectors.WAITING}"
-        # A stamp below 0 equals no other: the file was written a moment before it was read.
+        # A negative mtime marks a file that was written a moment before it was read.
         f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)},"
         " files.mtime_ns = -1 DESC, files.mtime_ns DESC,"
         " chunks.file_id, chunks.id"
@@ -234,8 +235,8 @@ def waiting(
 
 
 def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> list[TextHash]:
-    """The hash of every text that waits for a vector, each once."""
-    # By the index of what waits: the one of the hashes is in their order, which takes a look at every chunk.
+    """Return the distinct hashes of all texts that wait for a vector."""
+    # By the index of waiting chunks; the index of hashes would read every chunk.
     rows = connection.execute(
         f"SELECT DISTINCT +hash FROM chunks INDEXED BY chunks_waiting WHERE vector = {vectors.WAITING}"
     )
@@ -244,7 +245,7 @@ def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> 
 
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
-    """Mark every chunk of this text as one that never gets a vector; how many there are."""
+    """Mark the waiting chunks of a text as refused by the provider; return their number."""
     connection.execute(
         f"UPDATE chunks SET vector = {vectors.SET_ASIDE} WHERE hash = ? AND vector = {vectors.WAITING}",
         (text_hash,),
@@ -255,12 +256,12 @@ def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
 
 
 def hashes(connection: apsw.Connection) -> list[TextHash]:
-    """The hash of every chunk's embedded text, each once."""
+    """Return the distinct hashes of all chunks' embedded texts."""
     return [TextHash(text_hash) for (text_hash,) in connection.execute("SELECT DISTINCT hash FROM chunks")]
 
 
 def any_waits(connection: apsw.Connection) -> bool:
-    """Whether any chunk waits for a vector."""
+    """Return whether any chunk waits for a vector."""
     some: int = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM chunks WHERE vector = {vectors.WAITING})"
     ).get
@@ -268,14 +269,14 @@ def any_waits(connection: apsw.Connection) -> bool:
 
 
 def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
-    """How much there is.
+    """Count files and chunks.
 
     Args:
-        connection: Of a reader.
-        with_parts: Whether a chunk waits for its parts, too.
+        connection: A reader's.
+        with_parts: Whether parts are embedded too.
     """
     files, chunks = meta.total(connection, "files"), meta.total(connection, "chunks")
-    # Each by an index of nothing else: this is asked several times for each edit.
+    # Two queries that each read only their partial index; each edit calls this several times.
     waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
     aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
     texts, of_parts = chunk_parts.waiting_counts(connection) if with_parts else (0, 0)

@@ -10,7 +10,7 @@ import apsw
 
 from memd.errors import MemdError, TransientError
 
-# Of the many kinds of I/O error, those that say that what was written cannot be read again.
+# The I/O errors that mean that written data cannot be read back.
 _UNREADABLE = frozenset(
     {
         apsw.SQLITE_IOERR_READ,
@@ -25,39 +25,39 @@ _UNSYNCED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
 
 
 class StoreUnavailable(TransientError):
-    """The disk does not take or give: busy, full, read-only, I/O error."""
+    """The disk cannot be read or written now: busy, full, read-only, or an I/O error."""
 
 
 class StoreFull(StoreUnavailable):
-    """There is no room left on the disk."""
+    """The disk is full."""
 
 
 class StoreUnsynced(StoreUnavailable):
-    """The disk did not keep what it was given: that may be lost now, whatever it says next time."""
+    """A sync failed: written data may be lost, even if a later sync succeeds."""
 
 
 class StoreRefused(StoreUnavailable):
-    """SQLite fails at a statement that it takes on a sound file, and does not say that the file is damaged.
+    """A statement failed that succeeds on a sound file, with an error that does not mean damage.
 
-    That is for a look through the file to tell: it may as well be a limit of SQLite's, or a name that it does not take.
+    Only a check of the file shows whether it is damaged: the cause may also be a limit of SQLite, or a rejected name.
     """
 
 
 class StoreDamaged(MemdError):
-    """What is in the file is not what memd wrote there."""
+    """The file holds something that memd did not write."""
 
 
 class StoreNewer(MemdError):
-    """The file was written by a newer memd; it is left as it is."""
+    """A newer memd wrote the file; it is not changed."""
 
     def __init__(self, file: Path, found: int, known: int, copy: Path | None = None) -> None:
-        """Say how to go on.
+        """Create the message with the ways to go on.
 
         Args:
-            file: That was written.
-            found: Its schema.
-            known: The newest schema that this memd knows.
-            copy: Of the file as it was before the newer memd brought it up to date, if there is one.
+            file: The database.
+            found: Its schema number.
+            known: The newest schema number that this memd knows.
+            copy: The backup made before the newer memd migrated the file, if there is one.
         """
         back = (
             "move the file away: it is made anew from your notes."
@@ -76,11 +76,11 @@ class StoreClosed(TransientError):
 
 @contextlib.contextmanager
 def mapped_errors(file: Path) -> Iterator[None]:
-    """Turn SQLite's errors into memd's, where they arise."""
+    """Convert errors of SQLite, of memory and of decoding to the errors of this module."""
     try:
         yield
     except UnicodeDecodeError as error:
-        # Whatever memd writes is valid text. The error itself would quote the bytes.
+        # memd writes valid UTF-8 only. The error's own message would quote the bytes.
         raise StoreDamaged(f"{file}: a text in it is not UTF-8") from error
     except MemoryError as error:
         raise StoreUnavailable(f"{file}: out of memory") from error
@@ -92,7 +92,7 @@ def mapped_errors(file: Path) -> Iterator[None]:
 
 
 def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
-    """The error of memd's; None for what can only be a mistake in its own code."""
+    """Return the error to raise instead; None if only a defect of memd's code can cause it."""
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
             return StoreDamaged(f"{file}: {error}")
@@ -128,13 +128,13 @@ def _meaning(file: Path, error: apsw.Error) -> MemdError | None:
 
 def _why_not_opened(file: Path, error: apsw.CantOpenError) -> str:
     if not file.parent.exists():
-        # It is not made here: what it was on may be a disk that is not mounted just now.
+        # The directory is not created: it may be on a disk that is not mounted now.
         return f"{file.parent} is gone; put it back, or start memd again to have it made anew"
     return "its disk is read-only" if _is_on_read_only_disk(file) else str(error)
 
 
 def full(file: Path) -> StoreFull:
-    """The disk of a database has no room."""
+    """Return the error for a full disk."""
     return StoreFull(f"no room is left on the disk of {file}; make some, and memd goes on by itself")
 
 
@@ -152,7 +152,7 @@ def _refused(file: Path, error: apsw.Error) -> StoreUnavailable:
 
 
 def _said(error: apsw.Error) -> str:
-    """What SQLite says of its tables; of SQL it may quote a question, and no question may reach a log."""
+    """Return SQLite's message unless it may quote SQL: that may contain a question, which must not reach a log."""
     said = str(error)
     is_quoting = isinstance(error, apsw.SQLError) and not said.startswith("no such table: ")
     return "SQLite does not take a statement" if is_quoting else said

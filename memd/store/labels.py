@@ -1,4 +1,4 @@
-"""What notes say of themselves, and which chunks a search may look at by it, by when they are and by where."""
+"""Stores tags, links and properties of notes, and applies search filters to files and chunks."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -15,23 +15,23 @@ from memd.text.tokens import folded
 
 
 class LabelCount(msgspec.Struct, frozen=True):
-    """A tag or a link, with how many notes have it."""
+    """A tag or a link, and the number of notes that have it."""
 
-    name: str  # as it is written
+    name: str  # in its first spelling
     notes: int
-    is_missing: bool = False  # of a link: no note has that name
+    is_missing: bool = False  # for a link: no note has that name
 
 
 class LabelCounts(msgspec.Struct, frozen=True):
-    """The tags and links of the notes of an index, the most frequent first."""
+    """The tags and links of notes, the most frequent first."""
 
     tags: tuple[LabelCount, ...]
     links: tuple[LabelCount, ...]
-    omitted: int  # how many more there are
+    omitted: int  # the number of tags and links beyond the limit
 
 
 def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> None:
-    """Make a file have exactly these labels."""
+    """Replace the labels of a file."""
     before = connection.execute("SELECT kind, name, value FROM labels WHERE file_id = ?", (file_id,))
     stored = {(kind, name, value) for kind, name, value in before}
     wanted = {(int(one.kind), one.name, one.value) for one in labels}
@@ -46,12 +46,12 @@ def put(connection: apsw.Connection, file_id: int, labels: Sequence[Label]) -> N
 
 
 def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]) -> Ids:
-    """The ids of the chunks that a filter lets through, ascending.
+    """Return the ascending ids of the chunks that pass a filter.
 
     Args:
-        connection: Of a reader.
+        connection: A reader's.
         wanted: The filter.
-        kinds: Of files that may be seen at all.
+        kinds: The visible kinds of files.
     """
     condition, values = matching(connection, wanted, kinds)
     return _ids(connection.execute(f"SELECT chunks.id {condition} ORDER BY chunks.id", values))
@@ -60,7 +60,12 @@ def allowed(connection: apsw.Connection, wanted: SearchFilter, kinds: Collection
 def files(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[Ids | None, Ids]:
-    """The files that meet all of a filter but its time, None: all do; and those that are of its time by when they were written."""
+    """Apply a filter to files.
+
+    Returns:
+        The ids of the files that pass all conditions but the time (None: all do), and the ids of the files whose mtime passes
+        the time.
+    """
     among: Ids | None = None
     if wanted.paths or wanted.tags or wanted.properties:
         conditions, values = file_conditions(connection, wanted, kinds)
@@ -86,7 +91,7 @@ def _ids(rows: Iterable[tuple[Any, ...]]) -> Ids:
 def allowed_lines(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> dict[str, list[tuple[int, int]]]:
-    """By path, the first and the last line of each chunk that a filter lets through; the arguments are those of allowed."""
+    """Return by path the first and last line of each chunk that passes a filter; see `allowed`."""
     condition, values = matching(connection, wanted, kinds)
     found: dict[str, list[tuple[int, int]]] = {}
     for path, first, last in connection.execute(
@@ -99,7 +104,7 @@ def allowed_lines(
 def newest(
     connection: apsw.Connection, limit: int, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> list[ChunkId]:
-    """The chunks that are of the latest time, about in this order, at most so many; else as allowed."""
+    """Return at most `limit` chunks that pass a filter, approximately from the newest on."""
     condition, values = matching(connection, wanted, kinds)
     rows = connection.execute(
         f"SELECT chunks.id {condition}"
@@ -110,12 +115,12 @@ def newest(
 
 
 def counts(connection: apsw.Connection, kinds: Collection[Kind], most: int) -> LabelCounts:
-    """The tags and links of all notes that may be seen.
+    """Count the tags and links of all visible notes.
 
     Args:
-        connection: Of a reader.
-        kinds: Of files that may be seen.
-        most: Tags at most, and as many links.
+        connection: A reader's.
+        kinds: The visible kinds of files.
+        most: The most tags, and the most links, to return.
     """
     rows: list[tuple[int, str, str, int]] = connection.execute(
         "SELECT labels.kind, labels.name, min(labels.value), count(DISTINCT file_id) AS notes"
@@ -140,7 +145,7 @@ def counts(connection: apsw.Connection, kinds: Collection[Kind], most: int) -> L
 
 
 def link_names(path: str) -> list[str]:
-    """By what a link may name a note, folded: the ends of its path, as in [[plan]] and [[projects/plan]]."""
+    """Return the folded names by which a link may refer to a note: the ends of its path, as in [[plan]] and [[projects/plan]]."""
     parts = folded(path).removesuffix(".md").split("/")
     return ["/".join(parts[at:]) for at in range(len(parts))]
 
@@ -148,7 +153,7 @@ def link_names(path: str) -> list[str]:
 def matching(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[str, tuple[Any, ...]]:
-    """The same as the end of a SELECT of chunks.id, from FROM on, with what it binds."""
+    """Return the SQL from FROM on that selects the chunks that pass a filter, and its bound values."""
     conditions, values = file_conditions(connection, wanted, kinds)
     for bound, bound_ns, column, compared in (
         (wanted.since_s, wanted.since_ns, "last_s", ">="),
@@ -169,7 +174,7 @@ def matching(
 def file_conditions(
     connection: apsw.Connection, wanted: SearchFilter, kinds: Collection[Kind]
 ) -> tuple[list[str], list[Any]]:
-    """What a filter asks of files, but for the time: conditions, and what they bind."""
+    """Return SQL conditions on files for all of a filter but the time, and their bound values."""
     conditions = [f"files.kind IN ({_listed(kinds)})"]
     values: list[Any] = []
     if wanted.paths:
@@ -177,7 +182,7 @@ def file_conditions(
         files: list[tuple[int, str]] = connection.execute("SELECT id, path FROM files").fetchall()  # type: ignore[assignment]  # of these types
         values.append(f"[{','.join(map(str, paths_matching(files, wanted.paths)))}]")
     for tag in wanted.tags:
-        # What lies below a/b begins with a/b/ and sorts before a/b0, which comes next after the slash.
+        # A tag below a/b begins with a/b/ and sorts before a/b0, as "0" is the next character after "/".
         conditions.append(
             "EXISTS (SELECT 1 FROM labels WHERE labels.file_id = files.id AND labels.kind = ?"
             " AND (labels.name = ? OR labels.name >= ? AND labels.name < ?))"
@@ -193,10 +198,10 @@ def file_conditions(
 
 
 def paths_matching(files: Iterable[tuple[int, str]], globs: Sequence[str]) -> list[int]:
-    """The ids of the files whose path one of some globs matches, and none of those that begin with "!".
+    """Return the ids of the files whose path matches any glob, and no glob that begins with "!".
 
     Args:
-        files: (id, path) of each.
+        files: (id, path) of each file.
         globs: See SearchFilter.paths.
     """
     wanted = [glob for glob in globs if not glob.startswith("!")]

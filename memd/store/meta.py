@@ -7,54 +7,54 @@ import msgspec
 
 from memd.store.errors import StoreDamaged
 
-# To be raised with each change of what memd.chunk or memd.text.tokens.fts_text gives for the same file: indexes are
-# then rebuilt.
+# To be raised whenever memd.chunk or memd.text.tokens.fts_text gives another result for the same file: indexes are then
+# rebuilt.
 CHUNKING = 6
 TOKENIZER = 2
-# Raised likewise for what memd.sources.transcripts takes for speech, memd.chunk.turns makes of it, or memd.indexing.index_transcripts
-# to place it.
+# To be raised whenever memd.sources.transcripts keeps other text, memd.chunk.turns cuts it otherwise, or
+# memd.indexing.index_transcripts places it otherwise.
 TURNS = 3
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """What decides whether an index fits the settings, or must be built anew.
+    """The settings that an index was built with; if they differ from the current ones, it is rebuilt.
 
-    The text part always counts. The vector part counts only when a provider is there: an index is not thrown away
-    because a key or a package is missing today.
+    The text part always counts. The vector part counts only if a provider is available: an index is not discarded because a key
+    or a package is missing today.
     """
 
-    chunking: str  # version and sizes of the chunks
-    tokenizer: str  # version of the keyword text
+    chunking: str  # version of the algorithm, and sizes of chunks
+    tokenizer: str  # version of the normalised text
     sources: tuple[str, ...]
-    provider: str | None = None  # None: built without one
+    provider: str | None = None  # None: without vectors
     model: str | None = None
     key: str | None = None
     dimensions: int | None = None
-    redaction: str = ""  # what is taken out of notes; empty: nothing
-    sessions: str = ""  # how transcripts are read, and what is taken out of them; empty: none are read
-    parts: bool = False  # parts of chunks have vectors, too
-    is_mixed: bool = False  # some of it was made for other settings, for which it was to be built anew
+    redaction: str = ""  # version of the redaction of notes; "": none
+    sessions: str = ""  # version of reading and redacting transcripts; "": none are read
+    parts: bool = False  # parts of chunks have vectors too
+    is_mixed: bool = False  # some files were indexed with other settings, before a rebuild that was due
 
     @property
     def text_part(self) -> tuple[object, ...]:
-        """What the chunks and keywords depend on."""
+        """The settings that chunks and keywords depend on."""
         return self.chunking, self.tokenizer, self.sources, self.redaction, self.sessions
 
     @property
     def vector_part(self) -> tuple[object, ...]:
-        """What the vectors depend on."""
+        """The settings that vectors depend on."""
         return self.provider, self.model, self.key, self.dimensions
 
     @property
     def space(self) -> tuple[str, str, str] | None:
-        """The embedding space that the vectors belong to; None where there are none."""
+        """The embedding space of the vectors; None: without vectors."""
         return None if self.provider is None else (self.provider, self.model or "", self.key or "")
 
 
 def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
-    """Why an index cannot serve as it is, or None.
+    """Return why an index must be rebuilt; None: it need not be.
 
-    An index that never had a provider only lacks vectors: they are added to it.
+    An index built without a provider is not rebuilt for one; its missing vectors are added.
     """
     if stored is None:
         return "it does not say what it was built for"
@@ -73,7 +73,7 @@ def why_rebuild(stored: Fingerprint | None, wanted: Fingerprint) -> str | None:
 
 
 def _only_lacks_sessions(stored: Fingerprint, wanted: Fingerprint) -> bool:
-    """Whether transcripts are all that is missing: they are added to what there is."""
+    """Return whether the indexes differ only in transcripts, which can be added."""
     if stored.sessions or not wanted.sessions:
         return False
     added = msgspec.structs.replace(stored, sources=wanted.sources, sessions=wanted.sessions)
@@ -81,17 +81,17 @@ def _only_lacks_sessions(stored: Fingerprint, wanted: Fingerprint) -> bool:
 
 
 def usable_part(stored: Fingerprint | None, wanted: Fingerprint) -> Fingerprint:
-    """What an index that does not fit may be used for until it is rebuilt: its text, and its vectors if it has any.
+    """Return the fingerprint under which an outdated index is used until it is rebuilt: its text, and its vectors if it has any.
 
-    Whoever made these may still embed questions. What is not there is not begun. Files that change until then are
-    indexed for what is wanted: from now on it fits neither, whatever is wanted next.
+    The old model may still embed questions. No new vector table is created. Files that change until the rebuild are indexed with
+    the wanted settings, so the index is mixed: it fits no settings from now on.
     """
     usable = without_vectors(wanted) if stored is None else stored
     return msgspec.structs.replace(usable, is_mixed=True)
 
 
 def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
-    """The text part of one fingerprint with the vector part of another."""
+    """Return the text part of one fingerprint with the vector part of another."""
     return msgspec.structs.replace(
         text,
         provider=vectors.provider,
@@ -103,14 +103,14 @@ def with_vectors(text: Fingerprint, vectors: Fingerprint) -> Fingerprint:
 
 
 def without_vectors(fingerprint: Fingerprint) -> Fingerprint:
-    """The text part alone."""
+    """Return the text part of a fingerprint."""
     return msgspec.structs.replace(
         fingerprint, provider=None, model=None, key=None, dimensions=None, parts=False
     )
 
 
 def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:
-    """The fingerprint that was stored, or None where there is none that can be read."""
+    """Return the stored fingerprint; None if there is no readable one."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'fingerprint'").fetchone()
     if row is None:
         return None
@@ -121,7 +121,7 @@ def get_fingerprint(connection: apsw.Connection) -> Fingerprint | None:
 
 
 def put_fingerprint(connection: apsw.Connection, fingerprint: Fingerprint) -> None:
-    """Store it."""
+    """Store the fingerprint."""
     connection.execute(
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('fingerprint', ?)",
         (msgspec.json.encode(fingerprint).decode(),),
@@ -129,7 +129,7 @@ def put_fingerprint(connection: apsw.Connection, fingerprint: Fingerprint) -> No
 
 
 def get_mounts(connection: apsw.Connection) -> list[tuple[str, str]]:
-    """The mount points that files of the index lie below, each with the prefix of their names; see put_mounts."""
+    """Return the mount points of the indexed files, each with the prefix of their paths; see put_mounts."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'mounts'").fetchone()
     if row is None:
         return []
@@ -140,7 +140,10 @@ def get_mounts(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 
 def put_mounts(connection: apsw.Connection, mounts: Sequence[tuple[str, str]]) -> None:
-    """Store them, all UTF-8: after a restart, one that is no mount point any more means that a disk is away, and not that files are gone."""
+    """Store mount points, all valid UTF-8.
+
+    If one of them is not mounted after a restart, its disk is absent, and its files were not deleted.
+    """
     connection.execute(
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('mounts', ?)",
         (msgspec.json.encode(mounts).decode(),),
@@ -148,10 +151,10 @@ def put_mounts(connection: apsw.Connection, mounts: Sequence[tuple[str, str]]) -
 
 
 def total(connection: apsw.Connection, table: str) -> int:
-    """How many rows files, chunks or parts has, which triggers keep count of: at 80,000 chunks SQLite takes 1 ms to count them.
+    """Return the number of rows in files, chunks or parts, which triggers maintain: counting 80,000 chunks takes 1 ms.
 
     Raises:
-        StoreDamaged: it is not known.
+        StoreDamaged: the counter is missing.
     """
     row = connection.execute("SELECT n FROM totals WHERE name = ?", (table,)).fetchone()
     if row is None:
@@ -161,7 +164,7 @@ def total(connection: apsw.Connection, table: str) -> int:
 
 
 def miscounted(connection: apsw.Connection) -> tuple[str, ...]:
-    """Which totals are not those of their tables."""
+    """Return a message for each counter that differs from the number of rows."""
     return tuple(
         f"the number of {table} is not {n}"
         for table, n in connection.execute("SELECT name, n FROM totals")

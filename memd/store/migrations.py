@@ -1,6 +1,6 @@
-"""Brings a database up to its schema by numbered SQL files, and leaves alone what a newer memd wrote.
+"""Migrates a database by numbered SQL files, and refuses one that a newer memd wrote.
 
-The database is copied before; the copy is kept until the migrated database has proved sound.
+A backup is made before; it is kept until the migrated database has proved sound.
 """
 
 import contextlib
@@ -22,44 +22,43 @@ from memd.store.errors import StoreDamaged, StoreFull, StoreNewer, StoreUnavaila
 
 log = structlog.get_logger()
 
-KEPT_S = 24 * 3600.0  # in which a user who misses something can go back to the older program
+KEPT_S = 24 * 3600.0  # the time in which a user can go back to the older program
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class BackupCopy(msgspec.Struct, frozen=True):
-    """A database as it was."""
+    """A backup of a database, made before a migration."""
 
     path: Path
-    before: int  # the schema that the database was brought up to afterwards
-    schema: int  # that the copy has
+    before: int  # the schema number that the database was migrated to
+    schema: int  # the schema number of the backup
     bytes: int
     made_at: float  # unix time
 
 
 def is_old(age_s: float) -> bool:
-    """Whether a copy has been kept for long enough, its database being sound and one that whole passes succeed with. Pure.
+    """Return whether a backup has been kept for long enough. Pure.
 
     Args:
-        age_s: Since it was made, in seconds; below 0 where the clock was put back, by hours or by years.
+        age_s: Seconds since it was made; negative if the clock was set back.
     """
     return abs(age_s) >= KEPT_S
 
 
 def make_copy(connection: apsw.Connection, file: Path, before: int) -> Path:
-    """Copy a whole database, what is in its log included; the copy is on the disk itself when this returns.
+    """Copy a whole database, its WAL included; the copy is synced to disk on return.
 
-    What a killed attempt left is written over. A copy for the same schema is replaced: the database has not been brought
-    up to date since, or a user has put that copy in its place.
+    A partial copy of a killed process is overwritten. A copy for the same schema is replaced: the database was not migrated
+    since, or the user has restored that copy.
 
     Args:
-        connection: Of the database, in no transaction.
-        file: Of the database.
-        before: The schema that it is to be brought up to.
+        connection: A connection to the database, outside of a transaction.
+        file: The database.
+        before: The schema number that it is to be migrated to.
 
     Raises:
-        StoreUnavailable: there is no copy; nothing was touched.
-        apsw.Error: likewise.
+        StoreUnavailable, apsw.Error: there is no copy; the database was not changed.
     """
     kept_as = Path(f"{file}.before-schema-{before}")
     with _mapped(file):
@@ -71,7 +70,7 @@ def make_copy(connection: apsw.Connection, file: Path, before: int) -> Path:
 
 def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
     unfinished = partial_copy(file)
-    # Made here and not by SQLite: no other user may read it, and what stands there already is not written through.
+    # Created here and not by SQLite, so that no other user may read it, and no existing link is followed.
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
@@ -87,7 +86,7 @@ def _copy(file: Path, connection: apsw.Connection, to: Path) -> None:
 
 @contextlib.contextmanager
 def unjournaled(file: Path, more_flags: int = 0) -> Iterator[apsw.Connection]:
-    """A connection that writes a file which is never used if that is cut short."""
+    """Open a database for writing without a journal; the file must be discarded if the work is interrupted."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | more_flags
     connection = apsw.Connection(database_files.uri(file), flags=flags)
     try:
@@ -100,7 +99,7 @@ def unjournaled(file: Path, more_flags: int = 0) -> Iterator[apsw.Connection]:
 
 @contextlib.contextmanager
 def immutable(file: Path) -> Iterator[apsw.Connection]:
-    """A connection that reads a file that no process changes; it makes no files beside it."""
+    """Open a database that no process changes, for reading; SQLite creates no files beside it."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(f"{database_files.uri(file)}?immutable=1", flags=flags)
     try:
@@ -110,19 +109,19 @@ def immutable(file: Path) -> Iterator[apsw.Connection]:
 
 
 def rewrite(file: Path) -> None:
-    """Put a copy of a database in its place, all of it on the disk itself when this returns. Nothing has it open.
+    """Replace a database that nothing has open by a copy of itself, synced to disk on return.
 
     Raises:
-        StoreUnavailable: it cannot be copied; nothing was touched.
-        StoreDamaged: there is damage in it.
-        apsw.Error: either.
+        StoreUnavailable: it cannot be copied; it was not changed.
+        StoreDamaged: it is damaged.
+        apsw.Error: either of these.
     """
     connection = apsw.Connection(
         database_files.uri(file), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     )
     try:
         _require_sound(connection, file)
-        # What is in the log goes into the file before, and there is no log any more; else it would say what the copy says.
+        # Checkpoints and removes the WAL; beside the copy, SQLite would apply it to the copy.
         connection.pragma("journal_mode", "delete")
         try:
             _copy(file, connection, file)
@@ -134,20 +133,20 @@ def rewrite(file: Path) -> None:
 
 
 def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
-    """Make a database equal to another, in one transaction; raises errors of SQLite's."""
+    """Copy all pages of a database to another in one transaction; raises apsw.Error."""
     backup = target.backup("main", source, "main")
     try:
         backup.step(-1)
     finally:
-        # By name, and not at the end of a with: there, an error of the disk in the middle of ending it would be lost.
+        # Called explicitly: at the end of a `with` block, an error of the disk would be lost.
         backup.finish()
 
 
 def _require_room(connection: apsw.Connection, file: Path) -> None:
-    """Require room for the copy: a full disk harms all programs.
+    """Raise if the disk has no room for the backup: a full disk harms all programs.
 
     Raises:
-        StoreFull: there is none.
+        StoreFull: there is not enough room.
     """
     pages: int = connection.pragma("page_count")
     page_bytes: int = connection.pragma("page_size")
@@ -177,23 +176,23 @@ def _mapped(file: Path) -> Iterator[None]:
 
 
 def remove_partial_copy(file: Path) -> None:
-    """Delete partial backups left by a crash.
+    """Delete a partial backup left by a crash.
 
     Raises:
-        StoreUnavailable: it is still there.
+        StoreUnavailable: it still exists.
     """
     with _mapped(file):
         partial_copy(file).unlink(missing_ok=True)
 
 
 def kept_copies(file: Path) -> tuple[BackupCopy, ...]:
-    """The copies of a database, the one of the newest schema first."""
+    """Return the backups of a database, the newest schema first."""
     name = re.compile(re.escape(file.name) + r"\.before-schema-([0-9]{1,9})")
     found: list[BackupCopy] = []
     with contextlib.suppress(OSError):
         for path in file.parent.iterdir():
             if match := name.fullmatch(path.name):
-                with contextlib.suppress(OSError):  # gone meanwhile
+                with contextlib.suppress(OSError):  # deleted meanwhile
                     status = path.lstat()
                     if not stat.S_ISREG(status.st_mode):
                         continue
@@ -203,10 +202,10 @@ def kept_copies(file: Path) -> tuple[BackupCopy, ...]:
 
 
 def remove_copies(copies: Iterable[BackupCopy]) -> None:
-    """Delete copies.
+    """Delete backups.
 
     Raises:
-        StoreUnavailable: some are still there.
+        StoreUnavailable: some still exist.
     """
     for copy in copies:
         try:
@@ -217,12 +216,12 @@ def remove_copies(copies: Iterable[BackupCopy]) -> None:
 
 
 def partial_copy(file: Path) -> Path:
-    """What is not finished yet. One name whatever the schema: whichever program comes next finds what another one left."""
+    """Return the name of a partial backup; it is the same for all schemas, so that any version of memd finds it."""
     return Path(f"{file}.before-schema.partial")
 
 
 def steps(schema: str) -> list[tuple[int, str]]:
-    """(number, SQL) of every migration of a schema, in order."""
+    """Return (number, SQL) of each migration of a schema, in order."""
     folder = resources.files("memd.store") / "sql" / schema
     found = [
         (int(item.name[:3]), item.read_text("utf-8"))
@@ -233,16 +232,16 @@ def steps(schema: str) -> list[tuple[int, str]]:
 
 
 def newest(schema: str) -> int:
-    """The newest number of a schema that this program knows."""
+    """Return the newest number of a schema that this program knows."""
     return steps(schema)[-1][0]
 
 
 def migrate(connection: apsw.Connection, schema: str) -> None:
-    """Run what has not run yet, all of it in one transaction: the file is of its old schema, or of the newest.
+    """Run all missing migrations in one transaction: afterwards the file has its old schema or the newest.
 
     Raises:
-        StoreDamaged: a step does not go with what is in the file, or what came of it is not sound. The file is as it was.
-        apsw.Error: likewise, for what lies outside it.
+        StoreDamaged: a migration does not fit the file, or its result is damaged. The file is unchanged.
+        apsw.Error: a failure outside the file. The file is unchanged.
     """
     found: int = connection.pragma("user_version")
     missing = [(number, sql) for number, sql in steps(schema) if number > found]
@@ -254,7 +253,7 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
             try:
                 connection.execute(f"{sql}\n;PRAGMA user_version = {number};")
             except (apsw.SQLError, apsw.ConstraintError) as error:
-                # The same at each attempt: its tables are not those that memd made.
+                # Repeating it would not help: the tables are not those that memd created.
                 file = connection.db_filename("main")
                 raise StoreDamaged(f"{file} cannot be brought up to schema {number}: {error}") from error
         if found:
@@ -273,9 +272,9 @@ def _require_sound(connection: apsw.Connection, file: Path | str) -> None:
 
 
 def require_known(file: Path, schema: str) -> None:
-    """Look at the schema number of a file without opening it as a database, which would already touch it.
+    """Check the schema number of a file without opening it in SQLite, which would already change it.
 
-    Only before this process has the file open: closing it gives up every lock that the process holds on it.
+    Must be called before this process has the file open: closing it drops all POSIX locks of the process on it.
 
     Raises:
         StoreNewer: a newer memd wrote it.
@@ -297,5 +296,5 @@ def require_version(file: Path, found: int, schema: str) -> None:
 
 
 def find_copy(file: Path, known: int) -> Path | None:
-    """The copy that a newer memd made of a database that a program can read, if one is kept; the newest of them."""
+    """Return the newest backup made by a newer memd whose schema this program knows; None: there is none."""
     return next((copy.path for copy in kept_copies(file) if 0 < copy.schema <= known), None)
