@@ -1,4 +1,4 @@
-"""Parts of chunks and their vectors, which stay on disk: only those of candidates are read."""
+"""Parts of chunks and their vectors, which stay on disk; a search reads only those of its candidates."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -12,33 +12,33 @@ from numpy.typing import NDArray
 from memd.domain_types import Chunk, ChunkId, Kind, TextHash, embedded_part
 from memd.store.errors import StoreDamaged
 
-# Where work of chunks and of parts is told apart by an id alone, a part has the negative one.
+# The id of a part, or the negative id in functions that take ids of chunks and of parts.
 PartId = int
 
-_REFUSED = b""  # in the place of a vector: the provider cannot embed it
-_STORED = "<f2"  # rounds a cosine by a thousandth at most, and takes half the room
+_REFUSED = b""  # stored instead of a vector: the provider cannot embed the text
+_STORED = "<f2"  # float16: changes a cosine by a thousandth at most, in half the space
 
 
 class ClosestPart(msgspec.Struct, frozen=True, gc=False):
     """The part of a chunk that is closest to a question."""
 
     cosine: float
-    span: tuple[int, int]  # of the text of the chunk
+    span: tuple[int, int]  # in the text of the chunk
     vector: NDArray[np.float32]
 
 
 def is_part(some_id: int) -> bool:
-    """Whether an id is that of a part."""
+    """Return whether an id is a part's."""
     return some_id < 0
 
 
 def hash_of(text: str) -> TextHash:
-    """The hash of what is embedded for a part, as in the cache."""
+    """Return the hash of a part's embedded text, as the cache uses it."""
     return TextHash(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 
 def add(connection: apsw.Connection, chunk_id: ChunkId, chunk: Chunk) -> None:
-    """Remember the parts of a new chunk; their vectors are made when those of chunks are."""
+    """Store the parts of a new chunk, without vectors."""
     connection.executemany(
         "INSERT INTO parts (chunk_id, first, last, hash) VALUES (?, ?, ?, ?)",
         [
@@ -51,7 +51,7 @@ def add(connection: apsw.Connection, chunk_id: ChunkId, chunk: Chunk) -> None:
 def waiting(
     connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash]
 ) -> list[tuple[PartId, TextHash, str]]:
-    """Parts that wait for a vector, each with what is embedded for it; in the order of their chunks, see chunks.waiting."""
+    """Return (negative id, hash, text to embed) of parts without vectors, in the order of chunks.waiting."""
     ordered = connection.execute(
         "SELECT parts.id, parts.hash FROM parts JOIN chunks ON chunks.id = parts.chunk_id"
         " JOIN files ON files.id = chunks.file_id WHERE parts.vector IS NULL"
@@ -71,7 +71,7 @@ def waiting(
 
 
 def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
-    """The hash of every part that waits for a vector, each once."""
+    """Return the distinct hashes of parts without vectors."""
     found = connection.execute(
         "SELECT DISTINCT +hash FROM parts INDEXED BY parts_waiting WHERE vector IS NULL"
     )
@@ -79,7 +79,7 @@ def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
 
 
 def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:
-    """How many parts wait for a vector, and how many chunks that have theirs these belong to."""
+    """Return how many parts have no vector, and how many chunks with a vector have such parts."""
     row = connection.execute(
         "SELECT count(*), count(DISTINCT parts.chunk_id) FILTER (WHERE chunks.vector = 1)"
         " FROM parts JOIN chunks ON chunks.id = parts.chunk_id WHERE parts.vector IS NULL"
@@ -89,7 +89,7 @@ def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def put(connection: apsw.Connection, part_id: PartId, text_hash: TextHash, vector: bytes) -> bool:
-    """Store the vector of a part that still is what was embedded; whether it is."""
+    """Store the vector of a part; return False if the part has changed or is gone."""
     rounded = np.frombuffer(vector, "<f4").astype(_STORED).tobytes()
     connection.execute(
         "UPDATE parts SET vector = ? WHERE id = ? AND hash = ? AND vector IS NULL",
@@ -99,24 +99,24 @@ def put(connection: apsw.Connection, part_id: PartId, text_hash: TextHash, vecto
 
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> None:
-    """Have the parts of a text wait no more: it never gets a vector."""
+    """Mark the parts of a text as refused by the provider."""
     connection.execute("UPDATE parts SET vector = ? WHERE hash = ? AND vector IS NULL", (_REFUSED, text_hash))
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Forget the vectors of another model."""
+    """Delete all vectors, which belong to another model."""
     connection.execute("UPDATE parts SET vector = NULL WHERE vector IS NOT NULL")
 
 
 def hashes(connection: apsw.Connection, *, embedded: bool) -> list[TextHash]:
-    """The hash of every part, or of those that have a vector, each once."""
+    """Return the distinct hashes of all parts, or of those that have a vector."""
     those = "WHERE length(vector) > 0" if embedded else ""
     found = connection.execute(f"SELECT DISTINCT hash FROM parts {those}")
     return [TextHash(one) for (one,) in found]
 
 
 def of_texts(connection: apsw.Connection, texts: Iterable[TextHash]) -> dict[TextHash, bytes]:
-    """The float32 vectors of texts, where parts have any."""
+    """Return the vectors of texts as float32; texts without one are left out."""
     found: dict[TextHash, bytes] = {}
     for text_hash in texts:
         row = connection.execute(
@@ -128,22 +128,22 @@ def of_texts(connection: apsw.Connection, texts: Iterable[TextHash]) -> dict[Tex
 
 
 def widened(vector: bytes) -> bytes:
-    """The vector of a part, as it is stored, in float32."""
+    """Convert a stored vector of a part to float32."""
     return np.frombuffer(vector, _STORED).astype("<f4").tobytes()
 
 
 def closest(
     connection: apsw.Connection, chunk_ids: Sequence[ChunkId], query: NDArray[np.float32]
 ) -> dict[ChunkId, ClosestPart]:
-    """Of each of some chunks the part closest to a question, of equal ones the first; those without parts are left out.
+    """Return for each chunk the part closest to a question; ties go to the first part. Chunks without parts are left out.
 
     Args:
-        connection: Of a reader.
+        connection: A reader's.
         chunk_ids: The chunks.
-        query: Shape (dimensions,), of length 1.
+        query: Shape (dimensions,), length 1.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     rows: list[tuple[int, int, int, bytes]] = connection.execute(
         "SELECT parts.chunk_id, parts.first, parts.last, parts.vector FROM json_each(?) AS wanted"
@@ -156,10 +156,10 @@ def closest(
 def closest_of(
     rows: Sequence[tuple[int, int, int, bytes]], query: NDArray[np.float32]
 ) -> dict[ChunkId, ClosestPart]:
-    """The same of (chunk id, first, last, vector) rows, those of a chunk in the order of its text.
+    """Return the closest parts of (chunk id, first, last, vector) rows, which are in the order of the text within a chunk.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     if not rows:
         return {}
@@ -168,7 +168,7 @@ def closest_of(
         vectors = stored.astype(np.float32)
         cosines = np.vecdot(vectors, query).tolist()
         best: dict[int, int] = {}
-        for row, cosine in enumerate(cosines):  # those of a chunk come in the order of its text
+        for row, cosine in enumerate(cosines):  # within a chunk, in the order of its text
             before = best.setdefault(rows[row][0], row)
             if cosine > cosines[before]:
                 best[rows[row][0]] = row

@@ -1,4 +1,4 @@
-"""One SQLite file: a writer thread, a few readers, and errors as types."""
+"""One SQLite file with a writer thread, a few reader threads, and typed errors."""
 
 import asyncio
 import contextlib
@@ -35,21 +35,22 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 BUSY_TIMEOUT_MS = 5000
-LOG_KEPT_BYTES = 64 << 20  # bytes that a log keeps of the disk when it is begun anew
-EMPTYING_MS = 20  # for which readers may keep the log from being emptied
+LOG_KEPT_BYTES = 64 << 20  # the size to which a WAL is truncated when it restarts
+EMPTYING_MS = 20  # the longest wait for readers when the WAL is truncated
 READERS = 3
-SPARED = 8 << 20  # bytes of its disk that a database leaves free: FTS5 may merge so much at once
-SPARED_SHARE = 8  # of a small disk, that part of it
-PAGE = 4096  # bytes, as SQLite has it by default; in these, logs are counted
-# Of a database that is made: four vectors of 384 dimensions fit in, and two in half of it. The cache takes a fifth less.
+SPARED = 8 << 20  # bytes of disk space that are left free: FTS5 may need as much for one merge
+SPARED_SHARE = 8  # on a small disk, this fraction of it is left free
+PAGE = 4096  # bytes, SQLite's default page size; the unit in which WALs are measured
+# For new databases. A page of this size holds four vectors of 384 dimensions, while half of it holds one: a fifth less space.
 _PAGE_BYTES = {"embeddings": 8192}
-IN_LOG, IN_FILE = 10, 4  # times the bytes that are added, the keyword index included
-BY_REQUEST = 2  # of PRAGMA auto_vacuum: pages without content are given back when that is asked for
-LEFT_FREE = 1000  # pages without content: fewer are kept for what comes, and so many are given back at once
-LOOKING = 20  # times as long as a look took, none follows for the next statement that fails
-LONG_LOG = 4  # times CHECKPOINT_PAGES: readers give way so that it does not grow any further
-ASIDE_S = 0.1  # for which they are waited for, and wait themselves
-# 16 MB of log; at SQLite's 1000, half the time of a first indexing goes into syncing the disk.
+IN_LOG, IN_FILE = 10, 4  # bytes of the WAL and of the file per byte added, including the keyword index
+BY_REQUEST = 2  # the "incremental" mode of PRAGMA auto_vacuum
+LEFT_FREE = 1000  # the most free pages that are kept, and the number that is returned at once
+# After a check of the file, failed statements cause no other one for this many times its duration.
+LOOKING = 20
+LONG_LOG = 4  # times CHECKPOINT_PAGES: from this length on, readers are paused to restart the WAL
+ASIDE_S = 0.1  # the longest pause of readers; doubled for each LONG_LOG
+# 16 MB of WAL. With SQLite's default of 1000, half of the time of a first indexing is spent in fsync.
 CHECKPOINT_PAGES = 4000
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
@@ -57,16 +58,16 @@ _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """A place for one who reads."""
+    """A reader's slot in the pool."""
 
-    connection: apsw.Connection | None  # None: it is opened by who takes the place
-    generation: int  # of the file that the connection has open
+    connection: apsw.Connection | None  # None: it is opened by whoever takes the slot
+    generation: int  # the generation of the file that it has open
 
 
 class Database:
-    """A SQLite file in WAL mode, open for one writer and several readers.
+    """A SQLite file in WAL mode with one writer and several readers.
 
-    Functions given to read and write take a connection first and run to their end on a thread; the caller awaits.
+    Functions passed to `read` and `write` get a connection as their first argument and run on a thread until they return.
     """
 
     def __init__(
@@ -77,20 +78,20 @@ class Database:
         extension: str | None = None,
         remakes: bool = False,
     ) -> None:
-        """Does not open the file.
+        """Create the object; `open` opens the file.
 
         Args:
-            file: Where the database is; its directory must exist.
+            file: The path of the database; its directory must exist.
             schema: The folder of migrations, below sql/.
-            extension: A loadable extension that every connection gets, or None.
-            remakes: Whether a write may make the file where there is none any more. It is made of the copy that was kept
-                before an upgrade, if there is one.
+            extension: A loadable extension for each connection, or None.
+            remakes: Whether a write creates the file if it is missing; it is restored from the backup made before a migration, if
+                there is one.
         """
         self.file = file
-        self.read_only: str | None = None  # why it can only be read, for now
-        self.ended_cleanly = True  # whether it was there, and the last one who had it open closed it
-        self.unsynced: str | None = None  # why some of what was written may be lost
-        # Copies of the database as it was before it was brought up to date.
+        self.read_only: str | None = None  # why the database can only be read now; None: it can be written
+        self.ended_cleanly = True  # whether the file existed, and its last user closed it
+        self.unsynced: str | None = None  # the message of a failed sync, after which written data may be lost
+        # Backups made before migrations.
         self.copies: tuple[migrations.BackupCopy, ...] = ()
         self._schema = schema
         self._extension = extension
@@ -102,29 +103,30 @@ class Database:
         for _ in range(READERS):
             self._readers.put(_Reader(None, 0))
         self._generation = 0
-        self._uri = database_files.uri(file)  # how readers open it
-        self._identity: tuple[int, int] | None = None  # device and inode of the file that is open
+        self._uri = database_files.uri(file)  # used by readers
+        self._identity: tuple[int, int] | None = None  # device and inode of the open file
         self._connections: set[apsw.Connection] = set()
         self._connections_lock = threading.Lock()
         self._opened = False
         self._closing = False
         self._page_bytes = PAGE
-        self._log_pages = 0  # at the last commit
+        self._log_pages = 0  # length of the WAL after the last commit, in units of PAGE
         self._fold_at = CHECKPOINT_PAGES
-        self._look_from = -math.inf  # when a statement that fails may have the file looked through again
+        # Time.monotonic() from which a failed statement causes a check of the file.
+        self._look_from = -math.inf
 
     # --- opening
 
     async def open(self) -> None:
-        """Open or make the file and bring its schema up to date.
+        """Open or create the file, and migrate its schema.
 
-        Where the file is there and can only be read, it is open for reading: read_only says why, and each write tries
-        to open it anew.
+        If the file exists and can only be read, it is opened for reading: `read_only` says why, and each write tries to open it
+        for writing.
 
         Raises:
-            StoreUnavailable: the file cannot be opened or made.
+            StoreUnavailable: the file cannot be opened or created.
             StoreDamaged: it is not a sound database.
-            StoreNewer: a newer memd wrote it; it was not touched.
+            StoreNewer: a newer memd wrote it; it was not changed.
         """
 
         def first() -> None:
@@ -135,10 +137,10 @@ class Database:
         await self._on_writer(first)
 
     def _open(self, *, create: bool) -> None:
-        """Open the writer, or else at least the readers; nothing has the file open."""
+        """Open the writer or, if that fails, the readers alone; nothing may have the file open."""
         database_files.require_files(self.file)
         migrations.require_known(self.file, self._schema)
-        # Its log goes with the last who closes it. One of no bytes may be all that a power cut has left of it.
+        # The last connection that closes deletes the WAL. An empty WAL may be what a power failure has left.
         self.ended_cleanly = database_files.identity(Path(f"{self.file}-wal")) is None
         try:
             if create and self._remakes and database_files.identity(self.file) is None:
@@ -164,23 +166,23 @@ class Database:
                 database_files.uri(self.file), _READ_WRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
             )
             try:
-                # Closing must not fold the log of a newer memd into its file.
+                # Closing must not checkpoint the WAL of a newer memd.
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 migrations.require_version(self.file, connection.pragma("user_version"), self._schema)
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                 if not connection.pragma("user_version"):
-                    # Both before there is a page: auto_vacuum makes the first.
+                    # Both must precede the first page, which auto_vacuum creates.
                     connection.pragma("page_size", _PAGE_BYTES.get(self._schema, PAGE))
                     connection.pragma("auto_vacuum", BY_REQUEST)
                 connection.pragma("journal_mode", "wal")
                 self._page_bytes = connection.pragma("page_size")
-                # A crash of the process loses nothing; a power cut may lose the last seconds, which the next scan repairs.
+                # A crash of the process loses nothing; a power failure may lose the last seconds, which the next scan restores.
                 connection.pragma("synchronous", "normal")
                 connection.pragma("foreign_keys", 1)
                 connection.pragma("journal_size_limit", LOG_KEPT_BYTES)
-                connection.set_wal_hook(self._has_logged)  # in the place of SQLite's own checkpoints
-                # What is taken out is to be gone: without it, the text of a note that was deleted stays in free pages.
-                # It costs a quarter more where whole files are taken out, and nothing elsewhere.
+                connection.set_wal_hook(self._has_logged)  # replaces SQLite's automatic checkpoints
+                # Overwrites deleted content: otherwise the text of a deleted note stays in free pages. It costs a quarter more when whole files
+                # are deleted, and nothing otherwise.
                 connection.pragma("secure_delete", "on")
                 _require_writable(connection)
                 migrations.remove_partial_copy(self.file)
@@ -193,7 +195,7 @@ class Database:
 
     def _bring_up_to_date(self, connection: apsw.Connection) -> None:
         found, newest = connection.pragma("user_version"), migrations.newest(self._schema)
-        self.ended_cleanly = self.ended_cleanly and found > 0  # else it is made only now
+        self.ended_cleanly = self.ended_cleanly and found > 0  # False if the file was only created now
         if 0 < found < newest:
             kept_as = migrations.make_copy(connection, self.file, newest)
             migrations.migrate(connection, self._schema)
@@ -208,10 +210,10 @@ class Database:
             migrations.migrate(connection, self._schema)
 
     def _open_for_reading(self, trouble: StoreUnavailable) -> None:
-        """Have readers open what is there without writing anything, not even the index of its log.
+        """Open the existing file for readers without writing anything, not even the shared memory of its WAL.
 
         Raises:
-            StoreUnavailable: the trouble that was given, where that cannot be done either.
+            StoreUnavailable: the given trouble, if the file cannot be read either or has an older schema.
         """
         has_log = database_files.size(Path(f"{self.file}-wal")) > 0
         uri = f"{database_files.uri(self.file)}?{'mode=ro' if has_log else 'immutable=1'}"
@@ -229,13 +231,13 @@ class Database:
         self._identity = database_files.identity(self.file)
 
     def connect(self, uri: str, flags: int) -> apsw.Connection:
-        """A new connection with what every statement needs; it is closed with all others. Raises apsw.Error."""
+        """Open a connection with all settings; `close` closes it with the others. Raises apsw.Error."""
         connection = apsw.Connection(uri, flags=flags)
         with self._connections_lock:
             self._connections.add(connection)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            connection.pragma("temp_store", 2)  # in memory: a full disk must not keep a search from sorting
+            connection.pragma("temp_store", 2)  # in memory, so that searches can sort while the disk is full
             if self._extension is not None:
                 connection.enable_load_extension(True)
                 connection.load_extension(self._extension)
@@ -252,7 +254,7 @@ class Database:
             return
         with self._connections_lock:
             self._connections.discard(connection)
-        # What is wrong with the file may show here, too; it is closed all the same.
+        # Closing may report damage; the connection is closed anyway.
         with contextlib.suppress(apsw.Error):
             connection.close()
 
@@ -264,7 +266,7 @@ class Database:
         """Run fn(connection, ...) in one immediate transaction on the writer thread.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
+            StoreUnavailable, StoreDamaged, StoreClosed: nothing was written.
         """
         return await self._on_writer(lambda: self._transaction(lambda writer: fn(writer, *args, **kwargs)))
 
@@ -275,16 +277,16 @@ class Database:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Like write, for what makes the file larger: some room on the disk is left, without which nothing could be deleted.
+        """Write as `write` does, if enough disk space is left to delete data afterwards.
 
         Args:
-            size_bytes: That are added, about: of texts and vectors, without indexes.
-            fn: As for write, with its arguments.
-            args: Of fn.
-            kwargs: Of fn.
+            size_bytes: The approximate size of the added texts and vectors, without indexes.
+            fn: See write.
+            args: Arguments of fn.
+            kwargs: Keyword arguments of fn.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
+            StoreUnavailable, StoreDamaged, StoreClosed: nothing was written.
         """
 
         def transaction() -> T:
@@ -294,10 +296,10 @@ class Database:
         return await self._on_writer(transaction)
 
     def _require_room(self, added: int) -> None:
-        """Leave the room that it takes to bring the log into the file, and to write what a deletion changes.
+        """Raise unless the disk has room for the data, for a checkpoint of the WAL, and for the pages that a deletion changes.
 
         Raises:
-            StoreFull: there is not so much.
+            StoreFull: there is less room.
         """
         writer = self._writer_now()
         free, spared = self._free_bytes()
@@ -306,7 +308,7 @@ class Database:
         with mapped_errors(self.file):
             [(_, in_log, folded)] = _numbers(writer, "PRAGMA wal_checkpoint(PASSIVE)")
             [(free_pages,)] = _numbers(writer, "PRAGMA freelist_count")
-        # A log that is all in the file is written from its beginning again, and pages without content take what comes.
+        # A WAL that is checkpointed completely is reused from its beginning, and free pages of the file are reused.
         log_room = database_files.size(Path(f"{self.file}-wal")) if in_log == folded else 0
         wanted = max(0, spared + IN_LOG * added - log_room) + max(
             0, spared + IN_FILE * added - self._page_bytes * free_pages
@@ -315,7 +317,7 @@ class Database:
             raise full(self.file)
 
     def _free_bytes(self) -> tuple[int, int]:
-        """Of the disk: what is free, and what of it nothing is to be added to."""
+        """Return the free bytes of the disk, and how many of them must stay free."""
         try:
             disk = shutil.disk_usage(self.file.parent)
         except OSError as error:
@@ -323,7 +325,7 @@ class Database:
         return disk.free, min(SPARED, disk.total // SPARED_SHARE)
 
     async def shrink(self) -> bool:
-        """Give some pages back to the disk that nothing is in any more, if they are many; whether there are more.
+        """Return some free pages to the disk if there are many; return whether more may be left.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed.
@@ -335,7 +337,7 @@ class Database:
                 "SELECT freelist_count, page_count, auto_vacuum"
                 " FROM pragma_freelist_count, pragma_page_count, pragma_auto_vacuum",
             )
-            # A file that an earlier memd made has another mode; the next rebuild makes another file.
+            # A file created by an older memd has another mode; the next rebuild creates a new file.
             if free < max(LEFT_FREE, pages // 4) or mode != BY_REQUEST:
                 return False
             writer.execute(f"PRAGMA incremental_vacuum({LEFT_FREE})").fetchall()
@@ -346,10 +348,10 @@ class Database:
     async def write_lasting(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Like write; and it is on the disk itself when this returns, with all that was written before.
+        """Write as `write` does, and sync this and all earlier writes to disk before returning.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: nothing of it was written.
+            StoreUnavailable, StoreDamaged, StoreClosed: nothing was written.
         """
 
         def transaction() -> T:
@@ -371,7 +373,7 @@ class Database:
                 result = work(writer)
                 writer.execute("COMMIT")
             except BaseException:
-                # After some errors SQLite has ended it by itself. Left open, no other could begin.
+                # After some errors, SQLite has rolled back by itself. An open transaction would block all later ones.
                 if writer.in_transaction:
                     self._roll_back(writer)
                 raise
@@ -382,7 +384,7 @@ class Database:
         try:
             writer.execute("ROLLBACK")
         except apsw.Error:
-            # The error that led here is raised. The next write opens the file anew.
+            # The original error is raised. The next write opens the file again.
             self._close_writer()
 
     def _has_logged(self, _: apsw.Connection, __: str, pages: int) -> int:
@@ -390,7 +392,7 @@ class Database:
         return apsw.SQLITE_OK
 
     def _keep_log_short(self, writer: apsw.Connection) -> None:
-        """Bring the log into the file where it has grown long. SQLite would do it by itself, and be silent when it fails."""
+        """Checkpoint a long WAL. SQLite's automatic checkpoint would do so too, but hides errors."""
         if self._log_pages < self._fold_at:
             return
         self._fold_at = CHECKPOINT_PAGES
@@ -401,15 +403,15 @@ class Database:
                     self._begin_log_anew(writer)
         except StoreUnavailable as trouble:
             self._note(trouble)
-            self._fold_at += self._log_pages  # what cannot be done now is not tried at each write
+            self._fold_at += self._log_pages  # a failed checkpoint is not repeated after each write
             log.warning("store.log_not_folded", file=str(self.file), reason=str(trouble))
 
     def _begin_log_anew(self, writer: apsw.Connection) -> None:
-        """Have the log written from its beginning again, for which SQLite needs a moment without readers.
+        """Restart the WAL from its beginning, which SQLite can do only at a moment without readers.
 
-        Under steady searches there is none by itself: the log of an index of 19 MB grew to 433 MB in half a minute. So the
-        places of readers are taken, if that is possible in a time that no search notices; else at one of the next commits,
-        with the more patience the longer the log is.
+        Under steady searches there is no such moment: the WAL of an index of 19 MB grew to 433 MB in half a minute. So all reader
+        slots are taken, if that is possible within a short time. Otherwise it is tried after a later commit, with a timeout that
+        grows with the WAL.
         """
         taken: list[_Reader] = []
         deadline = time.monotonic() + ASIDE_S * 2 ** (self._log_pages // (LONG_LOG * CHECKPOINT_PAGES))
@@ -430,15 +432,15 @@ class Database:
             self.unsynced = str(trouble)
 
     async def raise_if_unsynced(self) -> None:
-        """Refuse to rely on a file of which something may be lost.
+        """Raise if a sync has failed since the file was opened.
 
-        Where a sync failed, a system may drop what it could not write, and call the next sync a success: Linux does.
-        What was written is then in memory for a while, and no call says when it is gone. So all of it has to be
-        made or written once more, elsewhere, as soon as the disk keeps what it is given.
+        After a failed sync, Linux may drop the data that it could not write, and report success for the next sync. Written data then
+        exists only in memory, until it is evicted without notice. So all of it must be rebuilt or written again elsewhere, once
+        the disk works.
 
         Raises:
-            StoreUnavailable: a sync failed, and the next one does, too.
-            StoreDamaged: a sync failed, and the next one did not. This is raised once.
+            StoreUnavailable: a sync has failed, and fails again.
+            StoreDamaged: a sync has failed, and succeeds now. Raised once.
         """
         if self.unsynced is None:
             return
@@ -464,7 +466,7 @@ class Database:
     async def read(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run fn(connection, ...) on a reader thread, seeing one state of the file throughout.
+        """Run fn(connection, ...) in a read transaction, on a reader thread.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed.
@@ -485,7 +487,7 @@ class Database:
                     try:
                         return fn(reader.connection, *args, **kwargs)
                     finally:
-                        # SQLite may have ended it by itself: with no memory, or an I/O error.
+                        # After lack of memory or an I/O error, SQLite may have rolled back by itself.
                         if reader.connection.in_transaction:
                             reader.connection.execute("ROLLBACK")
             finally:
@@ -502,20 +504,20 @@ class Database:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait for the readers, close their connections, and let no read begin before the end."""
+        """Wait for running reads, close all readers, and block reads until the end of the context."""
         for _ in range(READERS):
             self._close(self._readers.get().connection)
         opened: list[_Reader] = []
         try:
             yield
-            # All of them now, while the file is there: a name that leads nowhere could not be opened later.
+            # All are opened now, while the file exists: its name could not be opened later.
             opened += (self._new_reader() for _ in range(READERS))
         finally:
             for number in range(READERS):
                 self._readers.put(opened[number] if number < len(opened) else _Reader(None, 0))
 
     async def _on(self, threads: Threads, work: Callable[[], T]) -> T:
-        # What begins once the connections are being closed would find none.
+        # Work that starts while connections are being closed would find none.
         if self._closing:
             raise StoreClosed("the store is closed")
         try:
@@ -539,24 +541,24 @@ class Database:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the name leads to another file than the one that is open, or to none."""
+        """Whether the path refers to another file than the open one, or to none."""
         return self._identity is not None and database_files.identity(self.file) != self._identity
 
     async def check(self) -> None:
-        """Look for damage that no statement has met yet, the insides of the keyword index included.
+        """Check the whole file for damage, including the content of the keyword index.
 
         Raises:
-            StoreDamaged: naming the first that was found.
+            StoreDamaged: the first fault found.
             StoreUnavailable, StoreClosed.
         """
-        # By another connection than the one whose place is taken.
+        # It takes a reader slot, but uses a new connection.
         await self.read(lambda _: self._require_sound())
 
     def _require_sound(self) -> None:
-        """Look through the file by a connection of its own.
+        """Check the file on a new connection.
 
         Raises:
-            StoreDamaged: naming what was found first.
+            StoreDamaged: the first fault found.
         """
         with mapped_errors(self.file):
             fresh = self._new_reader().connection
@@ -571,28 +573,28 @@ class Database:
 
     @contextlib.contextmanager
     def judged(self) -> Iterator[None]:
-        """Have errors of SQLite as memd's, and see at a statement that fails whether the file is damaged.
+        """Convert errors of SQLite and of memory, and check the file if a statement fails without a clear reason.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: in the place of SQLite's errors, and of a lack of memory.
+            StoreUnavailable, StoreDamaged, StoreClosed: instead of the original errors.
         """
         with self._judging(), mapped_errors(self.file):
             yield
 
     @contextlib.contextmanager
     def _judging(self) -> Iterator[None]:
-        """Where SQLite fails at a statement without calling the file damaged, see whether it is.
+        """Check the file if a statement fails without SQLite reporting damage.
 
         Raises:
-            StoreDamaged: it is; else what was raised.
+            StoreDamaged: the file is damaged; otherwise the original error.
         """
         try:
             yield
         except StoreRefused as refused:
-            # A look takes a second where there are 30,000 chunks: not for each of many statements that fail.
+            # A check takes a second for 30,000 chunks, so it does not follow each of many failing statements.
             began = time.monotonic()
             if began >= self._look_from:
-                with contextlib.suppress(StoreUnavailable):  # then nothing is known
+                with contextlib.suppress(StoreUnavailable):  # the check gave no result
                     try:
                         self._require_sound()
                     except StoreDamaged as damage:
@@ -601,7 +603,7 @@ class Database:
             raise
 
     async def release_pages(self) -> None:
-        """Give up what connections that are not in use just now keep of the file in memory; each up to 2 MB.
+        """Release the page caches of idle connections, up to 2 MB each.
 
         Raises:
             StoreClosed.
@@ -620,19 +622,19 @@ class Database:
         await self._on_writer(lambda: _release(self._writer))
 
     async def drop_copies(self, which: Collection[migrations.BackupCopy] | None = None) -> None:
-        """Delete copies of this database as it was; what has been written since is on the disk itself before.
+        """Delete backups of this database, after syncing what was written since.
 
         Args:
-            which: Those; None: all of them.
+            which: The backups to delete; None: all.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: some are still there.
+            StoreUnavailable, StoreDamaged, StoreClosed: some still exist.
         """
 
         def drop() -> None:
             writer = self._writer_now()
             with mapped_errors(self.file):
-                # It syncs the log first, and what is in the log is as good as what is in the file.
+                # A checkpoint syncs the WAL first; data in a synced WAL is as safe as data in the file.
                 writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             migrations.remove_copies(self.copies if which is None else which)
             self.copies = migrations.kept_copies(self.file)
@@ -641,13 +643,13 @@ class Database:
             await self._on_writer(drop)
 
     async def write_anew(self) -> None:
-        """Write all of this database once more, into another file that takes its place; see raise_if_unsynced.
+        """Write the whole database into a new file that replaces it; see raise_if_unsynced.
 
-        Right after a sync that failed, the system still has in memory what it did not keep.
+        Right after a failed sync, the data that the disk lost is still in the page cache.
 
         Raises:
-            StoreUnavailable: the disk still does not take or keep it; the database is as it was.
-            StoreDamaged: there is damage in it.
+            StoreUnavailable: the disk still fails; the database is unchanged.
+            StoreDamaged: the data is damaged.
         """
 
         def again() -> None:
@@ -665,16 +667,16 @@ class Database:
         await self._on_writer(again)
 
     async def replace_from(self, other: Path) -> None:
-        """Make this database equal to another file, atomically; readers see the old content until then.
+        """Replace the content by that of another file, atomically; until then, readers see the old content.
 
-        The pages are copied through SQLite's backup in one transaction, so that a crash leaves the old content whole
-        and no log of the old file can ever be applied to the new one.
+        The pages are copied by SQLite's backup in one transaction. So a crash leaves the old content intact, and no WAL of the old file
+        can be applied to the new one.
 
         Args:
-            other: Nothing has it open, and it has no log.
+            other: A database without a WAL that nothing has open.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: the old content is as it was.
+            StoreUnavailable, StoreDamaged, StoreClosed: the content is unchanged.
         """
 
         def copy() -> None:
@@ -682,24 +684,24 @@ class Database:
             with mapped_errors(self.file):
                 with migrations.immutable(other) as source:
                     migrations.copy_pages(source, writer)
-                # Virtual tables keep what they read of the old content in their connection.
+                # Virtual tables cache old content per connection.
                 self._generation += 1
                 self._close_writer()
-            # The copy is committed, whatever comes now: the next write opens the file, and raises if that fails.
+            # The copy is committed. If opening fails, the next write tries again and raises.
             with contextlib.suppress(StoreUnavailable):
                 self._open_writer(create=False)
 
         await self._on_writer(copy)
 
     async def exchange(self, swap: Callable[[], None]) -> None:
-        """Close every connection, let swap move files, and open what is there then; those who read wait meanwhile.
+        """Close all connections, call `swap` to move files, and open the file again; reads wait meanwhile.
 
         Args:
             swap: Runs on the writer thread.
 
         Raises:
-            StoreUnavailable: files cannot be moved, or nothing can be opened.
-            StoreDamaged, StoreNewer: as for open.
+            StoreUnavailable: files cannot be moved or opened.
+            StoreDamaged, StoreNewer: see open.
         """
 
         def in_between() -> None:
@@ -713,7 +715,7 @@ class Database:
                     raise StoreUnavailable(
                         f"{self.file} is damaged and cannot be set aside: {error.strerror}"
                     ) from error
-                self.unsynced = None  # that was of another file
+                self.unsynced = None  # it concerned the old file
                 self._open(create=True)
             self._opened = True
 
@@ -724,14 +726,14 @@ class Database:
         self._close(writer)
 
     async def checkpoint(self, *, wait: bool) -> None:
-        """Bring what is in the log into the file itself.
+        """Copy the content of the WAL into the file.
 
         Args:
-            wait: Bring everything, waiting for readers; only for a file without searches. Else what can be brought
-                without: under steady searches, there may be no moment without a reader for seconds.
+            wait: Whether to wait for readers and copy everything; only for a file without searches. Otherwise, pages that readers
+                still need stay in the WAL.
 
         Raises:
-            StoreUnavailable, StoreDamaged: what is in the log stays there.
+            StoreUnavailable, StoreDamaged: the WAL is kept.
         """
 
         def fold() -> None:
@@ -746,13 +748,13 @@ class Database:
         await self._on_writer(fold)
 
     async def empty_log(self) -> bool:
-        """Bring what is in the log into the file itself and leave nothing in it; whether that was possible now.
+        """Copy the content of the WAL into the file and truncate it; return whether that was possible.
 
-        After a passive checkpoint the log still has its old pages, until others are written over them. Under steady
-        reads there may be no moment for it: no reader is kept waiting for longer than is noticed.
+        A passive checkpoint leaves old pages in the WAL until they are overwritten. Truncating needs a moment without readers, which
+        is waited for only briefly.
 
         Raises:
-            StoreUnavailable, StoreDamaged: what is in the log stays there.
+            StoreUnavailable, StoreDamaged: the WAL is kept.
         """
 
         def empty() -> bool:
@@ -768,10 +770,10 @@ class Database:
         return await self._on_writer(empty)
 
     async def close(self) -> None:
-        """End all work, rolling back a write that is under way. May be called twice."""
+        """Interrupt all work, roll back a running write, and close. May be called twice."""
         self._closing = True
         while not (self._reading.is_done and self._writing.is_done):
-            # An interrupt reaches the statement that runs now: a long write needs more than one.
+            # An interrupt stops only the running statement; a long write has several.
             self._interrupt()
             await asyncio.sleep(0.01)
         try:
@@ -787,20 +789,20 @@ class Database:
                 connection.interrupt()
 
     def _close_connections(self) -> None:
-        """The writer last: the last connection that closes folds the log into the file, and a reader may not write."""
+        """Close the writer last: the last connection checkpoints the WAL, which a reader must not do."""
         with self._connections_lock:
             readers = self._connections - {self._writer}
         for connection in readers:
             self._close(connection)
         if self._writer is not None:
-            # An interrupt that met no statement would otherwise end the folding: the next statement takes it back.
+            # A pending interrupt would abort the checkpoint; this statement consumes it.
             with contextlib.suppress(apsw.Error):
                 self._writer.execute("SELECT 1").fetchall()
             self._close_writer()
 
 
 def _numbers(connection: apsw.Connection, sql: str) -> list[tuple[int, ...]]:
-    """What SQLite answers with whole numbers alone."""
+    """Return rows of integers."""
     return connection.execute(sql).fetchall()  # type: ignore[return-value]  # apsw types a row as any tuple
 
 
@@ -811,9 +813,9 @@ def _release(connection: apsw.Connection | None) -> None:
 
 
 def _let_write(file: Path) -> None:
-    """Let the log and its index have the mode of the file: SQLite makes them so, and they stay so.
+    """Give the WAL and its shared memory the write permission of the database.
 
-    Had they been made while the file might only be read, nothing could ever be written again.
+    SQLite creates them with the mode of the database: if that was read-only then, they would stay read-only.
     """
     for beside in (Path(f"{file}-wal"), Path(f"{file}-shm")):
         with contextlib.suppress(OSError):
@@ -823,6 +825,6 @@ def _let_write(file: Path) -> None:
 
 
 def _require_writable(connection: apsw.Connection) -> None:
-    """SQLite opens a file that it may not write without a word."""
+    """Raise if the file is read-only, which SQLite does not report when it opens a file."""
     if connection.readonly("main"):
         raise apsw.ReadOnlyError("no permission to write")

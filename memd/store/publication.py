@@ -1,4 +1,4 @@
-"""Reads files of an index whole, as another store that is to hold the same needs them, and what they hold as terms."""
+"""Reads whole files of an index, and the terms of their chunks, for publication to a shared store."""
 
 import hashlib
 from collections.abc import Collection, Sequence
@@ -19,13 +19,13 @@ TERMS_VERSION = 1000 * meta.TOKENIZER + 1
 class PublishedPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A part of a chunk."""
 
-    first: int  # text[first:last] of the chunk
+    first: int  # text[first:last] of the chunk is the part
     last: int
-    vector: bytes | None  # float16, little-endian; None: it has none yet, or never
+    vector: bytes | None  # float16, little-endian; None: none yet, or refused by the provider
 
 
 class PublishedChunk(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk with all that finds it."""
+    """A chunk with its vector and parts."""
 
     start_line: int
     end_line: int
@@ -36,28 +36,28 @@ class PublishedChunk(msgspec.Struct, frozen=True, array_like=True):
     scripts: bytes | None  # see chunks.scripts_read
     first_s: int | None
     last_s: int | None
-    vector: bytes | None  # float32, little-endian, of length 1
+    vector: bytes | None  # float32, little-endian, length 1
     parts: tuple[PublishedPart, ...]
 
 
 class PublishedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A note or a transcript as an index holds it."""
+    """A note or a transcript as the index holds it."""
 
     path: str
     kind: Kind
-    sha256: bytes  # of the bytes that it was read from
+    sha256: bytes  # of the file's content when it was read
     written_ns: int
-    superseded: str | None  # as of StoredChunk
+    superseded: str | None  # see StoredChunk
     labels: tuple[tuple[int, str, str], ...]
     chunks: tuple[PublishedChunk, ...]
-    turns: tuple[Turn, ...] = ()  # of a transcript
+    turns: tuple[Turn, ...] = ()  # of transcripts only
 
     def digests(self, lines: Sequence[str], space: object) -> bytes:
-        """Two digests of 32 bytes: of the text with all that is known of it, and of the vectors.
+        """Return two sha256 digests: of the text with its metadata, and of the vectors.
 
         Args:
-            lines: Of the file.
-            space: That the vectors belong to.
+            lines: The lines of the file.
+            space: The space of the vectors.
         """
         text = [
             (
@@ -92,20 +92,20 @@ def _digest(value: object) -> bytes:
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """What differs whenever that may which is read of a file."""
+    """Values that differ whenever the content to publish of a file may differ."""
 
     text: tuple[object, ...]
     vectors: tuple[object, ...]
-    waiting: int  # texts that may get a vector yet
+    waiting: int  # the number of texts without vectors that may still get one
 
 
 def states(connection: apsw.Connection, kinds: Collection[Kind], *, with_parts: bool) -> dict[str, FileState]:
-    """The files of some kinds, by path.
+    """Return the states of files by path.
 
     Args:
-        connection: Of a reader.
-        kinds: Of the files.
-        with_parts: Parts of chunks get vectors, too.
+        connection: A reader's.
+        kinds: The kinds of files to include.
+        with_parts: Whether parts of chunks get vectors too.
     """
     wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
     rows = connection.execute(
@@ -122,10 +122,10 @@ def states(connection: apsw.Connection, kinds: Collection[Kind], *, with_parts: 
 
 
 def read(connection: apsw.Connection, path: str) -> PublishedFile | None:
-    """All that an index holds of a file; None: it does not hold it.
+    """Return all data of a file; None: it is not indexed.
 
     Raises:
-        StoreDamaged: what is stored is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     row = connection.execute(
         f"SELECT files.id, files.kind, files.hash, {WRITTEN_NS}, {SUPERSEDED} FROM files WHERE files.path = ?",
@@ -156,37 +156,37 @@ def read(connection: apsw.Connection, path: str) -> PublishedFile | None:
 
 
 class LackingPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part of a chunk that waits for a vector."""
+    """A part of a chunk without a vector."""
 
     id: int  # negative, see chunk_parts.PartId
-    hash: bytes  # of what is embedded for it
-    first: int  # text[first:last] of the chunk
+    hash: bytes  # of the text to embed
+    first: int  # text[first:last] of the chunk is the part
     last: int
 
 
 class LackingChunk(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk that waits for a vector, or has parts that do."""
+    """A chunk that has no vector, or has parts without one."""
 
     id: ChunkId
     hash: bytes  # of the embedded text
-    is_waiting: bool  # itself
-    parts: tuple[LackingPart, ...]  # that wait
+    is_waiting: bool  # whether the chunk itself has no vector
+    parts: tuple[LackingPart, ...]  # the parts without vectors
 
 
 def lacking(
     connection: apsw.Connection, after: int, limit: int, kinds: Collection[Kind], *, with_parts: bool
 ) -> tuple[list[LackingChunk], int]:
-    """The next chunks of files of some kinds that lack vectors, by id, and up to which id there are no others.
+    """Return the next chunks that lack vectors, in order of ids, and the last id that was looked at.
 
     Args:
-        connection: Of a reader.
-        after: An id: only chunks with larger ones.
-        limit: How many at most.
-        kinds: Of the files.
-        with_parts: Parts of chunks get vectors, too.
+        connection: A reader's.
+        after: Only chunks with larger ids are returned.
+        limit: The most chunks.
+        kinds: The kinds of files to include.
+        with_parts: Whether parts of chunks get vectors too.
 
     Raises:
-        StoreDamaged: what is stored is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
     waits = f"chunks.vector = {vectors.WAITING}"
@@ -210,5 +210,5 @@ def lacking(
 
 
 def term_reader() -> TermReader:
-    """Reads texts as terms, without an index."""
+    """Return a TermReader that needs no index."""
     return TermReader(apsw.Connection(":memory:"))

@@ -1,4 +1,4 @@
-"""Transcripts of an index: the position that each was read to, and its turns."""
+"""Stores the turns of transcripts, and the position that each transcript was read to."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,40 +15,41 @@ TURNS = (
 
 
 class StoredSession(msgspec.Struct, frozen=True):
-    """What the index holds of a transcript beside its turns."""
+    """The stored state of a transcript, without its turns."""
 
-    progress: bytes  # as it was given
+    progress: bytes  # opaque state of the reader
     turns: int
     resume: int
 
 
 class TurnSpan(msgspec.Struct, frozen=True):
-    """Turns of a transcript as they stand on its lines."""
+    """Turns of a transcript that are on some of its lines."""
 
     turns: tuple[Turn, ...]
-    next_line: int | None  # where the next turn begins; None: these were the last
+    next_line: int | None  # the line where the next turn begins; None: there is none
 
 
 class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A transcript as it is now, by what is new of it."""
+    """The new turns and chunks of a transcript."""
 
     found: FoundFile
-    hash: bytes  # 32 bytes, different for each state of the file
+    hash: bytes  # 32 bytes that differ for each state of the file
     progress: bytes
-    since: bytes | None = None  # the progress in the store that this goes on from; None: this is all there is
-    turns_from: int = 0  # turns with this seq and later ones are replaced
+    # The stored progress that the change continues from; None: it replaces everything.
+    since: bytes | None = None
+    turns_from: int = 0  # turns with this seq or a later one are replaced
     turns: Sequence[Turn] = ()
     chunks_from: int = 0  # chunks that begin with this turn or a later one are replaced
-    chunks: Sequence[Chunk] = ()  # each with its turn
+    chunks: Sequence[Chunk] = ()  # each with its `turn` set
     resume: int = 0
-    tally: Mapping[str, int] = {}  # of the whole transcript
+    tally: Mapping[str, int] = {}  # counters for the whole transcript
 
 
 def find(connection: apsw.Connection, path: str) -> StoredSession | None:
-    """What is kept of a transcript, if it is indexed.
+    """Return the stored state of a transcript; None if it is not indexed.
 
     Raises:
-        StoreDamaged: there are turns missing, or it is no such thing.
+        StoreDamaged: turns are missing, or a stored value has the wrong type.
     """
     row = connection.execute(
         "SELECT sessions.progress, sessions.resume,"
@@ -66,10 +67,10 @@ def find(connection: apsw.Connection, path: str) -> StoredSession | None:
 
 
 def turns(connection: apsw.Connection, path: str, first_seq: int) -> list[Turn]:
-    """The turns of a transcript from one on, in order.
+    """Return the turns of a transcript from `first_seq` on, in order.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     return typed_turns(
         connection.execute(f"{TURNS} AND turns.seq >= ? ORDER BY turns.seq", (path, first_seq))
@@ -77,10 +78,10 @@ def turns(connection: apsw.Connection, path: str, first_seq: int) -> list[Turn]:
 
 
 def turns_at(connection: apsw.Connection, path: str, start_line: int, end_line: int) -> list[Turn]:
-    """The turns of a transcript that stand on some of these lines of it, in order.
+    """Return the turns of a transcript that overlap some of its lines, in order.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     return typed_turns(
         connection.execute(
@@ -91,20 +92,20 @@ def turns_at(connection: apsw.Connection, path: str, start_line: int, end_line: 
 
 
 def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int, most_chars: int) -> TurnSpan:
-    """The turns of a transcript that begin on some lines of it, in the order of the lines.
+    """Return the turns of a transcript that begin on some of its lines, in order.
 
-    Where none begins on the first line, the last one before it is among them if it goes on there. Where nothing is said
-    on all these lines, it is as many lines from the next turn on.
+    If none begins on the first line, the previous turn is included if it reaches that line. If no turn is on any of the
+    lines, the span starts at the next turn instead.
 
     Args:
-        connection: Of a reader.
-        path: Of the transcript.
-        start_line: The first of the lines, from 1.
-        lines: How many.
-        most_chars: Once their texts have so many, no turn is added of a line that none of them begins on.
+        connection: A reader's.
+        path: The path of the transcript.
+        start_line: The first line, from 1.
+        lines: The number of lines.
+        most_chars: The span ends at the end of a line once its texts exceed this many characters.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     begun = "AND turns.start_line >= ? AND turns.start_line < ? ORDER BY turns.start_line, turns.seq"
     found: list[Turn] = []
@@ -120,7 +121,7 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
             return TurnSpan(tuple(found), begin)
         start_line = begin
     chars = sum(len(turn.text) for turn in found)
-    # One after the other: a few lines of a transcript may hold very much.
+    # Row by row, since a few lines may hold very long turns.
     for row in connection.execute(f"{TURNS} {begun}", (path, start_line, start_line + lines)):
         [turn] = typed_turns([row])
         if chars >= most_chars and turn.start_line != found[-1].start_line:
@@ -131,7 +132,7 @@ def stretch(connection: apsw.Connection, path: str, start_line: int, lines: int,
 
 
 def last_line(connection: apsw.Connection, path: str) -> int:
-    """The last line of a transcript that a turn stands on; 0: there is none."""
+    """Return the last line of a transcript that has a turn; 0: there is none."""
     row = connection.execute(
         "SELECT max(turns.end_line) FROM files JOIN turns ON turns.file_id = files.id WHERE files.path = ?",
         (path,),
@@ -140,7 +141,7 @@ def last_line(connection: apsw.Connection, path: str) -> int:
 
 
 def _next_line(connection: apsw.Connection, path: str, line: int) -> int | None:
-    """The line from a line on that the next turn begins on."""
+    """Return the first line at or after `line` on which a turn begins."""
     row = connection.execute(
         "SELECT min(turns.start_line) FROM files JOIN turns ON turns.file_id = files.id"
         " WHERE files.path = ? AND turns.start_line >= ?",
@@ -150,10 +151,10 @@ def _next_line(connection: apsw.Connection, path: str, line: int) -> int | None:
 
 
 def typed_turns(rows: Iterable[tuple[object, ...]]) -> list[Turn]:
-    """Rows of TURNS as turns.
+    """Convert rows of TURNS to turns.
 
     Raises:
-        StoreDamaged: what is stored of one is no such thing.
+        StoreDamaged: a stored value has the wrong type.
     """
     try:
         return [
@@ -163,13 +164,13 @@ def typed_turns(rows: Iterable[tuple[object, ...]]) -> list[Turn]:
             )
         ]
     except msgspec.ValidationError as error:
-        # Without the error's own text, which may quote a value.
+        # The error's own message is left out, since it may quote a value.
         raise StoreDamaged("a turn in the index is not what was written there") from error
 
 
 def counts(connection: apsw.Connection) -> tuple[int, int]:
-    """How many transcripts there are, and how many turns in all of them."""
-    # The last turn of each is looked up: to count them would read all their texts.
+    """Return the number of transcripts, and of all their turns."""
+    # The last turn of each is looked up; counting all turns would read their texts.
     row = connection.execute(
         "SELECT count(*), coalesce(sum((SELECT max(seq) + 1 FROM turns WHERE turns.file_id = files.id)), 0)"
         " FROM files WHERE kind >= ?",
@@ -180,7 +181,7 @@ def counts(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def put(connection: apsw.Connection, file_id: int, change: SessionChange) -> None:
-    """Make the turns of a transcript what a change says, and remember how far it was read."""
+    """Store the changed turns of a transcript, and its progress."""
     connection.execute(
         "INSERT INTO sessions (file_id, progress, resume) VALUES (?, ?, ?)"
         " ON CONFLICT (file_id) DO UPDATE SET progress = excluded.progress, resume = excluded.resume",
@@ -198,7 +199,7 @@ def put(connection: apsw.Connection, file_id: int, change: SessionChange) -> Non
 
 
 def is_at(connection: apsw.Connection, path: str, progress: bytes) -> bool:
-    """Whether a transcript has been read exactly so far."""
+    """Return whether the stored progress of a transcript equals `progress`."""
     row = connection.execute(
         "SELECT sessions.progress FROM files JOIN sessions ON sessions.file_id = files.id WHERE files.path = ?",
         (path,),
@@ -207,13 +208,13 @@ def is_at(connection: apsw.Connection, path: str, progress: bytes) -> bool:
 
 
 def forget(connection: apsw.Connection, file_id: int) -> None:
-    """Take out what makes a file a transcript: it is none any more."""
+    """Delete the turns and progress of a file that is not a transcript any more."""
     connection.execute("DELETE FROM sessions WHERE file_id = ?", (file_id,))
     connection.execute("DELETE FROM turns WHERE file_id = ?", (file_id,))
 
 
 def put_tally(connection: apsw.Connection, file_id: int, tally: Mapping[str, int]) -> None:
-    """Remember what was counted while a file was read."""
+    """Store the counters of a file."""
     connection.execute("DELETE FROM tallies WHERE file_id = ?", (file_id,))
     connection.executemany(
         "INSERT INTO tallies (file_id, name, n) VALUES (?, ?, ?)",
@@ -222,10 +223,10 @@ def put_tally(connection: apsw.Connection, file_id: int, tally: Mapping[str, int
 
 
 def tallies(connection: apsw.Connection) -> dict[str, int]:
-    """What was counted, of all files together.
+    """Return the counters summed over all files, by name.
 
     Raises:
-        StoreDamaged: a count is none.
+        StoreDamaged: a counter has the wrong type.
     """
     rows = connection.execute("SELECT name, sum(n) FROM tallies GROUP BY name ORDER BY name").fetchall()
     try:
