@@ -1,4 +1,4 @@
-"""The index of one agent: its database together with its vectors, which are in memory or stay on disk."""
+"""The index of one agent: its database, vectors and postings, which change together."""
 
 import asyncio
 import contextlib
@@ -38,50 +38,50 @@ T = TypeVar("T")
 
 
 class ChangeLock(asyncio.Lock):
-    """Held during each change of an index, of its file and of what is in memory."""
+    """The lock that is held during each change of an index, on disk and in memory."""
 
     def __init__(self) -> None:
-        """Nothing has changed yet."""
+        """Create the lock; no change was made yet."""
         super().__init__()
         self._changes = 0
 
     async def acquire(self) -> Literal[True]:
-        """Begin a change when no other one is under way."""
+        """Wait for running changes to end, and begin one."""
         await super().acquire()
         self._changes += 1
         return True
 
     @property
     def state(self) -> int | None:
-        """Differs whenever anything may have changed in between; None: a change is under way."""
+        """A number that differs after each change; None: a change is running."""
         return None if self.locked() else self._changes
 
 
 class Reader:
-    """Reads chunks of one state of an index."""
+    """Reads chunks in one read transaction."""
 
     def __init__(self, connection: apsw.Connection, index: "Index", state: int | None) -> None:
-        """Read by a connection that sees one state.
+        """Begin the transaction.
 
         Args:
-            connection: In a transaction.
-            index: What is read.
-            state: As of Index.read.
+            connection: A reader's, in a transaction.
+            index: The index.
+            state: See Index.read.
         """
         self._connection = connection
         self._index = index
         self._postings = index.postings.asked()
         self._by_keywords = KeywordReader(connection, self._postings)
-        # From here on the connection sees one state.
+        # The query above has started the snapshot of the connection.
         self._held = self._postings if state is not None and state == index.state else None
         self._places: dict[ChunkId, chunks.ChunkPlace] = {}
 
     @contextlib.contextmanager
     def side(self) -> Iterator[None]:
-        """Read what a search can do without: what comes after it can be read whatever happens.
+        """Run a part of a search whose failure does not end the transaction.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreClosed: for whatever goes wrong in the block, a lack of memory, too.
+            StoreUnavailable, StoreDamaged, StoreClosed: instead of all errors of SQLite and of memory in the block.
         """
         try:
             with self._index.database.judged():
@@ -93,7 +93,7 @@ class Reader:
 
     @property
     def keywords(self) -> KeywordReader:
-        """Ranks chunks by keywords, by postings of this state or of the one before."""
+        """Ranks chunks by keywords, with postings of this snapshot or of the one before."""
         return self._by_keywords
 
     def nearest(
@@ -109,7 +109,7 @@ class Reader:
         return self._index.vectors.nearest(self._connection, known, query, limit, kinds, also, among)
 
     def facts(self, chunk_ids: Ids) -> ChunkFacts:
-        """The kinds and times of chunks."""
+        """Return the kinds and times of chunks."""
         if self._held is not None:
             return self._held.facts(chunk_ids)
         wanted = [ChunkId(one) for one in chunk_ids.tolist()]
@@ -118,7 +118,7 @@ class Reader:
         return ChunkFacts.of([None if one is None else (one.kind, one.first_s, one.last_s) for one in there])
 
     def foreign(self, chunk_ids: Ids, question: Mapping[str, float]) -> NDArray[np.float64]:
-        """How foreign chunks are to the scripts of a question; see ScriptShares.foreign_to."""
+        """Return the share of each chunk's text in other scripts than the question; see ScriptShares.foreign_to."""
         if self._held is not None:
             return self._held.foreign(chunk_ids, question)
         wanted = [ChunkId(one) for one in chunk_ids.tolist()]
@@ -127,14 +127,14 @@ class Reader:
         return ScriptShares.of(stored).foreign_to(question)
 
     def places(self, chunk_ids: Sequence[ChunkId]) -> Mapping[ChunkId, chunks.ChunkPlace]:
-        """Where chunks stand, and maybe others; those that are gone are left out."""
+        """Return the positions of chunks, possibly of others too; deleted ones are left out."""
         unread = [one for one in chunk_ids if one not in self._places]
         if unread:
             self._places |= {one.id: one for one in chunks.places(self._connection, unread)}
         return self._places
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
-        """Chunks with their text; those that are gone are left out."""
+        """Return chunks with their text; deleted ones are left out."""
         return chunks.texts(self._connection, chunk_ids)
 
     def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
@@ -149,15 +149,15 @@ class Reader:
 
 
 class Index:
-    """Files, chunks, keywords and vectors of one agent."""
+    """The files, chunks, keywords and vectors of one agent."""
 
     def __init__(self, file: Path, *, resident: bool = True, like: "Index | None" = None) -> None:
-        """Does not open the file.
+        """Create the object; `open` opens the file.
 
         Args:
-            file: Where it is, or is to be.
-            resident: Whether its vectors are to be in memory; else a search reads them from the file.
-            like: An index that decides that for this one, too; None: none does.
+            file: The path of the database.
+            resident: Whether vectors are kept in memory; otherwise searches read them from the file.
+            like: Another index that decides that for this one too; None: `resident` does.
         """
         self.file = file
         extension, self.extension_trouble = vectors.find_extension()
@@ -169,15 +169,16 @@ class Index:
         )
         self.postings = SearchKeywords(self.database, self._changing, self.vectors)
         self.memory = IndexMemory(self.vectors, self.postings)
-        self._under_way: set[asyncio.Task[Any]] = set()  # changes of the file and of what is in memory
-        self._unwritten: meta.Fingerprint | None = None  # what was adopted while nothing could be written
-        self.begun_anew: str | None = None  # why there is an empty file in the place of a damaged one
-        # Whenever its files have changed; the versions are of this object alone.
+        self._under_way: set[asyncio.Task[Any]] = set()  # tasks that change the file and memory
+        # Adopted, but not stored yet, since the file could not be written.
+        self._unwritten: meta.Fingerprint | None = None
+        self.begun_anew: str | None = None  # why an empty file has replaced a damaged one
+        # Notified after each change of files; versions are not stored.
         self.changed = ChangeNotifier()
         self.damage = IndexDamage(file.stem)
 
     async def open(self) -> None:
-        """Open the file; one that is damaged is set aside under another name, and a new one made.
+        """Open the file; a damaged one is quarantined and replaced by an empty one.
 
         Raises:
             StoreUnavailable, StoreNewer.
@@ -188,7 +189,7 @@ class Index:
             await self.start_over(damage)
 
     async def start_over(self, damage: StoreDamaged) -> None:
-        """Set the file aside under another name, and begin with an empty one.
+        """Quarantine the file, and replace it by an empty one.
 
         Raises:
             StoreUnavailable.
@@ -200,7 +201,7 @@ class Index:
         self.changed.notify()
 
     async def close(self) -> None:
-        """Close the file, rolling back a write that is under way."""
+        """Roll back a running write, and close the file."""
         await self.postings.close()
         await self.vectors.close()
         await self.database.close()
@@ -208,10 +209,10 @@ class Index:
             await asyncio.wait(self._under_way)
 
     async def _carried_through(self, change: Callable[[], Awaitable[T]]) -> T:
-        """What a change of the file and of what is in memory returns, when no other one is under way.
+        """Run a change of the file and of memory when no other one is running, and return its result.
 
-        Its transaction is committed even if the caller is cancelled, as that of a removed agent is: so what is in memory
-        must follow all the same, or searches would see another state than the file's.
+        If the caller is cancelled, as when its agent is removed, the change still runs to its end: a transaction may be committed, and
+        memory must follow it, or searches would see a different state than the file's.
         """
 
         async def alone() -> T:
@@ -227,12 +228,12 @@ class Index:
     def _have_changed(self, changing: asyncio.Task[Any]) -> None:
         self._under_way.discard(changing)
         if not changing.cancelled():
-            changing.exception()  # the exception counts as seen where no caller waits any more
+            changing.exception()  # marks the exception as retrieved if no caller waits for it
 
     # --- what it was built for
 
     async def fingerprint(self) -> meta.Fingerprint | None:
-        """What the index was built for."""
+        """Return the settings that the index was built with; None: unknown."""
         return await self.database.read(meta.get_fingerprint)
 
     async def mounts(self) -> list[tuple[str, str]]:
@@ -244,12 +245,12 @@ class Index:
         await self.database.write(lambda connection: meta.put_mounts(connection, mounts))
 
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
-        """Remember what the index is built for, make room for vectors of that size, and load those there are.
+        """Store the settings that the index is built with, create the vector table, and load the vectors.
 
-        Where nothing can be written just now, an index that fits serves as it is; finish_opening catches up on the rest.
+        If the file cannot be written now, an index that fits is used as it is; `finish_opening` stores the rest later.
 
         Raises:
-            StoreUnavailable: nothing can be written, and what there is does not fit.
+            StoreUnavailable: the file cannot be written, and the index does not fit.
             StoreDamaged.
         """
         await self._carried_through(partial(self._adopt, fingerprint))
@@ -262,7 +263,7 @@ class Index:
             if fingerprint.dimensions is None:
                 return None
             if stored is not None and stored.vector_part != fingerprint.vector_part:
-                vectors.clear(connection)  # what there was room for has another size, or another meaning
+                vectors.clear(connection)  # they belong to another model
             vectors.prepare(connection, fingerprint.dimensions)
             return self.vectors.load(connection, fingerprint.dimensions)
 
@@ -287,9 +288,9 @@ class Index:
             self.vectors.take(loaded, fingerprint.space, has_parts=fingerprint.parts)
 
     async def take_vectors(self, wanted: meta.Fingerprint) -> None:
-        """Have room for vectors of a model in an index that lacks them; what its text is for stays as it is.
+        """Create a vector table for a model in an index that has none; the text part of the fingerprint stays.
 
-        Nothing is done in one that has a place for those of another.
+        An index with vectors of another model is not changed.
 
         Raises:
             StoreUnavailable, StoreDamaged.
@@ -312,10 +313,10 @@ class Index:
         await self._carried_through(change)
 
     async def finish_opening(self) -> None:
-        """Catch up on what could not be written when the index was opened; nothing to do for most.
+        """Store what could not be written when the index was opened, if anything.
 
         Raises:
-            StoreUnavailable: it still cannot.
+            StoreUnavailable: it still cannot be written.
             StoreDamaged.
         """
         if self._unwritten is not None:
@@ -326,15 +327,15 @@ class Index:
     # --- what sync does
 
     async def known(self, within: Collection[str] | None = None) -> dict[str, files.KnownFile]:
-        """Indexed files by path: those of some paths, those below them, and maybe others; None: all."""
+        """Return indexed files by path: at least those at and below some paths; None: all."""
         return await self.database.read(files.known, within)
 
     async def find(self, path: str) -> files.KnownFile | None:
-        """One indexed file."""
+        """Return one file; None if it is not indexed."""
         return await self.database.read(files.find, path)
 
     async def restamp(self, found: Sequence[FoundFile]) -> None:
-        """Remember the new stamps of files whose content is the same."""
+        """Store new stamps of files whose content is unchanged."""
 
         def restamp_all(connection: apsw.Connection) -> None:
             for one in found:
@@ -351,7 +352,7 @@ class Index:
         vector_of: Mapping[TextHash, bytes],
         refused: frozenset[TextHash],
     ) -> files.ReplacedChunks:
-        """Make the index hold exactly these chunks for a file, in one transaction."""
+        """Replace the chunks of a file in one transaction."""
         [replaced] = await self.replace_all([files.FileChange(found, content_hash, cut)], vector_of, refused)
         return replaced
 
@@ -362,13 +363,13 @@ class Index:
         refused: frozenset[TextHash],
         space: Space | None = None,
     ) -> list[files.ReplacedChunks]:
-        """Make the index hold some files as they are now, all of them in one transaction.
+        """Replace the chunks of some files in one transaction.
 
         Args:
-            changes: The files, with all their chunks.
-            vector_of: Float32 vectors that are known already, by text hash.
-            refused: Hashes of texts that are set aside.
-            space: That the vectors and refusals belong to; None: that of the index.
+            changes: The files with all their chunks.
+            vector_of: Known float32 vectors, by text hash.
+            refused: The hashes of texts that the provider cannot embed.
+            space: The space of the vectors and refusals; None: that of the index.
         """
 
         async def change() -> list[files.ReplacedChunks]:
@@ -387,7 +388,7 @@ class Index:
     def _fitting(
         self, vector_of: Mapping[TextHash, bytes], refused: frozenset[TextHash], space: Space | None
     ) -> tuple[Mapping[TextHash, bytes], frozenset[TextHash]]:
-        """The vectors and refusals that have a meaning here."""
+        """Return the vectors and refusals if they are of the index's space, otherwise none."""
         is_theirs = space in {None, self.vectors.space}
         return (
             vector_of if self.vectors.held is not None and is_theirs else {},
@@ -407,17 +408,17 @@ class Index:
         refused: frozenset[TextHash],
         space: Space | None = None,
     ) -> list[files.ReplacedChunks | None]:
-        """Make the index hold some transcripts as they are now, all of them in one transaction.
+        """Apply changes of some transcripts in one transaction.
 
         Args:
-            changes: What is new of them.
-            vector_of: Float32 vectors that are known already, by text hash.
-            refused: Hashes of texts that are set aside.
-            space: That the vectors and refusals belong to; None: that of the index.
+            changes: The new turns and chunks.
+            vector_of: Known float32 vectors, by text hash.
+            refused: The hashes of texts that the provider cannot embed.
+            space: The space of the vectors and refusals; None: that of the index.
 
         Returns:
-            For each what was done, or None: the index does not hold what the change goes on from, any more. Nothing
-            of that one was changed; it is to be read again.
+            For each change, what was done, or None if the stored progress is not the one that the change continues from: then
+            nothing of that transcript was changed, and it must be read again.
         """
 
         async def change() -> list[files.ReplacedChunks | None]:
@@ -434,7 +435,7 @@ class Index:
         return await self._carried_through(change)
 
     async def stored_sessions(self, paths: Sequence[str]) -> dict[str, sessions.StoredSession]:
-        """What is kept of transcripts beside their turns, by path, of those that are indexed.
+        """Return the stored states of transcripts by path; those that are not indexed are left out.
 
         Raises:
             StoreDamaged: turns are missing.
@@ -447,27 +448,27 @@ class Index:
         return await self.database.read(find_all)
 
     async def turns(self, path: str, first_seq: int = 0) -> list[Turn]:
-        """The turns of a transcript from one on, in order."""
+        """Return the turns of a transcript from `first_seq` on, in order."""
         return await self.database.read(sessions.turns, path, first_seq)
 
     async def turns_at(self, path: str, start_line: int, end_line: int) -> list[Turn]:
-        """The turns of a transcript that stand on some of these lines of it, in order."""
+        """Return the turns of a transcript that overlap some of its lines, in order."""
         return await self.database.read(sessions.turns_at, path, start_line, end_line)
 
     async def session_counts(self) -> tuple[int, int]:
-        """How many transcripts it holds, and how many turns in all of them."""
+        """Return the number of transcripts, and of all their turns."""
         return await self.database.read(sessions.counts)
 
     async def stretch(self, path: str, start_line: int, lines: int, most_chars: int) -> sessions.TurnSpan:
-        """The turns of a transcript that begin on some lines of it, and where the next one does."""
+        """Return the turns of a transcript that begin on some of its lines; see sessions.stretch."""
         return await self.database.read(sessions.stretch, path, start_line, lines, most_chars)
 
     async def last_turn_line(self, path: str) -> int:
-        """The last line of a transcript on which something is said; 0: there is none."""
+        """Return the last line of a transcript that has a turn; 0: there is none."""
         return await self.database.read(sessions.last_line, path)
 
     async def tallies(self) -> dict[str, int]:
-        """What was counted while files were read, of all of them together, by name."""
+        """Return the counters of all files, summed by name."""
         return await self.database.read(sessions.tallies)
 
     async def file_page(
@@ -505,7 +506,7 @@ class Index:
         return await self.database.read(chunks.texts, chunk_ids)
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """Take files out, in one transaction."""
+        """Delete files in one transaction."""
 
         async def change() -> None:
             removed = await self.database.write(files.remove, paths)
@@ -516,12 +517,12 @@ class Index:
         await self._carried_through(change)
 
     async def tidy_keywords(self, *, begin: bool) -> bool:
-        """Do a part of putting the keyword index in order; whether there is more to do.
+        """Merge some segments of the keyword index; return whether more are left to merge.
 
-        A search looks into every part that the index was written in. A step takes some ten milliseconds of the writer.
+        A search reads every segment. One step takes some ten milliseconds of the writer.
 
         Args:
-            begin: With all that has been written until now; else go on with what was begun.
+            begin: Whether to begin with all current segments; otherwise a merge that was begun continues.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed.
@@ -531,13 +532,13 @@ class Index:
     async def waiting(
         self, limit: int, passed_over: frozenset[TextHash] = frozenset()
     ) -> list[chunks.WaitingChunk]:
-        """Chunks that wait for a vector, the most wanted first; none where vectors have no place."""
+        """Return chunks without vectors, the most important first; none if the index has no vector table."""
         if self.vectors.held is None:
             return []
         return await self.database.read(chunks.waiting, limit, passed_over, with_parts=self.vectors.has_parts)
 
     async def waiting_hashes(self) -> list[TextHash]:
-        """The hash of every text that waits for a vector, each once; none where vectors have no place."""
+        """Return the distinct hashes of texts without vectors; none if the index has no vector table."""
         if self.vectors.held is None:
             return []
         return await self.database.read(chunks.waiting_hashes, with_parts=self.vectors.has_parts)
@@ -545,11 +546,11 @@ class Index:
     async def add_vectors(
         self, rows: Sequence[tuple[ChunkId, TextHash, bytes]], space: Space | None = None
     ) -> int:
-        """Store vectors of chunks, and of parts, that still are what was embedded; how many were.
+        """Store vectors of chunks and of parts that have not changed since; return how many were stored.
 
         Args:
             rows: Chunks with their vectors.
-            space: That the vectors belong to: none is stored beside those of another one. None: that of the index.
+            space: The space of the vectors, which are dropped if it is not the index's; None: that of the index.
         """
 
         async def change() -> int:
@@ -563,18 +564,18 @@ class Index:
         return await self._carried_through(change)
 
     async def set_aside(self, text_hash: TextHash, space: Space | None = None) -> None:
-        """Mark the chunks of a text that its provider will never embed.
+        """Mark the chunks of a text as refused by the provider.
 
         Args:
-            text_hash: Of the text.
-            space: Of the provider; one that is not the index's has nothing to say. None: that of the index.
+            text_hash: The hash of the text.
+            space: The provider's space; ignored if it is not the index's. None: that of the index.
         """
         async with self._changing:
             if space in {None, self.vectors.space}:
                 await self.database.write(chunks.set_aside, text_hash)
 
     async def hashes(self) -> list[TextHash]:
-        """The hash of every text that is embedded, of chunks and of their parts."""
+        """Return the distinct hashes of all embedded texts, of chunks and of parts."""
 
         def hashes(connection: apsw.Connection) -> list[TextHash]:
             return list({*chunks.hashes(connection), *chunk_parts.hashes(connection, embedded=False)})
@@ -582,7 +583,7 @@ class Index:
         return await self.database.read(hashes)
 
     async def embedded(self) -> list[TextHash]:
-        """The hash of every text that has a vector, each once."""
+        """Return the distinct hashes of texts that have a vector."""
 
         def embedded(connection: apsw.Connection) -> list[TextHash]:
             return list({*vectors.hashes(connection), *chunk_parts.hashes(connection, embedded=True)})
@@ -590,7 +591,7 @@ class Index:
         return await self.database.read(embedded)
 
     async def vectors_of(self, hashes: Sequence[TextHash]) -> dict[TextHash, bytes]:
-        """The float32 vectors of texts, where there are any."""
+        """Return the float32 vectors of texts; texts without one are left out."""
 
         def of_texts(connection: apsw.Connection) -> dict[TextHash, bytes]:
             found = vectors.of_texts(connection, hashes)
@@ -599,11 +600,11 @@ class Index:
         return await self.database.read(of_texts)
 
     async def any_waits(self) -> bool:
-        """Whether any chunk waits for a vector, be there a place for it or not."""
+        """Return whether any chunk has no vector, even if the index has no vector table."""
         return await self.database.read(chunks.any_waits)
 
     async def counts(self) -> chunks.Counts:
-        """How much the index holds."""
+        """Return the numbers of files, chunks and texts."""
         return await self.database.read(chunks.counts, with_parts=self.vectors.has_parts)
 
     # --- what a search reads
@@ -619,29 +620,29 @@ class Index:
         return await self.database.read(labels.counts, kinds, most)
 
     async def at_rest(self, most_s: float) -> bool:
-        """Wait for the end of the change that is under way, if one is: content and vectors are of one state then.
+        """Wait for a running change to end, after which content and vectors are of one state.
 
         Args:
-            most_s: How long, at most: on a slow disk a change takes its time, and others may wait before.
+            most_s: The timeout in seconds: on a slow disk a change takes long, and others may be queued before.
 
         Returns:
-            Whether none is under way any more.
+            Whether no change is running.
         """
         return await at_rest(self._changing, most_s)
 
     @property
     def space(self) -> Space | None:
-        """The embedding space that its vectors belong to; None: it has no place for any."""
+        """The space of the vectors; None: the index has no vector table."""
         return self.vectors.space
 
     @property
     def has_parts(self) -> bool:
-        """Whether parts of chunks have vectors, too, or are to have them."""
+        """Whether parts of chunks get vectors too."""
         return self.vectors.has_parts
 
     @property
     def has_vectors(self) -> bool:
-        """Whether there is any vector to compare with."""
+        """Whether the index has any vector."""
         return self.vectors.held is not None and len(self.vectors.held) > 0
 
     @property
@@ -650,11 +651,11 @@ class Index:
         return self._changing.state
 
     async def read(self, use: Callable[["Reader"], T], state: int | None = None) -> T:
-        """Run use(reader) on a thread, over one state of the index.
+        """Run use(reader) on a thread, in one read transaction.
 
         Args:
-            use: What a search reads.
-            state: Of the index when what it looks for was found: where it is the same still, less is read.
+            use: A function of the search.
+            state: The state of the index when the caller looked up vectors; if it is still the same, postings replace some queries.
         """
 
         def look(connection: apsw.Connection) -> tuple[T, int]:
@@ -669,7 +670,7 @@ class Index:
     # --- a rebuild
 
     async def start_ids_at(self, first: int) -> None:
-        """Give chunk ids from here on."""
+        """Give new chunks ids of at least `first`."""
 
         def start(connection: apsw.Connection) -> None:
             connection.execute("DELETE FROM sqlite_sequence WHERE name = 'chunks'")
@@ -678,19 +679,19 @@ class Index:
         await self.database.write(start)
 
     async def swap_in(self, other: "Index", *, damage: str | None = None) -> None:
-        """Take over the content of an index that was built beside this one, and has been handed over.
+        """Replace the content by that of an index that was built beside this one, and was handed over.
 
         Args:
-            other: Is closed by this.
-            damage: What is wrong with the file of this index, which is then set aside; None: the pages of the other are
-                copied into it. Where that meets damage, the file is set aside, too.
+            other: The new index; it is closed.
+            damage: Why this file is damaged; it is then quarantined. None: the pages of the new file are copied into this one;
+                if that reveals damage, this file is quarantined too.
 
         Raises:
-            StoreUnavailable: this index is as it was.
-            StoreDamaged: what was built cannot be used.
+            StoreUnavailable: this index is unchanged.
+            StoreDamaged: the new index cannot be used.
         """
         built = await other.hand_over()
-        # A vector that is about to be added belongs to what was here, or to what comes: never to both.
+        # A vector being added belongs to the old index or to the new one, but not to both.
         async with self._changing:
             if damage is None:
                 try:
@@ -701,14 +702,14 @@ class Index:
                 await self._put_in_place(other, damage)
             self.vectors.take(built, other.space, has_parts=other.has_parts)
             self.postings.forget()
-            with contextlib.suppress(StoreUnavailable):  # they are searched on disk
+            with contextlib.suppress(StoreUnavailable):  # searches then read them from disk
                 await self.vectors.move_where_wanted()
         self._unwritten = self.begun_anew = None
         self.changed.notify()
-        # Only now: until the vectors fit the content, searches find by keywords alone.
-        with contextlib.suppress(StoreUnavailable):  # no room: the log is as good
+        # Until here, searches use keywords alone, since vectors do not match the content.
+        with contextlib.suppress(StoreUnavailable):  # no disk space: the data is safe in the WAL
             await self.database.checkpoint(wait=False)
-            # Nothing here comes from it, and it may say what better rules have taken out.
+            # The backups are not needed, and may contain text that newer rules redact.
             await self.database.drop_copies()
 
     async def _put_in_place(self, other: "Index", damage: str) -> None:
@@ -723,15 +724,15 @@ class Index:
         try:
             await self.database.exchange(put_in_place)
         except StoreUnavailable:
-            # That it cannot be opened just now does not undo it: who reads or writes next opens it.
+            # The content is replaced even if the file cannot be opened now; the next access opens it.
             if not is_in_place:
                 raise
 
     async def hand_over(self) -> Held | None:
-        """Put everything into the file itself and close it; returns what is held of the vectors.
+        """Checkpoint and close the file; return the vectors in memory or their list.
 
         Raises:
-            StoreUnavailable, StoreDamaged: it cannot be used.
+            StoreUnavailable, StoreDamaged: the index cannot be used.
         """
         await self.database.check()
         await self.database.checkpoint(wait=True)
@@ -742,7 +743,7 @@ class Index:
 
     @property
     def store_bytes(self) -> int:
-        """Size of the database on disk, its log included."""
+        """The size of the database and its WAL in bytes."""
         total = 0
         for suffix in ("", "-wal"):
             with contextlib.suppress(OSError):
@@ -750,22 +751,22 @@ class Index:
         return total
 
     def damaged_files(self) -> list[Path]:
-        """Damaged files of this index that are kept for inspection, the newest first."""
+        """Return the quarantined files of this index, the newest first."""
         return recovery.kept_damaged(self.file)
 
 
 def _size(
     changes: Sequence[files.FileChange | sessions.SessionChange], vector_of: Mapping[TextHash, bytes]
 ) -> int:
-    """About how many bytes some files are in an index, without what finds them."""
+    """Return the approximate size in bytes of some files in an index, without indexes."""
     chunks_of = [chunk for change in changes for chunk in change.chunks]
     texts = sum(len(chunk.text) + len(chunk.context) for chunk in chunks_of)
     return texts + sum(len(vector_of[chunk.hash]) for chunk in chunks_of if chunk.hash in vector_of)
 
 
 def _kept(stored: meta.Fingerprint | None, wanted: meta.Fingerprint) -> meta.Fingerprint:
-    """What an index says of itself from now on."""
+    """Return the fingerprint to store."""
     if wanted.provider is not None or stored is None:
         return wanted
-    # No provider today: the vectors stay as they are, for the day it is back.
+    # Without a provider today, the vectors are kept until it is available again.
     return meta.with_vectors(wanted, stored)

@@ -1,8 +1,7 @@
-"""The durable copy of an index's vectors: vec0 where sqlite-vec loads and takes them, else an ordinary table.
+"""Stores the vectors of an index on disk: in vec0 if sqlite-vec supports them, otherwise in an ordinary table.
 
-A store that was written with the extension and is opened without it cannot reach its vec0 rows. The chunks then count
-as waiting again, and their vectors come back from the cache, which costs nothing; the other way round, the rows of the
-ordinary table move into vec0.
+If sqlite-vec is missing later, the rows of vec0 cannot be read. Their chunks are then embedded again from the cache, which
+costs nothing. If it is available again, the rows of the ordinary table are moved into vec0.
 """
 
 import contextlib
@@ -21,16 +20,16 @@ from memd.store.errors import StoreDamaged
 from memd.store.vector_matrix import Matrix, Row
 
 WAITING, DONE, SET_ASIDE = 0, 1, 2
-MOST_DIMENSIONS = 8192  # of a column of vec0 0.1; longer vectors are in an ordinary table
-# In which vec0 keeps its rows.
+MOST_DIMENSIONS = 8192  # the limit of vec0 0.1; longer vectors are in an ordinary table
+# The shadow tables of vec0.
 SHADOWS = frozenset({"vectors_chunks", "vectors_rowids", "vectors_vector_chunks00"})
-BLOCK_ROWS = 1024  # read at once, as vec0 has them
-PIECE_BYTES = 2 << 20  # of a block of vec0 that are read at once: those of long vectors are large
-NOTHING = -1  # in the place of the id of a chunk
+BLOCK_ROWS = 1024  # read in one step, as in vec0
+PIECE_BYTES = 2 << 20  # read in one step from a block of vec0: blocks of long vectors are large
+NOTHING = -1  # instead of a chunk id in an empty row
 
 
 def find_extension() -> tuple[str | None, str | None]:
-    """(loadable path, None), or (None, why sqlite-vec cannot be used)."""
+    """Return (loadable path, None), or (None, why sqlite-vec cannot be used)."""
     try:
         import sqlite_vec  # noqa: PLC0415 - it has no build for some platforms, where memd works without it
 
@@ -58,15 +57,15 @@ def _has_vec0(connection: apsw.Connection) -> bool:
 
 
 def table(connection: apsw.Connection) -> str:
-    """The name of the table with the vectors that this connection can read and write."""
+    """Return the table with the vectors that this connection can read and write."""
     return "vectors" if _has_vec0(connection) and "vectors" in _tables(connection) else "vectors_plain"
 
 
 def prepare(connection: apsw.Connection, dimensions: int) -> None:
-    """Make the table for vectors of so many dimensions, and mend what an opening without sqlite-vec left behind."""
+    """Create the table for vectors of some dimensions, and reconcile it with the chunks."""
     here = "vectors" if _has_vec0(connection) and dimensions <= MOST_DIMENSIONS else "vectors_plain"
     if here == "vectors" and _dimensions_of_vec0(connection) not in {None, dimensions}:
-        # The table is of another model, from before sqlite-vec was missing for a while.
+        # The table belongs to another model: the model changed while sqlite-vec was missing.
         connection.execute("DROP TABLE vectors")
     present = _tables(connection)
     if here not in present:
@@ -91,7 +90,7 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Forget the vectors of another model, with their tables as far as they can be reached."""
+    """Delete all vectors, which belong to another model, and their tables as far as they can be dropped."""
     chunk_parts.clear(connection)
     connection.execute("DROP TABLE IF EXISTS vectors_plain")
     if _has_vec0(connection):
@@ -99,19 +98,19 @@ def clear(connection: apsw.Connection) -> None:
 
 
 def _dimensions_of_vec0(connection: apsw.Connection) -> int | None:
-    """Of the vectors that vec0 has a table for; None where it has none."""
+    """Return the dimensions of the vec0 table; None: there is none."""
     row = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'vectors'").fetchone()
     declared = None if row is None else re.search(r"FLOAT\[(\d+)\]", str(row[0]))
     return None if declared is None else int(declared[1])
 
 
 def gaps(connection: apsw.Connection) -> tuple[str, ...]:
-    """Where the rows of vec0 and what the chunks say of their vectors differ; it is asked without sqlite-vec."""
+    """Return inconsistencies between chunks and their vectors; sqlite-vec need not be loaded."""
     present = _tables(connection)
     if not present:
         done: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {DONE}").get
         return (f"{done} vectors are missing",) if done else ()
-    # Beside an ordinary table the rows of vec0 are those of before: prepare brings both together.
+    # Beside an ordinary table, the rows of vec0 are outdated until `prepare` reconciles both.
     if "vectors_plain" in present:
         return ()
     [(lost, ownerless, torn)] = connection.execute(
@@ -129,10 +128,10 @@ def gaps(connection: apsw.Connection) -> tuple[str, ...]:
 
 
 def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
-    """The vectors in memory; None where there is no place for any yet.
+    """Read all vectors into memory; return None if there is no table.
 
     Raises:
-        StoreDamaged: one of them has another size.
+        StoreDamaged: a vector has another size.
     """
     if table(connection) not in _tables(connection):
         return None
@@ -146,15 +145,15 @@ def loaded(connection: apsw.Connection, dimensions: int) -> Matrix | None:
 
 
 def shelved(connection: apsw.Connection, dimensions: int) -> DiskVectors | None:
-    """What is known of the vectors where they stay on disk; None where there is no place for any yet.
+    """Read the ids and kinds of all vectors, which stay on disk; return None if there is no table.
 
     Raises:
-        StoreDamaged: one of them has another size.
+        StoreDamaged: a vector has another size.
     """
     here = table(connection)
     if here not in _tables(connection):
         return None
-    # The columns of vec0 take no other size.
+    # The columns of vec0 enforce the size.
     if (
         here == "vectors_plain"
         and connection.execute(
@@ -175,12 +174,12 @@ def _listed(connection: apsw.Connection) -> ListedVector:
 
 
 def blocks(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
-    """Every vector that is stored. A block is good until the next one is asked for.
+    """Yield all stored vectors; a block is valid until the next one is read.
 
-    Through the table, each row of vec0 is looked up by itself: 130 ms for 20,000 vectors, where its blocks take 9.
+    Read through the table, 20,000 vectors of vec0 take 130 ms, since each row is looked up; its blocks take 9 ms.
 
     Raises:
-        ValueError: one of them has another size.
+        ValueError: a vector has another size.
     """
     if table(connection) == "vectors" and has_known_blocks(connection):
         return blocks_of_vec0(connection, dimensions)
@@ -188,7 +187,7 @@ def blocks(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
 
 
 def has_known_blocks(connection: apsw.Connection) -> bool:
-    """Whether vec0 lays its vectors out as blocks_of_vec0 reads them; a later version may have another way."""
+    """Return whether vec0 stores vectors as blocks_of_vec0 reads them; a later version may differ."""
     found = connection.execute(
         "SELECT count(*) FROM sqlite_schema"
         " WHERE name IN ('vectors_info', 'vectors_chunks', 'vectors_vector_chunks00')"
@@ -203,11 +202,11 @@ def has_known_blocks(connection: apsw.Connection) -> bool:
 
 
 def blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
-    """As sqlite-vec 0.1 stores them: blobs of its chunks' vectors, their row ids, and a bit for each that is one.
+    """Read the shadow tables of sqlite-vec 0.1: blobs of vectors, their row ids, and a bitmap of valid rows.
 
     Source: ARCHITECTURE.md of sqlite-vec, "Shadow Tables".
     """
-    # One array for all: each as a value of its own would be asked of the system anew, which takes longer.
+    # One array for all blocks: a new one for each would be mapped again, which takes longer.
     floats = np.empty((PIECE_BYTES // (4 * dimensions), dimensions), "<f4")
     with contextlib.ExitStack() as stack:
         blob: apsw.Blob | None = None
@@ -230,7 +229,7 @@ def blocks_of_vec0(connection: apsw.Connection, dimensions: int) -> Iterator[Blo
 
 
 def blocks_of_rows(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:
-    """All vectors of the index, in the order of the table, read a row at a time: from any table of either kind."""
+    """Yield all vectors row by row, from a table of either kind."""
     rows = iter(connection.execute(f"SELECT chunk_id, embedding FROM {table(connection)}"))
     while some := list(islice(rows, BLOCK_ROWS)):
         ids, vectors = zip(*some, strict=True)
@@ -240,7 +239,7 @@ def blocks_of_rows(connection: apsw.Connection, dimensions: int) -> Iterator[Blo
 
 
 def hashes(connection: apsw.Connection) -> list[TextHash]:
-    """The hash of every text that has a vector, each once."""
+    """Return the distinct hashes of texts that have a vector."""
     return [
         TextHash(text_hash)
         for (text_hash,) in connection.execute(f"SELECT DISTINCT hash FROM chunks WHERE vector = {DONE}")
@@ -248,7 +247,7 @@ def hashes(connection: apsw.Connection) -> list[TextHash]:
 
 
 def of_texts(connection: apsw.Connection, texts: Sequence[TextHash]) -> dict[TextHash, bytes]:
-    """The float32 vectors of texts, where there are any."""
+    """Return the float32 vectors of texts; texts without one are left out."""
     here = table(connection)
     if here not in _tables(connection):
         return {}
@@ -267,10 +266,10 @@ def of_texts(connection: apsw.Connection, texts: Sequence[TextHash]) -> dict[Tex
 def add(
     connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]
 ) -> tuple[list[Row], int]:
-    """Store vectors of chunks, and of parts, that still are what was embedded; the others are dropped.
+    """Store vectors of chunks and of parts that have not changed since; the others are dropped.
 
     Returns:
-        The chunks whose vectors were stored, and for how many parts.
+        The chunks whose vectors were stored, and the number of parts.
     """
     here = table(connection)
     stored: list[Row] = []
@@ -292,7 +291,7 @@ def add(
 
 
 def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
-    """Take the vectors of chunks out, before the chunks themselves go."""
+    """Delete the vectors of chunks; must be called before the chunks are deleted."""
     if chunk_ids and table(connection) in _tables(connection):
         connection.executemany(
             f"DELETE FROM {table(connection)} WHERE chunk_id = ?", [(chunk_id,) for chunk_id in chunk_ids]
@@ -302,7 +301,7 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
 def nearest(
     connection: apsw.Connection, query: NDArray[np.float32], limit: int
 ) -> list[tuple[ChunkId, float]]:
-    """(chunk id, cosine) of the chunks nearest to a vector of length 1, by vec0; what the resident matrix must agree with."""
+    """Return (chunk id, cosine) of the chunks nearest to a vector of length 1 by vec0, as a reference for Matrix."""
     rows: list[tuple[ChunkId, float]] = connection.execute(
         "SELECT chunk_id, distance FROM vectors WHERE embedding MATCH ? AND k = ?", (query.tobytes(), limit)
     ).fetchall()  # type: ignore[assignment]  # apsw knows no types of columns
