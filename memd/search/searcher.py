@@ -134,6 +134,10 @@ class ChunkFinder(Protocol):
         """Return the words that occur in any chunk, each with the ids of the first chunks that hold it."""
         ...
 
+    def prepare(self, match: str) -> None:
+        """Say what will be searched for, so that it may be read together with what is read before."""
+        ...
+
 
 class ChunkReader(Protocol):
     """Reads one snapshot of an index; see store.index.Reader."""
@@ -731,6 +735,8 @@ class Searcher:
         """Return the question with misspelt names corrected; unchanged if the keyword index cannot be read."""
         try:
             with spent("spelling"), reader.side():
+                if asked.query.match is not None:
+                    reader.keywords.prepare(asked.query.match)
                 spelt = spelling.spelt(asked.query, reader, asked.kinds)
         except StoreClosed:
             raise  # as in _keyword_results, which reports all other failures

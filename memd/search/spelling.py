@@ -6,6 +6,7 @@ else (DECISIONS.md). A name is known by its capital letter in the texts, so that
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 from memd.domain_types import ChunkId, Kind
@@ -54,29 +55,37 @@ def spelt(asked: Query, reader: _Reader, kinds: Collection[Kind]) -> Query:
     missing = sorted(
         (word for word in asked.misspellable if word not in held), key=lambda one: one not in told
     )
-    found = {
-        word: name
-        for word in missing[:MOST_MISSPELT]
-        if (name := _name_near(word, asked, reader, kinds, is_told=word in told)) is not None
+    near = _names_near(missing[:MOST_MISSPELT], told, asked, reader, kinds)
+    return with_spellings(asked, near) if near else asked
+
+
+def _names_near(
+    words: Sequence[str], told: Collection[str], asked: Query, reader: _Reader, kinds: Collection[Kind]
+) -> dict[str, str]:
+    """Of words the names one edit away that most texts hold, of equal ones the first.
+
+    Those of all words are read together: a server is asked twice at most.
+    """
+    edits = {word: one_edit_away(word) for word in words}
+    holders = reader.keywords.holders(list(chain.from_iterable(edits.values())), kinds, READ)
+    likely = {
+        word: sorted(
+            (one for one in some if one in holders and one not in asked.words and one not in NO_NAMES),
+            key=lambda one: (-len(holders[one]), one),
+        )[:SPELLINGS]
+        for word, some in edits.items()
     }
-    return with_spellings(asked, found) if found else asked
-
-
-def _name_near(
-    word: str, asked: Query, reader: _Reader, kinds: Collection[Kind], *, is_told: bool
-) -> str | None:
-    """The name one edit away that most texts hold, of equal ones the first; None: there is none."""
-    holders = reader.keywords.holders(one_edit_away(word), kinds, READ)
-    likely = sorted(
-        (one for one in holders if one not in asked.words and one not in NO_NAMES),
-        key=lambda one: (-len(holders[one]), one),
+    chunks = reader.texts(
+        list({chunk_id for one in chain.from_iterable(likely.values()) for chunk_id in holders[one]})
     )
-    chunks = reader.texts(list({chunk_id for one in likely[:SPELLINGS] for chunk_id in holders[one]}))
-    for one in likely[:SPELLINGS]:
-        texts = (chunks[chunk_id].text for chunk_id in holders[one] if chunk_id in chunks)
-        if is_name(one, texts, anywhere=is_told):
-            return one
-    return None
+    found = {}
+    for word, some in likely.items():
+        for one in some:
+            texts = (chunks[chunk_id].text for chunk_id in holders[one] if chunk_id in chunks)
+            if is_name(one, texts, anywhere=word in told):
+                found[word] = one
+                break
+    return found
 
 
 def is_name(word: str, texts: Iterable[str], *, anywhere: bool = False) -> bool:

@@ -8,10 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared.packed_postings import MOST_GONE, TERM_BITS, PackedBucket, TermPostings, due, term_id
+from memd.shared.packed_postings import (
+    MOST_GONE,
+    PackedBucket,
+    TermPostings,
+    due,
+    packed_term,
+    term_id,
+)
 from memd.store.keywords import Match, with_shares
 from memd.store.postings import Occurrences, Postings, is_pair
-from memd.store.vector_matrix import Ids, distinct, places_among
+from memd.store.vector_matrix import Ids, distinct, lookup, places_among
 
 if TYPE_CHECKING:
     import psycopg
@@ -170,27 +177,43 @@ SEGMENTS = "SELECT first, bits, kind, gone FROM memd.segments WHERE tenant = %(t
 
 # The lists are found by key and not by a join of whatever kind the server thinks best: it knows no numbers of one memory.
 # What is compared with the table's columns is computed before: policies come first, and only equality may pass them.
+# A bucket without any of the terms stays there: most of the words that might be meant by a misspelt one are in no text.
 BUCKETS = """
 WITH held AS MATERIALIZED (SELECT first, bits FROM memd.segments WHERE tenant = %(tenant)s),
 asked AS MATERIALIZED (
-    SELECT DISTINCT first, (term >> (63 - bits))::integer AS bucket
-    FROM held CROSS JOIN unnest(%(terms)s::bigint[]) AS term
+    SELECT first, (term >> (63 - bits))::integer AS bucket, array_agg(key) AS keys
+    FROM held CROSS JOIN unnest(%(terms)s::bigint[], %(keys)s::bytea[]) AS one (term, key) GROUP BY 1, 2
 )
 SELECT asked.first, found.* FROM asked CROSS JOIN LATERAL (
     SELECT p.bucket, p.terms, CASE WHEN %(has_sequences)s THEN p.places ELSE '' END FROM memd.postings p
     WHERE p.tenant = %(tenant)s AND p.segment = asked.first AND p.bucket = asked.bucket OFFSET 0
-) AS found ORDER BY 1, 2
+) AS found WHERE EXISTS (SELECT FROM unnest(asked.keys) AS key WHERE position(key IN found.terms) > 0) ORDER BY 1, 2
 """
 
+SegmentRow = tuple[int, int, int, list[int]]
+BucketRow = tuple[int, int, bytes, bytes]
 
-class _FoundTerm(msgspec.Struct, frozen=True):
+
+def bucket_values(tenant: int, terms: Sequence[int], *, has_sequences: bool) -> dict[str, Any]:
+    """What SEGMENTS and BUCKETS bind.
+
+    Args:
+        tenant: The memory.
+        terms: That are asked for.
+        has_sequences: Whether it has to be known where terms are.
+    """
+    keys = [packed_term(term) for term in terms]
+    return {"tenant": tenant, "terms": list(terms), "keys": keys, "has_sequences": has_sequences}
+
+
+class FoundTerm(msgspec.Struct, frozen=True):
     """The chunks that hold a term, by their ids."""
 
     postings: TermPostings
     kinds: NDArray[np.int8]  # of their files
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[TermPostings, int]], gone: Ids) -> "_FoundTerm":
+    def of(cls, parts: Sequence[tuple[TermPostings, int]], gone: Ids) -> "FoundTerm":
         """Of what segments have of it, each with its kind, but for chunks that are gone."""
         whole = TermPostings.concatenated([postings for postings, _ in parts])
         kinds = np.repeat(
@@ -200,33 +223,42 @@ class _FoundTerm(msgspec.Struct, frozen=True):
         rows = whole.rows_without(gone, np.argsort(whole.chunk_ids, kind="stable"))
         return cls(whole.some(rows), kinds[rows])
 
+    def first(self, kinds: Collection[Kind], most: int) -> list[ChunkId]:
+        """The first chunks of files of some kinds, so many at most."""
+        ids: list[ChunkId] = self.postings.chunk_ids[lookup(kinds)[self.kinds]][:most].tolist()
+        return ids
+
+
+_NOWHERE = FoundTerm(TermPostings.concatenated([]), np.empty(0, np.int8))
+
+
+def found_terms(
+    terms: Sequence[int], segments: Sequence[SegmentRow], buckets: Sequence[BucketRow]
+) -> dict[int, FoundTerm]:
+    """The chunks that hold each of some terms.
+
+    Args:
+        terms: Ascending.
+        segments: What SEGMENTS gave.
+        buckets: What BUCKETS gave for these terms, and maybe for others.
+    """
+    gone = np.array([one for *_, some in segments for one in some], np.int64)
+    kind_of = {first: kind for first, _, kind, _ in segments}
+    asked = np.array(terms, np.int64)
+    parts: dict[int, list[tuple[TermPostings, int]]] = {}
+    for first, bucket, *data in buckets:
+        opened = PackedBucket(bucket, *data)
+        held = opened.terms
+        for term in held[places_among(asked, held)[1]].tolist():
+            parts.setdefault(term, []).append((opened.unpacked(first, term), kind_of[first]))
+    return {term: FoundTerm.of(parts[term], gone) if term in parts else _NOWHERE for term in terms}
+
 
 class FoundTerms(msgspec.Struct, frozen=True):
-    """The chunks that hold any of some terms."""
+    """The chunks that hold any of the terms of some phrases."""
 
     asked: AskedPhrases
-    of_term: dict[int, _FoundTerm]
-
-    @classmethod
-    def of(
-        cls,
-        asked: AskedPhrases,
-        segments: Sequence[tuple[int, int, int, list[int]]],
-        buckets: Sequence[tuple[int, int, bytes, bytes]],
-    ) -> "FoundTerms":
-        """Of what SEGMENTS and BUCKETS gave."""
-        gone = np.array([one for *_, some in segments for one in some], np.int64)
-        opened = {(first, bucket): PackedBucket(bucket, *data) for first, bucket, *data in buckets}
-        of_term = {}
-        for term in asked.terms:
-            at = ((first, term >> (TERM_BITS - bits), kind) for first, bits, kind, _ in segments)
-            parts = [
-                (opened[first, bucket].unpacked(first, term), kind)
-                for first, bucket, kind in at
-                if (first, bucket) in opened
-            ]
-            of_term[term] = _FoundTerm.of(parts, gone)
-        return cls(asked, of_term)
+    of_term: Mapping[int, FoundTerm]  # of each of them
 
     def best(
         self,

@@ -133,6 +133,11 @@ class PackedBucket(msgspec.Struct, frozen=True):
     rows: bytes
     places: bytes
 
+    @property
+    def terms(self) -> Ints:
+        """Whose postings these are, ascending."""
+        return np.frombuffer(self.rows, "<i8", int.from_bytes(self.rows[:4], "little"), 13)
+
     def unpacked(self, first: int, term: int | None = None) -> TermPostings:
         """The postings of all terms, or of one of them.
 
@@ -186,6 +191,11 @@ def _stretches(starts: Ints, sizes: Ints) -> Ints:
 def term_id(term: str) -> int:
     """The number of a term in the postings, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big") >> (64 - TERM_BITS)
+
+
+def packed_term(term: int) -> bytes:
+    """The number of a term as a bucket has it."""
+    return term.to_bytes(8, "little")
 
 
 def due(sizes: Sequence[int]) -> int:

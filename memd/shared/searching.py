@@ -12,8 +12,18 @@ from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, SearchFilt
 from memd.shared.connection import (
     SharedUnavailable,
 )
-from memd.shared.keyword_index import BUCKETS, SEGMENTS, AskedPhrases, FoundTerms
+from memd.shared.keyword_index import (
+    BUCKETS,
+    SEGMENTS,
+    AskedPhrases,
+    FoundTerm,
+    FoundTerms,
+    SegmentRow,
+    bucket_values,
+    found_terms,
+)
 from memd.shared.nearest import PLACE, NearestQuery
+from memd.shared.packed_postings import term_id
 from memd.shared.reading import ServerQuery, ServerSnapshot, SharedConnections
 from memd.store.chunk_parts import ClosestPart, closest_of
 from memd.store.chunks import ChunkPlace, StoredChunk, numbers_read, scripts_read, typed
@@ -54,7 +64,8 @@ class SharedReader:
     """Reads chunks of one state of a memory, in three round trips for a usual search.
 
     These are for the keywords; for the vectors, with the places of all candidates; and for the parts of the best, with
-    their texts.
+    their texts. A question with a word that no text holds takes one more, and where texts hold words one letter away from
+    it, another one for these texts.
     """
 
     def __init__(self, snapshot: ServerSnapshot, index: "SharedIndex", before: "SharedMemoryState") -> None:
@@ -72,6 +83,11 @@ class SharedReader:
         self._places: dict[ChunkId, ChunkPlace] = {}
         self._texts: dict[ChunkId, StoredChunk] = {}
         self._allowed: dict[SearchFilter, Ids] = {}
+        self._terms = term_reader()  # of this thread
+        self._prepared = AskedPhrases(())  # what is searched for, or will be
+        self._segments: Sequence[SegmentRow] | None = None
+        self._found: dict[int, FoundTerm] = {}
+        self._goes_on = False  # whether a search is to follow what is read
 
     def _ask(self, *queries: ServerQuery, is_last: bool = False) -> "list[psycopg.Cursor[Any]]":
         """Ask; with the first question, also how the memory is now."""
@@ -100,23 +116,34 @@ class SharedReader:
         """See Reader.keywords."""
         return self
 
+    def prepare(self, match: str) -> None:
+        """See KeywordReader.prepare."""
+        self._prepared = self._phrases(match)
+
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, Match]]:
         """See KeywordReader.search: bm25 with the numbers of this memory alone."""
-        reader = term_reader()  # of this thread
-        asked = AskedPhrases.of([reader.stems(phrase) for phrase in phrases_of(match) or []])
-        values = {
-            "tenant": self._before.tenant,
-            "terms": asked.terms,
-            "has_sequences": asked.has_sequences,
-        }
-        segments, buckets = self._ask(
-            ServerQuery(SEGMENTS, values), ServerQuery(BUCKETS, values, binary=True)
-        )
-        found = FoundTerms.of(asked, segments.fetchall(), buckets.fetchall())
+        self._prepared = asked = self._phrases(match)
+        self._goes_on = False
+        found = FoundTerms(asked, self._postings(asked.terms))
         chunks, tokens = self._state.chunks, self._state.tokens
         return found.best(limit, kinds, chunks, tokens / max(1, chunks) or 1.0, self.allowed(wanted, kinds))
+
+    def _phrases(self, match: str) -> AskedPhrases:
+        return AskedPhrases.of([self._terms.stems(phrase) for phrase in phrases_of(match) or []])
+
+    def _postings(self, terms: Collection[int]) -> dict[int, FoundTerm]:
+        """The chunks that hold each of some terms; with the first of them, those that a search was prepared for are read."""
+        unread = sorted({*terms, *self._prepared.terms} - self._found.keys())
+        if unread or self._segments is None:
+            values = bucket_values(self._before.tenant, unread, has_sequences=self._prepared.has_sequences)
+            segments = () if self._segments is not None else (ServerQuery(SEGMENTS, values),)
+            *first, buckets = self._ask(*segments, ServerQuery(BUCKETS, values, binary=True))
+            if first:
+                self._segments = first[0].fetchall()
+            self._found |= found_terms(unread, self._segments or (), buckets.fetchall())
+        return {term: self._found[term] for term in terms}
 
     def allowed(self, wanted: Sequence[SearchFilter], kinds: Collection[Kind]) -> list[Ids | None]:
         """See KeywordReader.allowed."""
@@ -131,13 +158,14 @@ class SharedReader:
         return [None if one.is_empty else self._allowed[one] for one in wanted]
 
     def holders(
-        self,
-        words: Sequence[str],
-        kinds: Collection[Kind],  # noqa: ARG002
-        most: int,  # noqa: ARG002
+        self, words: Sequence[str], kinds: Collection[Kind], most: int
     ) -> dict[str, Sequence[ChunkId]]:
-        """See KeywordReader.holders: the server is not asked, so that names are searched for as they are spelt."""
-        return dict.fromkeys(words, ())
+        """See KeywordReader.holders."""
+        self._goes_on = True
+        terms = list(map(term_id, self._terms.stems_of_words(words)))
+        found = self._postings(terms)
+        held = {word: found[term].first(kinds, most) for word, term in zip(words, terms, strict=True)}
+        return {word: ids for word, ids in held.items() if ids}
 
     def nearest(
         self,
@@ -149,6 +177,7 @@ class SharedReader:
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
         """See Reader.nearest."""
+        self._goes_on = False
         asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among, self._before.indexed)
         if self._now is not None and not self._is_same_space:
             return None
@@ -195,7 +224,7 @@ class SharedReader:
         """See Reader.texts."""
         unread = [one for one in chunk_ids if one not in self._texts]
         if unread:
-            [rows] = self._ask(self._texts_query(unread), is_last=True)
+            [rows] = self._ask(self._texts_query(unread), is_last=not self._goes_on)
             self._keep_texts(rows)
         return {one: self._texts[one] for one in chunk_ids if one in self._texts}
 

@@ -169,6 +169,10 @@ class TermReader:
         """Return the stemmed words of a phrase."""
         return self._stems(_TOKEN.findall(fts_text(phrase)))
 
+    def stems_of_words(self, words: Sequence[str]) -> list[str]:
+        """The stems of words, each as fts_text has it: a single one."""
+        return self._stems(words)
+
     def segment(self, chunks: Sequence[ChunkText], first_row: int) -> tuple[Segment, Ints]:
         """Return the postings of at most BATCH chunks, and the number of tokens of each."""
         if len(self._code_of) > _MOST_WORDS:

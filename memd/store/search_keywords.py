@@ -96,6 +96,9 @@ class KeywordReader:
         )
         return {word: ids for word, ids in zip(words, found, strict=True) if ids}
 
+    def prepare(self, match: str) -> None:
+        """Do nothing: what is searched for is at hand."""
+
     def _let_through(self, held: Postings, one: SearchFilter, kinds: Collection[Kind]) -> postings.Rows:
         if one not in self._rows:
             self._rows[one] = held.let_through(one, *labels.files(self._connection, one, kinds))

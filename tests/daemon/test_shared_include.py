@@ -74,6 +74,9 @@ def test_both_are_in_one_answer(pair: tuple[Daemon, Daemon]) -> None:
         cited = next(hit for hit in found.results if hit.path == included)
         assert cited.citation == f"{included}#L{cited.start_line}-L{cited.end_line}"
 
+        # A name that the included memory alone has, with a letter too few.
+        assert f"{NAME}/memory/2026-11-02.md" in _paths(client.search("why Postgresl", mode="keyword"))
+
         kettle = client.search("who must descale the kettle in the kitchen?").results[0]
         assert {kettle.path, *(copy.partition("#")[0] for copy in kettle.copies)} == {
             "memory/same.md",

@@ -106,6 +106,7 @@ def test_filters_names_and_scope_hold_there_as_here(pair: tuple[Daemon, Daemon],
         "memory/names.md",
         'The key is memory.search.query in release 2026.1.10, said Ann: "ship it on Friday".\n',
     )
+    one.write("memory/boiler.md", "The boiler was repaired by Marchetti on Friday.\n")
     with one.start(), other.start():
         until(lambda: whole(one, admin_dsn), 40)
         with one.client() as here, other.client() as there:
@@ -124,6 +125,9 @@ def test_filters_names_and_scope_hold_there_as_here(pair: tuple[Daemon, Daemon],
                 ("部署在星期四", {}),
                 ("search query memory", {"mode": "keyword"}),
                 ("vault", {}),
+                ("what did marcheti repair", {}),
+                ("what did marcheti repair", {"mode": "keyword", "path": ["memory/boiler.md"]}),
+                ('"ship it on Friday", said Marcehtti', {}),
                 ("nothing of this kind zebra", {}),
                 ("?!", {}),
             ):
@@ -131,6 +135,8 @@ def test_filters_names_and_scope_hold_there_as_here(pair: tuple[Daemon, Daemon],
                     here.search(text, agent="main", **arguments),
                     there.search(text, agent="alice", **arguments),
                 ), text
+            misspelt = there.search("what did marcheti repair", agent="alice", mode="keyword").results
+            assert [(hit.path, hit.weak) for hit in misspelt[:1]] == [("memory/boiler.md", False)]
             assert [hit.path for hit in there.search("vault", session_key=OWNER).results][:1] == ["MEMORY.md"]
             assert "MEMORY.md" not in {hit.path for hit in there.search("vault", session_key=GROUP).results}
 
@@ -160,6 +166,7 @@ def test_lines_are_read_there_and_scope_holds(pair: tuple[Daemon, Daemon], admin
             expected = here.explain("what did we choose for billing?", agent="main")
             assert (told.found.backend, told.found.fallback) == ("postgres", False)
             assert [one.path for one in told.candidates] == [one.path for one in expected.candidates]
+            assert "postgresql" in there.explain("who chose Postgersql?", agent="alice").terms
 
 
 def test_what_is_written_here_is_found_there(pair: tuple[Daemon, Daemon], admin_dsn: str) -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from memd.domain_types import ChunkId, Kind
 from memd.shared import keyword_index
-from memd.shared.keyword_index import BUCKETS, SEGMENTS, AskedPhrases, FoundTerms, terms_of
+from memd.shared.keyword_index import (
+    BUCKETS,
+    SEGMENTS,
+    AskedPhrases,
+    FoundTerms,
+    bucket_values,
+    found_terms,
+    terms_of,
+)
 from memd.store.keywords import Match
 from memd.store.postings import ChunkText, Postings, occurrences
 from memd.store.publication import term_reader
@@ -107,12 +115,13 @@ class _Memory:
         """What the server finds."""
         reader = term_reader()
         asked = AskedPhrases.of([reader.stems(phrase) for phrase in phrases])
-        values = {"tenant": self.tenant, "terms": asked.terms, "has_sequences": asked.has_sequences}
+        values = bucket_values(self.tenant, asked.terms, has_sequences=asked.has_sequences)
         with self.connection.transaction():
             segments = self.connection.execute(SEGMENTS, values).fetchall()
             buckets = self.connection.execute(BUCKETS, values, binary=True).fetchall()
         here = self.here()
-        return FoundTerms.of(asked, segments, buckets).best(limit, kinds, len(here), self.average, [None])
+        found = FoundTerms(asked, found_terms(asked.terms, segments, buckets))
+        return found.best(limit, kinds, len(here), self.average, [None])
 
     def here(self) -> Postings:
         """The chunks in postings of this machine."""

@@ -7,11 +7,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from memd.domain_types import NO_FILTER, Kind, SearchFilter
+from memd.config.settings import AgentSettings
+from memd.domain_types import NO_FILTER, DegradedPart, Kind, SearchFilter
+from memd.search.searcher import Searcher
 from memd.shared.connection import SharedUnavailable
-from memd.shared.reading import SharedConnections
+from memd.shared.publication import Mirror
+from memd.shared.reading import ServerSnapshot, SharedConnections
 from memd.shared.searching import SharedIndex, matching
 from memd.store.chunks import StoredChunk
+from memd.store.embedding_cache import Space
+from memd.store.publication import PublishedChunk, PublishedFile
 from tests.bounds import shipped
 from tests.postgres import PostgresServer
 from tests.relay import relay
@@ -149,4 +154,79 @@ async def test_a_connection_that_was_ended_meanwhile_costs_no_search(
         admin.execute("SELECT pg_terminate_backend(%s, 5000)", before)
     after = await connections.run(lambda snapshot: snapshot.execute(asked).fetchone())
     assert after != before
+    connections.close()
+
+
+TEXTS = (
+    "The boiler was repaired by Marchetti on Friday.",
+    "Marchetti also looked at the sink.",
+    "Lunch with Juliana about the exhibition.",
+    "Bring the ladder back. We bring tea.",
+)
+
+
+class _NoProvider:
+    """Embeds nothing."""
+
+    provider_name = model_name = "none"
+
+    async def embed_query(self, text: str, space: Space) -> DegradedPart:
+        return DegradedPart("vector", "there is none")
+
+    def unavailable(self, space: Space | None) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "more"),
+    [
+        ("what did Marchetti repair", "marchetti", 0),
+        ("what did Marcheti repair", "marchetti", 1),  # the texts that say so are those that answer
+        ("what did Juliane and Marcheti see", "juliana", 1),
+        ("who repaired the condenser", "condenser", 1),  # no text has a word near it
+        ("brine for the boiler", "brine", 2),  # texts have a word near it, which is no name
+        ("tea", "tea", 0),
+    ],
+)
+async def test_a_misspelt_name_is_searched_for_as_texts_there_spell_it(
+    connections: SharedConnections,
+    admin_dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    question: str,
+    word: str,
+    more: int,
+) -> None:
+    """With so many more round trips, however many words are misspelt."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
+    mirror = Mirror(dsn_file, "alice/main", "me")
+    mirror.open()
+    for number, text in enumerate(TEXTS):
+        chunk = PublishedChunk(1, 1, text, "", bytes([number] * 32), None, None, None, None, None, ())
+        file = PublishedFile(f"memory/{number}.md", Kind.NOTE, b"x" * 32, 1, None, (), (chunk,))
+        mirror.put(file, [text], file.digests([text], None))
+    mirror.close()
+    trips = 0
+    ask = ServerSnapshot.ask
+
+    def counted(self: ServerSnapshot, *queries: Any, **options: Any) -> Any:
+        nonlocal trips
+        trips += 1
+        return ask(self, *queries, **options)
+
+    monkeypatch.setattr(ServerSnapshot, "ask", counted)
+    index = SharedIndex(connections)
+    await index.refresh()
+    searcher = Searcher(index, AgentSettings(workspace=tmp_path), _NoProvider())
+    every = frozenset(Kind)
+    trips = 0
+    await searcher.search("boiler", kinds=every, max_results=1, min_score=0.0)
+    usual, trips = trips, 0
+    await searcher.search(question, kinds=every, max_results=1, min_score=0.0)
+    assert trips == usual + more
+    _, trace = await searcher.explain(question, kinds=every, max_results=1, min_score=0.0)
+    assert word in trace.terms
     connections.close()
