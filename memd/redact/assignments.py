@@ -1,4 +1,4 @@
-"""Values of keys that say what they hold: in an environment, in JSON, YAML, TOML, INI, in programs and flags."""
+"""Finds values of keys that are named like secrets: environment variables, JSON, YAML, TOML, INI, code and flags."""
 
 import re
 
@@ -8,7 +8,7 @@ from memd.redact import secret_values
 from memd.redact.rule import Find, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
-# What may come after the word in the same name. "password_hash" and "token_limit" mean something else.
+# Suffixes that may follow the word in a name. "password_hash" and "token_limit" are no secrets.
 _SUFFIX = (
     r"(?:[_.-]?(?:[0-9]{1,3}|value|val|plain|raw|prod|production|dev|staging|live|main|old|new|current|b64|base64|base|data))?"
     r"(?![A-Za-z0-9_]|-[A-Za-z0-9])"
@@ -16,17 +16,17 @@ _SUFFIX = (
 
 
 class KeyWord(msgspec.Struct, frozen=True):
-    """A word that a key ends with."""
+    """A word that the names of secrets end with."""
 
     name: str
     kind: str
     anchor: str
     pattern: str  # matched at the anchor: the rest of the word
     strength: Strength
-    before: tuple[str, ...] = ()  # in front of it one of these must stand, for it to mean a secret
-    never: tuple[str, ...] = ()  # and none of these
-    hump: bool = False  # or a small letter, where the word begins with a capital: dbPass
-    strict: bool = False  # the word means much else: its value must have letters and digits
+    before: tuple[str, ...] = ()  # one of these must precede it, if any are given
+    never: tuple[str, ...] = ()  # none of these may precede it
+    hump: bool = False  # or a lower-case letter precedes it, if the word is capitalised: dbPass
+    strict: bool = False  # the word is ambiguous: its value must have letters and digits
 
 
 _KEYS_OF = (
@@ -47,7 +47,7 @@ WORDS = (
     KeyWord(
         "password", "password", "pass", r"pass(?:word|wd|phrase|code|wort|(?<=mot de pass)e)", "password"
     ),
-    # "pass" alone is a word of English: as a part of a name it is a password.
+    # "pass" alone is an English word; as a part of a name it is a password.
     KeyWord(
         "pass",
         "password",
@@ -169,12 +169,12 @@ _HEAD = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-# A call that makes a field has the value as its default.
+# The default value in the call that creates a field.
 _DEFAULT_OF = r"(?:[\w.]{1,40}\((?:[^()\n\"']{0,60},)?\s{0,40}(?:default|fallback|initial)[ ]?=[ ]?)?"
 _ANNOTATED = re.compile(
     rf"[A-Za-z_&][\w.\[\], |?&'<>]{{0,60}}?[ ]?=[ ]?{_DEFAULT_OF}(?=[bBrRuUfFNL$@]{{0,2}}[\"'`])", re.ASCII
 )
-_CHARS_OF_TYPE = 64  # up to the sign of equality
+_CHARS_OF_TYPE = 64  # before the equals sign
 _SPACED = re.compile(
     r"""\\{0,7}["']?(?:[ \t]{1,40}|=)(?:(?:--(?:body|value|data)[ =]|-[bv][ ]|<<<[ ]?))?""", re.ASCII
 )
@@ -190,8 +190,8 @@ _ELEMENT = re.compile(
     (?:<!\[CDATA\[(?P<cdata>(?:(?!\]\]>)[^\n]){4,400})\]\]>|(?P<secret>[^<>\s]{4,400})(?=\s{0,40}</))""",
     re.ASCII | re.VERBOSE | re.IGNORECASE,
 )
-# Where a value stands that is apart from its key: value="..." in a tag, "value": "..." in the same object, the default
-# of a variable or of a template, the type between.
+# A value that is apart from its key: value="..." in a tag, "value": "..." in the same object, the default of a variable or a
+# template, or after a type annotation.
 _PLACED = re.compile(
     r"""["'](?:[ ]{1,4}[\w:.-]{1,30}=["'][^"'<>\n]{0,80}["']){0,6}[ ]{1,4}(?:value|content)[ ]?=[ ]?(?=["'])
     |\\{0,7}["']?[ \t]{0,4},?(?:\s|\\{1,7}n){0,40}\\{0,7}["']?\bvalue\\{0,7}["']?[ ]?[:=][ ]?
@@ -212,18 +212,18 @@ _PLACED = re.compile(
     |[ ]\{[ ]?get;[^{}\n]{0,40}\}[ ]?=[ ]?(?=@?["'])""",
     re.ASCII | re.VERBOSE | re.IGNORECASE,
 )
-# The value of a tag may stand before its name.
+# In a tag, the value may precede the name.
 _VALUE_FIRST = re.compile(
     r"""\b(?:value|content)=(?P<quote>["'])(?P<secret>[^"'<>\n]{4,160})(?P=quote)[ ]{1,4}(?:name|key|id)=["']\Z"""
 )
 _PLACED_FIRST = frozenset("\"]', \\\n[|{\r")
-# A literal that is handed to what sets the password.
+# A literal argument of a function that sets the password.
 _HANDED = re.compile(r"""[({][ ]?(?=[bBrRuUfFNL$@]{0,2}["'])""")
-# A literal of YAML, in lines of its own below the key; or of JSON, with such a text in it.
+# A YAML block literal below the key, or one within a JSON string.
 _LITERAL = re.compile(
     r"[|>][-+]?[0-9]?[-+]?[ \t]{0,8}(?P<gap>(?:\\{1,7}n|\n)[ \t]{1,40})(?P<first>(?!\s)(?:(?!\\{1,7}n)[^\n]){1,4096})"
 )
-# "login with ann, password hunter2": a word with letters and digits that ends what is said.
+# "login with ann, password hunter2": a word with letters and digits at the end of a sentence.
 _LOOSE = re.compile(
     r"""(?P<gap>[ \t]{1,40}(?:of[ ])?[(（"'`*_]{0,3}|[(（【\[])(?P<secret>(?=[A-Za-z!@#$%^&*~+=?._-]{0,40}[0-9]|[A-Za-z]{3,30}[!\#&%~][A-Za-z]{3})(?=[0-9!@#$%^&*~+=?._-]{0,40}[A-Za-z])[A-Za-z0-9!@#%^&*~][A-Za-z0-9!@#$%^&*~+=?._-]{4,64})
     (?=["'`)）\]】*_,;!。，]{0,4}(?:\s|\Z|[一-鿿]))""",
@@ -238,7 +238,7 @@ _HEX = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _QUOTED_NEXT = re.compile(r"""[ \t]{1,4}(?=\\{0,7}["'`])""")
-# "Password:" at the end of a line, and below it a line, maybe in a fence, that has nothing but a value.
+# "Password:" at the end of a line, and a line below, maybe in a code fence, with a value alone.
 _BELOW = re.compile(
     r"""["'`*_]{0,3}(?:[ ](?:is[ ])?(?:below|here|follows)[ ]?[:：]?|(?:[ ](?:is|was|has|been|shown|only|once|now|generated|created|follows|following|as|set|to|the|in|full)){1,6}[:：]|(?:[ ](?:for|of|to)[ ][^\n:(]{1,40})?(?:[ ]?\([^()\n]{1,80}\))?[:：]|(?:在这里|在下面|见下|如下|是)?[ ]?[:：])[*_]{0,3}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?(?:[ \t>]{0,8}```[a-z]{0,10}\n)?
     [ \t>*-]{0,8}["'`“「]?(?P<secret>[!-~]{6,200}?)["'`”」]?[ \t]{0,8}(?=\n|\Z)""",
@@ -255,9 +255,9 @@ _NAMES = ("-", "_", "/")
 
 
 def assigned(word: KeyWord) -> Find:
-    """Finds what is assigned to a key that ends with a word."""
+    """Return a Find for values assigned to names that end with a word."""
     ending = re.compile(word.pattern + _SUFFIX, re.IGNORECASE | re.ASCII)
-    # What stands before most words is the end of none of those that one needs there.
+    # For words that need a certain prefix: the last characters of those prefixes, for a quick check.
     last_signs = "" if word.hump else "".join({part[-1] for part in word.before})
     last_signs += last_signs.upper()
 
@@ -267,14 +267,14 @@ def assigned(word: KeyWord) -> Find:
         match = ending.match(text, at)
         if match is None:
             return None
-        # Most of the time it is a word of a sentence that goes on.
+        # Most occurrences are words of a sentence that continues.
         if (
             text[at].islower()
             and _PROSE.match(text, match.end()) is not None
             and not text.endswith(_NAMES, 0, at)
         ):
             return None
-        # What looks random has a digit, and soon; so has what is as good as that.
+        # Random and strong values have a digit near their beginning.
         if (word.strict or word.strength == "key") and _DIGIT_SOON.match(text, match.end()) is None:
             return None
         end = match.end()
@@ -299,7 +299,7 @@ def assigned(word: KeyWord) -> Find:
 
 
 def _is_hump(text: str, at: int) -> bool:
-    """Whether a word begins in the middle of a name like dbPass."""
+    """Return whether a word begins in the middle of a name like dbPass."""
     return at > 0 and text[at].isupper() and text[at - 1].islower()
 
 
@@ -340,7 +340,7 @@ def _value_after(text: str, at: int, end: int, strength: Strength) -> Span | Non
 
 
 def _earlier(text: str, begin: int) -> secret_values.SecretValue | None:
-    """The value of a tag that stands before its name, which begins at a place."""
+    """Return the value of a tag that precedes its name."""
     left = max(0, begin - 240)
     found = _VALUE_FIRST.search(text[left:begin])
     if found is None:
@@ -350,7 +350,7 @@ def _earlier(text: str, begin: int) -> secret_values.SecretValue | None:
 
 
 def _is_ordered(before: str, verb: str, *, shouts: bool) -> bool:
-    """Whether a key is a flag, or what a command sets."""
+    """Return whether a key is a flag, or the argument of a command that sets it."""
     return (
         _FLAG.search(before) is not None
         or (shouts and _BEFORE_NAME.search(verb) is not None)
@@ -368,7 +368,7 @@ def _behind_flag(text: str, at: int, strength: Strength) -> Span | None:
 
 
 def _handed(text: str, end: int, strength: Strength, *, shouts: bool) -> Span | None:
-    """A literal right behind the key, apart or in brackets."""
+    """Return a literal directly after the key, separate or in brackets."""
     place = _QUOTED_NEXT.match(text, end)
     is_apart = place is not None
     place = place or _HANDED.match(text, end)
@@ -393,12 +393,12 @@ _SIGNS = re.compile(r"[!@#$%^&*+=?~;<>{}|\[\]]")
 
 
 def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
-    """What stands right behind the key, with nothing that says so between: only what looks the part."""
-    # An API-KEY 0123...: what is made of nothing but so much hexadecimal is no word of a sentence about it.
+    """Return a strong value directly after the key, without a separator."""
+    # "API-KEY 0123...": this many hexadecimal digits are no word of a sentence.
     digits = _HEX.match(text, end) if strength == "token" else None
     if digits is not None:
         return digits.span("secret")
-    # hibernate.connection.password is the name of a setting.
+    # "hibernate.connection.password" is the name of a setting.
     if name and not name.endswith("."):
         said_apart = _LOOSE_TOKEN.match(text, end) if strength == "token" else None
         bare = "" if said_apart is None else said_apart["secret"].rstrip(".,;:")
@@ -427,7 +427,7 @@ def _loose(text: str, end: int, strength: Strength, name: str) -> Span | None:
 
 
 def _below(text: str, end: int, strength: Strength) -> Span | None:
-    """What stands alone on the line below a key."""
+    """Return the value that is alone on the line below a key."""
     match = None if strength == "key" else _BELOW.match(text, end)
     if match is None:
         return None
@@ -456,17 +456,17 @@ def _behind(
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
         return _in_literal(text, literal, strength)
     value = secret_values.value_at(text, at)
-    # password=*** has been taken out already, and what follows is another thing.
+    # "password=***" was redacted before; what follows is something else.
     if value is None or _is_end(text, at, begins, head) or head[0].endswith("*** "):
         return None
-    # :password is what a database fills in.
+    # ":password" is a placeholder of a database query.
     if head[0] == " :" and not value.quoted:
         return None
     line = text[text.rfind("\n", max(0, begins - 80), begins) + 1 : begins]
-    # {"PWD": directory} of a program: names in files of settings have no quotes, or their values have some, too.
+    # {"PWD": directory} in code; in settings files, a quoted name has a quoted value.
     if head[0][:1] in {'"', "'"} and not value.quoted:
         shouts = False
-    # password=password hands a variable on, in a program.
+    # password=password passes a variable on, in code.
     if not value.quoted and not shouts and name.lower().endswith(value.text.lower()):
         return None
     if not _fits(sep, value, line):
@@ -488,10 +488,10 @@ def _behind(
 
 
 def _fits(sep: str, value: secret_values.SecretValue, line: str) -> bool:
-    """Whether a value is one that stands behind such a separator, on a line that begins so."""
+    """Return whether a value fits to a separator and to the beginning of its line."""
     if sep in _OF_LITERALS and not value.quoted:
         return False
-    # A table has its bars on both sides.
+    # A table row has bars on both sides.
     if sep == "|" and not line.lstrip().startswith("|"):
         return False
     if sep in {"|", ","}:
@@ -503,7 +503,7 @@ _OF_LITERALS = frozenset({"||", "??", ",", "or", "OR", "===", "==", "!=", "!==",
 
 
 def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span | None:
-    """The lines of a literal of YAML, however many, where the first is a secret."""
+    """Return the lines of a YAML block literal if the first is a secret."""
     first = secret_values.SecretValue(*literal.span("first"), literal["first"].rstrip(), True, "")
     if not secret_values.is_secret(first, strength, shouts=False, spoken=False):
         return None
@@ -515,7 +515,7 @@ def _in_literal(text: str, literal: re.Match[str], strength: Strength) -> Span |
 
 
 def _is_end(text: str, at: int, begins: int, head: re.Match[str]) -> bool:
-    """Whether a quote behind the separator ends what began before the key, as in: the form `password=`."""
+    """Return whether a quote after the separator closes one that opened before the key, as in: the form `password=`."""
     opened = text[begins - 1 : begins]
     return (
         bool(opened)

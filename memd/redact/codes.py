@@ -1,4 +1,4 @@
-"""Codes of digits and of groups: PINs, codes of a door and of a login, seeds of authenticators, recovery codes, licences."""
+"""Finds codes: PINs, door and login codes, seeds of authenticators, recovery codes, and licence keys."""
 
 import re
 
@@ -27,7 +27,7 @@ _CODE = re.compile(
     rf"(?P<secret>(?:[A-Z]-)?[0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
-# What is locked: of these a code of digits opens, whatever stands between the word and the digits.
+# Things with a lock: digits near them are their code, whatever is between.
 _LOCKS = (
     "door", "gate", "alarm", "disarm", "arming", "entry", "entrance", "unlock", "keypad", "garage", "safe", "vault", "lock", "locker",
     "lockbox", "key box", "keybox", "padlock", "voicemail", "sim", "debit", "credit", "atm", "bank", "card", "burglar", "panel",
@@ -68,7 +68,7 @@ _COMBINATION = re.compile(
     r"(?P<secret>[LR]?[0-9]{1,3}(?:[ ]?[-–][ ]?[LR]?[0-9]{1,3}){2,4})(?![\w-])",
     re.IGNORECASE,
 )
-# What is locked, where it stands, and three numbers: the safe in the study: 38-07-52
+# A lock with its location, and three numbers: the safe in the study: 38-07-52
 _TURNED = re.compile(
     r"(?:safe|lock|locker|padlock|vault)(?:[ ](?:in|of|on|at|for)(?:[ ][\w'’-]{1,20}){1,4}?)?[ ]?[:=][ ]{0,2}(?:combination[ ])?"
     r"(?P<secret>[0-9]{1,2}(?:[ ]?-[ ]?[0-9]{1,2}){2,3}|(?<=combination )[0-9]{3,6})(?![\w-])",
@@ -90,18 +90,18 @@ _CODE_SENT = re.compile(
 
 
 def _code_before(text: str, at: int) -> Span | None:
-    """A number that is then said to be a code."""
+    """Return a number that the following words call a code."""
     left = max(0, at - 90)
     is_said = text[at - 1 : at] == " " and text[left:at].lower().find(" is your ") >= 0
     match = _CODE_BEFORE.search(text[left:at]) if is_said else None
     return None if match is None else (left + match.start("secret"), left + match.end("secret"))
 
 
-_CHARS_OF_LOCK = 20  # before the word for a code, among which what it opens begins
+_CHARS_OF_LOCK = 20  # characters before the word for a code, in which the name of the lock begins
 
 
 def _of_lock(text: str, at: int) -> Span | None:
-    """The code of what is locked, named before the word for a code or behind it."""
+    """Return the code of a lock that is named before or after the word for a code."""
     match = _CODE_FOR_LOCK.match(text, at)
     if match is not None:
         return match.span("secret")
@@ -116,7 +116,7 @@ _TO_VERIFY = re.compile(r"(?<![\w.])(?P<secret>[0-9]{4,8})[ ](?:to|for)[ ]\Z")
 
 
 def _to_verify(text: str, at: int) -> Span | None:
-    """The code that is there to verify something with."""
+    """Return a code for verification."""
     left = max(0, at - 16)
     match = _TO_VERIFY.search(text[left:at])
     return None if match is None else (left + match.start("secret"), left + match.end("secret"))
@@ -137,7 +137,7 @@ _UNSEAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-# Codes for when an authenticator is lost: a list of two or more, each with a digit and none of them a year.
+# Backup codes of an authenticator: a list of two or more, each with a digit and none of them a year.
 _ITEM = r"(?:[0-9]{1,2}[.)、][ \t]{0,2}|[-*•>][ \t]{0,2}|\[[ x]?\][ ])?"
 _ONE = (
     r"(?!(?:19|20)[0-9]{2}(?![0-9A-Za-z]))(?=[A-Za-z-]{0,20}[0-9])"
@@ -151,7 +151,7 @@ _CODES = re.compile(
     re.IGNORECASE,
 )
 
-# Such codes in capitals, of which not each has a digit.
+# Backup codes in capitals, of which some have no digit.
 _CAPITAL_CODES = re.compile(
     r"(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?)[^\n:]{0,40}:\s{1,4}(?P<secret>[A-Z0-9]{5,10}(?:[ \t]{0,4}[ ,;|/\n][ \t]{0,8}[A-Z0-9]{5,10}){1,30})(?![\w-])",
 )
@@ -164,19 +164,19 @@ def _capital_codes(text: str, at: int) -> Span | None:
     return match.span("secret") if len(set(map(len, re.findall("[A-Z0-9]+", match["secret"])))) == 1 else None
 
 
-# A number as it is spoken.
+# A number in words.
 _NUMBER = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double)"
 _SPOKEN = re.compile(
     rf"(?:code|pin|passcode|combination|combo)(?![a-z])[^\n.:;?!]{{0,40}}?(?:[ ]is|[ ]was|[:,])[ ](?:uh[ ,]|um[ ,])?[ ]?(?P<secret>{_NUMBER}(?:[ ,-]{{1,2}}{_NUMBER}){{3,9}})(?![a-z])",
     re.IGNORECASE,
 )
 
-# A seed of codes by time, in base 32: in groups as it is typed, or as one word; letters alone are no word either.
+# A base32 seed of time-based codes, in groups or as one word; a word has no capitals only.
 _SEED = re.compile(
     r"(?<![A-Za-z0-9/+=-])(?:(?P<groups>(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{2,4}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{2,4})"
     r"|(?P<word>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,104}={0,6}))(?![A-Za-z0-9/+-])"
 )
-_CHARS_OF_SEED = 110  # behind the word that says so, in which a seed begins
+_CHARS_OF_SEED = 110  # characters after the anchor in which a seed begins
 
 
 def _seed(text: str, at: int) -> Span | None:
@@ -190,32 +190,32 @@ def _seed(text: str, at: int) -> Span | None:
     return match.span() if secret_values.is_jumble(said.replace(" ", "").replace("-", "").lower()) else None
 
 
-# A key in groups of four letters and digits, as one writes it down: of a messenger, of a vault.
+# A key in groups of four letters and digits, as of a messenger or a vault.
 _OF_FOURS = re.compile(r"(?:security|recovery)[ _-](?:key|code)s?|恢复(?:代码|码|密钥)|安全密钥")
 _FOURS = re.compile(r"(?<![\w-])(?P<secret>[A-Za-z0-9]{4}(?:[ ][A-Za-z0-9]{4}){6,15})(?![\w-])", re.ASCII)
 _MIXED_FOUR = re.compile(r"(?=[A-Za-z]{0,3}[0-9])(?=[0-9]{0,3}[A-Za-z])[A-Za-z0-9]{4}")
-_CHARS_OF_FOURS = 60  # behind the word that says so, in which the groups begin
+_CHARS_OF_FOURS = 60  # characters after the anchor in which the groups begin
 
 
 def _fours(text: str, at: int) -> Span | None:
     label = _OF_FOURS.match(text[at : at + 20].lower())
     match = None if label is None else _FOURS.search(text, at + label.end(), at + _CHARS_OF_FOURS + 100)
-    # Words of four letters follow each other, too, and with a year among them.
+    # Prose may have consecutive words of four letters too, with a year among them.
     if match is None or len(_MIXED_FOUR.findall(match["secret"])) < 2:
         return None
     return match.span("secret")
 
 
-# Each of the eight groups that recover a disk of Windows is a multiple of eleven.
+# Each of the eight groups of a BitLocker recovery key is a multiple of eleven.
 _OF_DISK = re.compile(r"(?<![0-9-])[0-9]{6}(?:-[0-9]{6}){7}(?![0-9-])")
-_CHARS_OF_DISK = 300  # behind what speaks of it, in which they begin
+_CHARS_OF_DISK = 300  # characters after the anchor in which they begin
 
 
 def _is_of_disk(said: str) -> bool:
     return all(int(group) % 11 == 0 for group in said.split("-"))
 
 
-# Groups of capitals and digits: of a licence, of the recovery of a disk.
+# Groups of capitals and digits: licence keys and disk recovery keys.
 _GROUPS = re.compile(
     r"(?:key|/ipk|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
     r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
@@ -231,7 +231,7 @@ def _groups(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
-# In Chinese, digits behind what they open or confirm: "锁屏是135792", "验证码收到了，是 781622".
+# Chinese: digits after what they unlock or confirm: "锁屏是135792", "验证码收到了，是 781622".
 _CHINESE = re.compile(
     r"(?:锁屏|门锁|智能锁|电子锁|大门|房门|保险[箱柜]|门禁|密码锁|验证码|驗證碼|校验码|保安[编編][码碼]|主持人密[钥鑰]|(?<![a-z])(?:pin|puk|pim)2?)"
     r"(?P<middle>[ ]?[一-鿿，, ]{0,16}?(?:[是为係按输成]|改为|[:：])了?|[ ]?[:：])[ ，,「]{0,2}"

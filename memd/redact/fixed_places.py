@@ -1,4 +1,4 @@
-"""Places that a tool, a device or an export has for a secret, whatever the secret looks like: 'Key Content : ...'."""
+"""Finds secrets at fixed positions in the output of tools, devices and exports: 'Key Content : ...'."""
 
 import re
 
@@ -7,11 +7,11 @@ from memd.redact.rule import Find, Nearby, Rule, Span
 
 
 def _at(written: str, *, strong: bool = False) -> Find:
-    """Finds the group "secret" of a pattern at an anchor, unless it stands for a secret that is elsewhere.
+    """Return a Find for the group "secret" of a pattern; references to secrets are left out.
 
     Args:
         written: The pattern.
-        strong: The secret must have letters and digits, since a word may stand in its place.
+        strong: Whether the secret must have letters and digits, since a word may be at that position.
     """
     pattern = re.compile(written, re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""What clients prove who they are with, in the headers of HTTP, wherever a header is written down."""
+"""Finds credentials in HTTP headers, in any notation."""
 
 import re
 
@@ -13,7 +13,7 @@ _AUTHORIZATION = re.compile(
 )
 _SIGNED = frozenset({"digest", "signature", "aws4-hmac-sha256", "oauth", "hawk"})
 _REST = re.compile(r"(?:[^\n'`\\]{1,64}+|\\(?!\\{0,6}[\"'nr])){1,64}")
-_MOST_JUDGED = 512  # signs of a value that no scheme tells
+_MOST_JUDGED = 512  # characters of a value without a known scheme
 _CREDENTIAL = re.compile(r"[\w.~+/=|:!@#%^*-]{4,16384}+", re.ASCII)
 _REFERENCE = re.compile(r"[$<{%*]|(?:your|my|xxx|\.\.\.|token\b|<)", re.IGNORECASE)
 
@@ -29,7 +29,7 @@ def _authorization(text: str, at: int) -> Span | None:
     if scheme in _SIGNED:
         rest = _REST.match(text, start)
         return None if rest is None or "=" not in rest[0] else (start, start + len(rest[0].rstrip(' \t,;"')))
-    # A value that goes on without end would be read anew at each header in it.
+    # The length is bounded, since an endless value would be read again at each header in it.
     found = _CREDENTIAL.match(text, start, len(text) if scheme else start + _MOST_JUDGED)
     if found is not None and found.end() == start + _MOST_JUDGED and secret_values.looks_random(found[0]):
         found = _CREDENTIAL.match(text, start)
@@ -43,7 +43,7 @@ def _authorization(text: str, at: int) -> Span | None:
 
 
 def _is_credential(value: str) -> bool:
-    """Whether it is one rather than a word: a digit, capitals inside, or simply too long for a word."""
+    """Return whether a value is a credential: it has a digit or capitals inside, or is too long for a word."""
     return len(value) >= 4 and (
         any(map(str.isdigit, value))
         or len(value) >= 20
@@ -92,7 +92,7 @@ def _cookie(text: str, at: int) -> Span | None:
         r"[\w.-]{1,100}=(?:\[REDACTED\S*|[$<{]\S*|\w{0,3}|true|false|None|null)", pairs[0]
     ):
         return None
-    # A theme and a language are no secrets.
+    # Cookies such as a theme or a language are not secret.
     if not re.search(r"=(?=[^;]{0,40}[0-9%])[^;]{4}|=[^;\[]{16}", pairs[0]):
         return None
     return pairs.span()
@@ -107,7 +107,7 @@ RULES = (
         ("ssws ",),
         matching(r"(?<![A-Za-z])SSWS[ ](?P<secret>[\w-]{30,64}(?![\w-]))"),
     ),
-    # The name and the password, in base64; the words "basic understanding" have no digit and no sign of the end.
+    # A base64 value; words such as in "basic understanding" have no digit and no padding.
     Rule(
         "basic",
         "authorization",

@@ -1,4 +1,4 @@
-"""Lists of secrets under a name that says so: in brackets, as items of YAML, or one after the other in a sentence."""
+"""Finds lists of secrets under a name: in brackets, as YAML items, or enumerated in a sentence."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ ANCHORS = (
     "passwords", "passes", "passphrases", "passcodes", "passwörter", "passworter", "passwds", "password_list", "passwordlist",
     "passlist", "pass_list", "pwds", "pws", "secrets", "tokens", "keys", "密码", "密碼", "口令", "密钥", "密鑰", "秘钥", "令牌",
 )  # fmt: skip
-# The name, in the plural where the language has one, up to where the first item may begin.
+# The name, in plural if the language has one, up to the first item.
 _NAME = re.compile(
     r"""(?:(?P<password>pass(?:word|wd|phrase|code|wort|w[oö]rter)?(?:s|es)|pass(?:word|wd)?_?list|pwds|pws|(?:密码|密碼|口令)(?:们|列表|清单|分别|有|都是){0,2})
       |(?:secret|token|key)s|(?:密钥|密鑰|秘钥|令牌)(?:列表|清单|分别|有|都是){0,2})
@@ -41,18 +41,18 @@ _SPOKEN = re.compile(r"[\"'`“「]?(?P<bare>[!-~]{5,64}?)[\"'`”」]?(?=[,;.]?
 _AND = re.compile(
     r"[ ]?[,;、，；][ ]?(?:and[ ]|or[ ])?|[ ](?:and|or|&|/|then)[ ](?:then[ ])?|[ ]?[和与及](?:者)?[ ]?|[ ]?以及[ ]?"
 )
-# Keys that nobody keeps secret.
+# Prefixes of keys that are not secret.
 _PUBLIC = ("public", "pub", "ssh", "authorized", "primary", "foreign", "partition", "sort", "cache")
 
 
 def spans(text: str, places: Sequence[int]) -> Iterator[tuple[Span, str]]:
-    """The items of such lists that are secrets, with their kind.
+    """Yield the secret items of lists, with their kind.
 
-    A list is walked once, however many of its items have names of secrets in them.
+    A list is walked once, however many of its items contain names of secrets.
 
     Args:
         text: The text.
-        places: Where words for secrets stand in it, in order.
+        places: The ascending offsets of words for secrets.
     """
     after = 0
     for at in places:
@@ -116,7 +116,7 @@ def _in_sentence(text: str, at: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def _is_secret(said: str, *, is_password: bool, is_bare: bool) -> bool:
-    """Whether an item is one, and not the name of one, a rule for one or what a program is made of."""
+    """Return whether an item is a secret, and not a name of one, a description or code."""
     if not is_password:
         return not secret_values.is_reference(said) and (
             secret_values.looks_random(said) or secret_values.is_scrambled(said)

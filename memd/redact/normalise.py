@@ -1,7 +1,7 @@
-"""A text as a reader or a program that decodes it sees it.
+"""Normalises a text to the form that a reader or a decoder sees.
 
-Full-width letters and digits become plain ones and blanks of any width blanks; signs without a width and the colours of a
-terminal are left out. Percent-encoding, escapes of JSON, entities of HTML and base64 are decoded.
+Full-width letters and digits become ASCII, and blanks of any width become spaces; invisible characters and terminal colours
+are removed. Percent-encoding, JSON escapes, HTML entities and base64 are decoded.
 """
 
 import base64
@@ -26,12 +26,12 @@ _HIDDEN = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef"
 )
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"  # category Zs
-# Beyond the first plane two ranges have them all, and no emoji: what is only seen here costs nothing but a closer look.
+# Beyond the first plane, two ranges contain all of them, and no emoji. Characters in between cost one more search only.
 _ODD = re.compile(
     f"[\x1b{_BLANKS}{_HIDDEN_OF_FIRST_PLANE}０-９Ａ-Ｚａ-ｚ\U000110bd-\U0001d17a\U000e0001-\U000e01ef]"
 )
 _GONE = re.compile(rf"[{_HIDDEN}]|\x1b\[[0-9;?]{{0,20}}[A-Za-z]")
-# By the sign that each begins with: to look for one sign at a time is what makes it fast.
+# By first character: searching for one character at a time is fast.
 _ESCAPES = {
     "%": r"%(?:[2-7][0-9A-Fa-f]|0[9AaDd])",
     "\\": r"\\(?:\\{0,7}(?:u00|x)[2-7][0-9A-Fa-f]|[_*.~-](?=[A-Za-z0-9]))",
@@ -39,18 +39,18 @@ _ESCAPES = {
 }
 _ESCAPE = re.compile("|".join(_ESCAPES.values()))
 _OF_SIGN = {sign: re.compile(pattern) for sign, pattern in _ESCAPES.items()}
-_MOST_BETWEEN = 1_000  # signs: lines with escapes that have no more between them are decoded together
-_LEVELS = 2  # of escapes in escapes: "%253D" is "%3D" is "="
-# A piece of so many signs at most that is repeated for so many; of the repeats so many signs are kept at either end.
+_MOST_BETWEEN = 1_000  # characters: lines with escapes that are closer together are decoded together
+_LEVELS = 2  # of nested escapes: "%253D" is "%3D" is "="
+# The longest repeated piece, the shortest repetition that is shortened, and the characters kept at either end of it.
 _MOST_REPEATED, _LEAST_REPEATED, REPEATS_KEPT = 600, 16_384, 4_096
-_PROBE_OF_REPEAT = 32  # signs that stand there again
-# Lines as mail and PEM have them, or one run.
+_PROBE_OF_REPEAT = 32  # characters by which a repetition is recognised
+# Base64 as lines of mail and PEM, or as one run.
 _BASE64 = re.compile(
     r"(?<![\w+/])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t>]{0,8})++[A-Za-z0-9+/]{1,76}={0,2}|[A-Za-z0-9+/_-]{24,}+={0,2})",
     re.ASCII,
 )
 _LONG = re.compile(r"[A-Za-z0-9+/_-]{24,}+")
-_PROBE = 24  # signs of base64 that tell whether it is of a text
+_PROBE = 24  # base64 characters that show whether it encodes text
 _ONLY_TEXT = re.compile(r"[\t\n\r -~]*+")
 _PLAIN = {
     ord(wide): ord(wide) - 0xFEE0 for wide in "".join(map(chr, range(0xFF10, 0xFF5B))) if wide.isalnum()
@@ -58,21 +58,21 @@ _PLAIN = {
 
 
 class NormalisedText(msgspec.Struct, frozen=True):
-    """A text without oddities, which knows where each sign of it stood."""
+    """A normalised text with a mapping of its offsets to the original."""
 
     text: str
-    gaps: tuple[int, ...] = ()  # where something was left out: the place in this text of the sign behind it
-    lost: tuple[int, ...] = ()  # how many signs were left out up to there, those of the gap included
-    under: "NormalisedText | None" = None  # what this one was made of, where that is none that was given
+    gaps: tuple[int, ...] = ()  # for each removed piece, its offset in this text
+    lost: tuple[int, ...] = ()  # for each removed piece, how many characters were removed up to its end
+    under: "NormalisedText | None" = None  # the text that this one was made of, if that is not the original
 
     def place(self, at: int) -> int:
-        """Where a sign stood in the text that was given."""
+        """Convert an offset to one in the original text."""
         gap = bisect_right(self.gaps, at)
         stood = at + self.lost[gap - 1] if gap else at
         return stood if self.under is None else self.under.place(stood)
 
     def inner(self, spans: Sequence[Span]) -> Sequence[Span]:
-        """Where parts of the text that it was made of stand in it, in their order."""
+        """Convert spans of the text that this one was made of to spans of this one."""
         if not self.gaps:
             return spans
         behind = [gap + lost for gap, lost in zip(self.gaps, self.lost, strict=True)]
@@ -85,22 +85,22 @@ class NormalisedText(msgspec.Struct, frozen=True):
         return [(here(start), here(end)) for start, end in spans]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a part of it stood, with all of an escape that it begins with."""
+        """Convert a span to one in the original; an escape at its beginning is included entirely."""
         return (self.place(start - 1) + 1 if start else 0), self.place(end - 1) + 1
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """A piece of a text that is repeated there, and was left out as often as that does not matter."""
+    """A removed repetition of a short piece."""
 
-    gap: int  # where it was left out: the place in the shorter text of the sign behind it
-    period: int  # signs of the piece
-    times: int  # so often it was left out
+    gap: int  # the offset in the shortened text where it was removed
+    period: int  # characters of the piece
+    times: int  # how often the piece was removed
 
 
 def without_repeats(text: str) -> tuple[NormalisedText, tuple[Repeat, ...]]:
-    """A text without what repeats one short piece for a long way, as a model does that is caught in a loop.
+    """Shorten long repetitions of a short piece, as produced by a model caught in a loop.
 
-    What is secret in such a stretch is so in each of its pieces: it is enough to look at some of them.
+    A secret in such a stretch is in each repetition, so that it is enough to search some of them.
     """
     pieces: list[str] = []
     repeats: list[Repeat] = []
@@ -134,7 +134,7 @@ def without_repeats(text: str) -> tuple[NormalisedText, tuple[Repeat, ...]]:
 
 
 def folded(text: str) -> NormalisedText:
-    """The same words in plain signs, so that a rule need not know how else they can be written."""
+    """Replace characters by plain ones, so that rules need not know their variants."""
     if (text.isascii() and "\x1b" not in text) or _ODD.search(text) is None:
         return NormalisedText(text)
     plain = text.translate(_PLAIN)
@@ -156,10 +156,10 @@ def folded(text: str) -> NormalisedText:
 
 
 def decoded(text: str, near: Sequence[Span]) -> Iterator[tuple[int, NormalisedText]]:
-    """The lines with escapes in parts of a text, without their escapes; with what stands between such lines that are near.
+    """Decode the lines with escapes in parts of a text; nearby lines are decoded together with the text between them.
 
     Yields:
-        Where they begin; what they are once decoded, a second time for what was escaped twice.
+        The offset of the lines, and the decoded text; a second time if it was escaped twice.
     """
     for start, end in _with_escapes(text, near):
         plain = NormalisedText(text[start:end])
@@ -193,7 +193,7 @@ def _with_escapes(text: str, near: Sequence[Span]) -> list[Span]:
 
 
 def _without_escapes(under: NormalisedText) -> NormalisedText | None:
-    """The same with each escape as the sign that it stands for, in the place of its last sign."""
+    """Return a text with escapes decoded; each decoded character has the offset of its escape's last one."""
     text = under.text
     pieces: list[str] = []
     gaps: list[int] = []
@@ -214,7 +214,7 @@ def _without_escapes(under: NormalisedText) -> NormalisedText | None:
 
 @lru_cache(maxsize=4096)
 def _sign(escape: str) -> str:
-    """What an escape stands for: one sign."""
+    """Return the character that an escape encodes."""
     if escape[0] == "&":
         sign = html.unescape(escape)
         return sign if len(sign) == 1 else " "
@@ -223,11 +223,11 @@ def _sign(escape: str) -> str:
 
 
 def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
-    """Each text that stands in base64 in another: where it begins and ends there, and what it is.
+    """Yield each text that is encoded in base64 within another one, as (start, end, decoded text).
 
     Args:
         text: The other text.
-        runs: Whatever is long in it and has no blank.
+        runs: Its long words.
     """
     after = 0
     for long in _LONG.finditer(runs.text):
@@ -236,7 +236,7 @@ def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
         if match is None or _ONLY_TEXT.fullmatch(_bytes(match[0][:_PROBE]).decode("latin-1")) is None:
             continue
         after = match.end()
-        # A word on the line below is no last line of it.
+        # The last line may be a word that does not belong to it.
         for written in (match[0], match[0].rpartition("\n")[0]):
             decoded_text = _utf8(written)
             if decoded_text is not None:
@@ -245,7 +245,7 @@ def base64_texts(text: str, runs: Runs) -> Iterator[tuple[int, int, str]]:
 
 
 def _utf8(written: str) -> str | None:
-    """The text that base64 stands for; None where it stands for other bytes."""
+    """Decode base64 to text; None if the bytes are not UTF-8 text."""
     decoded_text = _bytes("".join(written.replace(">", "").split()))
     try:
         return decoded_text.decode() if decoded_text and b"\0" not in decoded_text else None
@@ -254,7 +254,7 @@ def _utf8(written: str) -> str | None:
 
 
 def _bytes(written: str) -> bytes:
-    """What base64 stands for, as far as it is whole; a zero byte where it is none."""
+    """Decode base64 without its incomplete end; a zero byte if it is not base64."""
     plain = written.rstrip("=").replace("-", "+").replace("_", "/")
     whole = len(plain) - (len(plain) % 4 == 1)
     try:

@@ -1,4 +1,4 @@
-"""Tables with a column of passwords: in Markdown, drawn, aligned, in HTML, as lines with a separator, and inserts of SQL."""
+"""Finds tables with a column of passwords: in Markdown, drawn, aligned, in HTML, as delimited lines, and as SQL INSERTs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
-# The signs that part cells; two blanks part those of an aligned table.
+# Separators of cells; in an aligned table, two blanks.
 _ENDS_CELL = re.compile(
     r"[A-Za-z_-]{0,16}[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
@@ -49,13 +49,13 @@ _BASE64_VALUE = re.compile(
 
 
 def spans(text: str, places: list[int]) -> Iterator[Span]:
-    """The cells of such columns.
+    """Yield the cells of columns that are named like secrets.
 
-    A table is walked once, however many of its cells speak of passwords.
+    A table is walked once, however many of its cells mention passwords.
 
     Args:
         text: The text.
-        places: Where words for secrets stand in it, in order.
+        places: The ascending offsets of words for secrets.
     """
     after = 0
     for at in places:
@@ -82,7 +82,7 @@ def spans(text: str, places: list[int]) -> Iterator[Span]:
 
 
 def _of_secret(text: str, begin: int, at: int) -> Iterator[Span]:
-    """The values of a Secret of Kubernetes, around the place that says that it is one."""
+    """Yield the values of a Kubernetes Secret around an anchor."""
     begin = max(begin, text.rfind("\n---", begin, at))
     end = text.find("\n---", at, at + 2 * _MANY_SIGNS)
     end = min(len(text), at + 2 * _MANY_SIGNS) if end < 0 else end
@@ -97,7 +97,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
-    """The cells of a table whose rows are lines, and where it ends, or at least its first line."""
+    """Return the cells of a table whose rows are lines, and the end of the table, or else of its first line."""
     header = text[begin:end]
     mark, columns = _columns(header)
     starts = () if mark else _starts(header)
@@ -127,7 +127,7 @@ def _of_lines(text: str, begin: int, end: int) -> tuple[list[Span], int]:
 
 
 def _columns(header: str) -> tuple[str, tuple[int, ...]]:
-    """What parts the cells of a header, and which of them are named like secrets."""
+    """Return the separator of a header's cells, and the indexes of those that are named like secrets."""
     for mark in ("|", "│", "\t", ",", ";"):
         cells = header.split(mark)
         is_drawn = mark in {"|", "│"}
@@ -137,7 +137,7 @@ def _columns(header: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _starts(header: str) -> tuple[tuple[int, int], ...]:
-    """Where the columns of an aligned table that are named like secrets begin and end; none in any other line."""
+    """Return the first and last character of each column of an aligned table that is named like a secret."""
     line = header.rstrip()
     gaps = [match.span() for match in _GAP.finditer(line) if match.start() > 0]
     if not 1 <= len(gaps) < _MANY_CELLS:
@@ -164,7 +164,7 @@ def _aligned_cells(row: str, start: int, columns: Sequence[tuple[int, int]]) -> 
 
 
 def _ordered_cells(row: str, start: int, header: str) -> list[Span]:
-    """Cells by their number, where a row has as many as the header: signs of double width move what is below them."""
+    """Return cells by index if the row has as many as the header: double-width characters shift those of an aligned table."""
     cells = list(_PARTED.finditer(row))
     names = [cell[0] for cell in _PARTED.finditer(header)]
     if len(cells) != len(names):
@@ -188,7 +188,7 @@ def _cells(row: str, start: int, mark: str, columns: Sequence[int]) -> Iterator[
 
 
 def _is_secret(said: str) -> bool:
-    """Whether a cell of such a column has a secret, and not a word about one."""
+    """Return whether a cell holds a secret, and not a word about one."""
     value = secret_values.SecretValue(0, 0, said, True, "")
     return (
         bool(said)
@@ -198,7 +198,7 @@ def _is_secret(said: str) -> bool:
 
 
 def _of_html(text: str, begin: int, at: int) -> tuple[list[Span], int]:
-    """The cell behind one that is named like a secret, or those below it in a table."""
+    """Return the cell after one that is named like a secret, or the cells below it in an HTML table."""
     row = _last_row(text, begin, at)
     start = begin if row is None else row
     end = text.find("</tr>", at, at + _MANY_SIGNS)
@@ -236,7 +236,7 @@ def _last_row(text: str, begin: int, at: int) -> int | None:
 
 
 def _insert_around(text: str, begin: int, at: int) -> re.Match[str] | None:
-    """The insert whose list of columns a place stands in."""
+    """Return the INSERT whose list of columns contains a place."""
     opened = text.rfind("(", begin, at)
     if opened < 0:
         return None
@@ -246,7 +246,7 @@ def _insert_around(text: str, begin: int, at: int) -> re.Match[str] | None:
 
 
 def _inserted(text: str, insert: re.Match[str]) -> tuple[list[Span], int]:
-    """The values of such columns, in however many rows."""
+    """Return the values of columns that are named like secrets, in all rows."""
     columns = [column.strip() for column in insert["columns"].split(",")]
     named = {number for number, column in enumerate(columns) if _NAMES.fullmatch(column)}
     found: list[Span] = []

@@ -1,22 +1,22 @@
-"""Private keys as blocks of text: whole, quoted, escaped in JSON, or cut short at either end."""
+"""Finds private keys as blocks of text: whole, quoted, escaped in JSON, or truncated at either end."""
 
 import re
 
 from memd.redact.rule import Rule, Span
 from memd.redact.secret_values import mixes
 
-# Between the words of an armour line stand blanks, the end of a line that was wrapped, or nothing.
+# The words of an armour line are separated by blanks, by the end of a wrapped line, or not at all.
 _BLANK = r"[ _]{0,2}(?:\n[ \t>|]{0,8})?"
 _PRIVATE_KEY = rf"[ A-Z0-9_\n>|]{{0,40}}?PRIVATE{_BLANK}KEY(?:{_BLANK}BLOCK)?"
-# A program that shows text makes dashes of two hyphens, and who copies a key loses some at either end.
+# Some programs display two hyphens as a dash, and a copied key may lack some dashes at either end.
 _DASHES = r"(?:[-–—] ?){0,8}"
 _BEGIN = re.compile(rf"(?:(?P<whole>-{{4,5}}) ?|{_DASHES})BEGIN{_PRIVATE_KEY}(?: ?{_DASHES})?", re.IGNORECASE)
 _END = re.compile(
     rf"{_DASHES}END{_PRIVATE_KEY}(?: ?{_DASHES})?|-{{4,5}} ?END[ A-Z0-9]{{0,40}}", re.IGNORECASE
 )
 _PUTTY = re.compile(r"PuTTY-User-Key-File-[0-9]: ?(?:(?!\\{1,8}n)[^\n]){0,80}", re.IGNORECASE)
-# What stands between two lines of a key, besides the end of the line: an escaped one, a tag, a mark of quotation, the signs
-# around a line that is one string of a program, the number that a tool has put before it.
+# What may separate lines of a key besides line ends: an escaped line end, a tag, a quotation mark, the syntax of a string
+# literal per line, or a line number.
 _BETWEEN = re.compile(
     r"""(?:\\{1,8}[nrt]|[\s>|"'+,`;*#\\]|</?[a-z]{1,4}[ ]?/?>|//|\.\.\.|…|(?<=[\n ])[0-9]{1,6}(?:[:|\t→-]|[ ]{1,3}(?=[A-Za-z0-9+/-]{20})))*+"""
 )
@@ -25,17 +25,17 @@ _HEADER = re.compile(
     r"|Public-Lines|Private-Lines|Private-MAC|Private-Hash): ?(?:(?!\\{1,8}n)[^\n]){0,300}"
 )
 _MATERIAL = re.compile(r"[A-Za-z0-9+/=]++")
-# The last line of a key is mostly a short one.
+# The last line of a key is usually short.
 _SHORT = re.compile(r"""[\s>|"'+,`;*#\\]{0,20}[A-Za-z0-9+/=]{1,80}[\s"'+,`;\\]{0,8}""")
 _QUOTES = " \t>|\"'+,`;*#"
-_LEAST = 16  # signs of a line that is surely one of a key
-_LEAST_DRAWN = 32  # signs of one that is told without the dashes around the first line
+_LEAST = 16  # characters of a line of a key
+_LEAST_DRAWN = 32  # characters of such a line if the armour line has no dashes
 _TAIL = re.compile(r"(?:[ \t>|\"'+,`;*#\\]|\\n)*+(?:\n|\Z)")
 _LINE = re.compile(r"""[\s>|"'+,`;*#\\]{0,40}[A-Za-z0-9+/]{32,}={0,2}(?:\\{1,8}[nr]|[\s"'+,`;\\]){0,20}""")
 
 
 def _from_beginning(text: str, at: int) -> Span | None:
-    """A block, from its first line to its last; without a last one, as far as what follows is made as keys are."""
+    """Return a block from its first line to its last; without a last line, as far as the lines look like a key."""
     begin = _BEGIN.match(text, at) or _PUTTY.match(text, at)
     if begin is None:
         return None
@@ -52,14 +52,14 @@ def _from_beginning(text: str, at: int) -> Span | None:
         if known is not None and not (lines or is_whole or known.re is _HEADER or _is_drawn(known[0])):
             return None
         if known is None:
-            # The bare first line, as programs have it that look for keys, is none.
+            # An armour line alone is none: programs that search for keys contain it.
             return (at, end) if lines else None
         lines += 1
         end = known.end()
 
 
 def _material(text: str, at: int, lines: int) -> re.Match[str] | None:
-    """A line of a key. The last one may be short: it counts below others where nothing else stands on it."""
+    """Match a line of a key. The last line may be short if nothing else is on it."""
     found = _MATERIAL.match(text, at)
     if found is None or found.end() - at >= _LEAST:
         return found
@@ -68,7 +68,7 @@ def _material(text: str, at: int, lines: int) -> re.Match[str] | None:
 
 
 def _is_drawn(line: str) -> bool:
-    """Whether a line of base64 could be nothing but data: words, paths and digests in hexadecimal are otherwise."""
+    """Return whether a base64 line is data, and not words, a path or a hexadecimal digest."""
     return len(line) >= _LEAST_DRAWN and mixes(line)
 
 
@@ -78,11 +78,11 @@ def _skipped(text: str, at: int) -> int:
 
 
 def _from_end(text: str, at: int) -> Span | None:
-    """The rest of a block whose first lines are missing."""
+    """Return the rest of a block whose first lines are missing."""
     end = _END.match(text, at)
     if end is None or "private" not in end[0].lower():
         return None
-    # A mark of quotation before the last line stands on that.
+    # A quotation mark before the last line is on that line.
     begin = start = len(text[max(0, at - 40) : at].rstrip(_QUOTES)) + max(0, at - 40)
     while start > 0:
         above = text.rfind("\n", max(0, start - 200), start - 1) + 1
@@ -104,27 +104,27 @@ def _ending(text: str, at: int) -> Span | None:
 
 
 def _dashes(text: str, at: int) -> int:
-    """Where the line begins, be it the first or the last of a block, that speaks of a private key."""
+    """Return the beginning of the armour line that contains an anchor."""
     begin = _FIRST_WORD.search(text[max(0, at - _ARMOUR_SIGNS) : at])
     return at if begin is None else max(0, at - _ARMOUR_SIGNS) + begin.start()
 
 
-_ARMOUR_SIGNS = 60  # signs of an armour line before "PRIVATE KEY"
+_ARMOUR_SIGNS = 60  # the most characters of an armour line before "PRIVATE KEY"
 _FIRST_WORD = re.compile(
     rf"(?:-{{4,5}} ?|{_DASHES})(?:BEGIN|END)(?!.*(?:BEGIN|END))", re.IGNORECASE | re.DOTALL
 )
 
 
-# Lines as programs write keys, and nothing else.
+# Only lines as in a key.
 _ALL_MATERIAL = re.compile(
     r"[\s>]*+(?P<secret>(?:[A-Za-z0-9+/]{60,76}[ \t\r]*+\n[ \t>]*+){2,}+[A-Za-z0-9+/]{0,76}={0,2})\s*+"
 )
 
 
 def middle(text: str) -> Span | None:
-    """All of a text that has nothing but lines of base64: of a key that was sent in pieces, the one without an end.
+    """Return the span of a text that has only base64 lines: a part of a key that was sent in pieces.
 
-    A list of digests is hexadecimal, and other base64 is nothing that anybody recalls.
+    Lists of digests are hexadecimal, and other base64 is not worth searching for.
     """
     found = _ALL_MATERIAL.fullmatch(text)
     if found is None:
@@ -137,16 +137,16 @@ def middle(text: str) -> Span | None:
     return (found.start("secret"), found.start("secret") + len(said.rstrip())) if is_one else None
 
 
-# How the body of a key begins, in base64: DER with the version of a private key (0 or 1) first, or what OpenSSH writes.
+# The beginning of a key in base64: DER with the version of a private key (0 or 1), or the OpenSSH format.
 _BODY = re.compile(
     r"MII[A-P][A-Za-z0-9+/][AQgw]IB(?:AAKC|ADAN)|M(?:Hc|HQ|Gg)CAQEE|MI(?:GkAgEBBD|HcAgEBBE|GHAgEAMB|G2AgEAMB|HuAgEAMB)|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjE"
 )
 _ENDS_LINE = re.compile(r"\n|\\[nr]")
-_BEFORE_ANCHOR = 6  # signs of it before an anchor
+_BEFORE_ANCHOR = 6  # characters of it before an anchor
 
 
 def _body(text: str, at: int) -> Span | None:
-    """The lines of a key whose first line, which says that it is one, is missing."""
+    """Return the lines of a key whose armour line is missing."""
     start = at - _BEFORE_ANCHOR if text.startswith("IBA", at) else at
     if start < 0 or _BODY.match(text, start) is None or text[start - 1 : start].isalnum():
         return None
@@ -159,15 +159,15 @@ def _body(text: str, at: int) -> Span | None:
     return (start, end) if end - start >= _LEAST_BODY else None
 
 
-_LEAST_BODY = 60  # signs; the shortest keys, of Ed25519, have 64
+_LEAST_BODY = 60  # characters; the shortest keys, of Ed25519, have 64
 
 
 _MEMBER = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,4}:\s{0,4}\"(?P<secret>[\w-]{20,700})\"", re.ASCII)
-_MOST_OF_OBJECT = 4_000  # signs
+_MOST_OF_OBJECT = 4_000  # characters
 
 
 def _of_json(text: str, at: int) -> Span | None:
-    """The members of a JSON Web Key that are private, from the first to the last."""
+    """Return the span from the first to the last private member of a JSON Web Key."""
     begin = text.rfind("{", max(0, at - _MOST_OF_OBJECT), at)
     end = text.find("}", at, at + _MOST_OF_OBJECT)
     members = [] if begin < 0 or end < 0 else list(_MEMBER.finditer(text, begin, end))

@@ -1,4 +1,4 @@
-"""Takes what is secret out of a text."""
+"""Redacts secrets in a text."""
 
 import re
 from bisect import bisect_left
@@ -40,7 +40,7 @@ from memd.redact.normalise import (
 from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Find, Nearby, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
-# In this order: where finds overlap, the kind of the first rule stands for both. What is surely known comes first.
+# Ordered by certainty: where finds overlap, the kind of the first rule is printed.
 RULES: tuple[Rule, ...] = (
     *private_keys.RULES,
     *token_formats.RULES,
@@ -85,7 +85,7 @@ Ranked = tuple[tuple[int, Rule], ...]
 
 
 def _by_anchor(*, in_token: bool) -> dict[str, Ranked]:
-    """The rules by their anchors, each with its rank: an anchor that several share is looked for once."""
+    """Return the rules by anchor, each with its rank; an anchor that rules share is searched once."""
     found: dict[str, Ranked] = {}
     for rank, rule in enumerate(RULES):
         if rule.in_token is in_token and rule.walk is None:
@@ -105,7 +105,7 @@ _INDEX = AnchorIndex(
 
 
 class _Divided(msgspec.Struct, frozen=True):
-    """The rules of an anchor, by whether they find something at a word of a sentence that goes on."""
+    """The rules of an anchor, divided by whether they find something at a word of a sentence that continues."""
 
     anywhere: Ranked
     not_in_prose: Ranked
@@ -122,28 +122,28 @@ _APART_FROM_PROSE = {
 
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
-# A label, what says that its value comes, and the mark of a value that has been taken out.
+# A label, an assignment, and the mark of a redacted value.
 _VALUE_GONE = re.compile(
     r"[A-Za-z]{1,16}[\"'`*]{0,3}[ \t]{0,4}(?:=>|:=|[:=]|[ ]is[ ])[ \t]{0,4}[\"'`*]{0,3}\[REDACTED:"
 )
 _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-# A text with a secret is looked through again, since one that is gone may have hidden another: what is left has none.
-# Each round takes at least one away, so that a few suffice for any text that is not made to need more.
+# A redacted text is searched again, since a secret may have hidden another one: the result contains none. Each round removes
+# at least one, so that few rounds suffice for any text that is not constructed to need more.
 _ROUNDS = 8
-# A later round looks only so near to what was taken out: further away nearly all rules would find again what they found
-# before, which is nothing. A few take values of up to 16,384 signs; the first round, which looks everywhere, finds those.
+# Later rounds search only this close to what was redacted: further away, nearly all rules would find the same again. Some
+# rules find values of up to 16,384 characters; the first round, which searches everywhere, finds those.
 _REACH = 2_048
 
 
 class Redacted(msgspec.Struct, frozen=True):
-    """A text without its secrets."""
+    """A redacted text."""
 
-    text: str  # with as many line ends as before
-    counts: Mapping[str, int]  # kind -> how many were taken out
+    text: str  # with the same number of line ends
+    counts: Mapping[str, int]  # by kind: how many secrets were redacted
 
 
 class SecretSpan(msgspec.Struct, frozen=True, gc=False):
-    """A place in a text that is secret."""
+    """A secret in a text."""
 
     start: int
     end: int
@@ -152,7 +152,7 @@ class SecretSpan(msgspec.Struct, frozen=True, gc=False):
 
 
 def explained(find: SecretSpan) -> tuple[str, str]:
-    """The name of the rule that found something, and why it is secret; nothing of its value."""
+    """Return the name of the rule that found a secret, and the reason; nothing of the value."""
     if find.rank < len(RULES):
         name = RULES[find.rank].name
         return name, _REASONS[name]
@@ -175,17 +175,17 @@ def explained(find: SecretSpan) -> tuple[str, str]:
 class Redactor:
     """Replaces secrets by ``[REDACTED:kind]``.
 
-    It is pure: the same text and settings give the same result, and redacting a redacted text changes nothing. The
-    number of line ends stays, so that a line keeps its number. The work grows with the length of the text alone; of
-    rules that a user adds, see ``memd.redact.user_rules``.
+    It is pure: the same text and settings give the same result, and redacting a redacted text changes nothing. The number of
+    line ends is kept, so that lines keep their numbers. The work is linear in the length of the text, except for rules that
+    a user adds; see ``memd.redact.user_rules``.
 
     Args:
-        settings: ``extra`` adds rules to the built-in ones, and ``kinds`` numbers of persons. ``allow`` has texts that are never secrets: a find that is
-            exactly one of them, in the same capitals, is left as it is. It has no patterns, and what merely holds such a
-            text is still redacted. ``mode`` is for the caller, who decides which texts are redacted.
+        settings: ``extra`` adds rules to the built-in ones, and ``kinds`` enables personal numbers. ``allow`` lists texts that
+            are not secret: a find that equals one of them, including case, is kept. It has no patterns, and a find that merely
+            contains such a text is redacted. ``mode`` is ignored; the caller decides which texts are redacted.
 
     Raises:
-        BadRule: a user's pattern cannot be used. Reading a configuration says so, too.
+        BadRule: a user's pattern is invalid. Checking the configuration reports that too.
     """
 
     def __init__(self, settings: Redact) -> None:
@@ -195,11 +195,11 @@ class Redactor:
         self._numbers = settings.kinds
 
     def redact(self, text: str, asked: str = "") -> Redacted:
-        """A text without what is secret in it.
+        """Redact a text.
 
         Args:
-            text: Of any length. A line ends with a line feed.
-            asked: What was said right before it, redacted or not: a password may be the answer to it.
+            text: Of any length, with line feeds as line ends.
+            asked: The turn directly before it, redacted or not: the text may be a password in answer to it.
         """
         answer = prose_english.answer(asked, text) if asked else None
         if answer is not None and text[slice(*answer)] not in self._allowed:
@@ -219,11 +219,11 @@ class Redactor:
         return Redacted(text, dict(sorted(counts.items())))
 
     def finds(self, text: str) -> list[SecretSpan]:
-        """What is secret in a text, in its order; none overlaps another, or a mark of an earlier redaction."""
+        """Return the secrets in a text, in order and disjoint, without the marks of earlier redactions."""
         return self._finds(text, None)
 
     def _finds(self, text: str, changed: Sequence[Span] | None) -> list[SecretSpan]:
-        """What is secret in a text; where it has been looked through before, what changed in it since then."""
+        """Return the secrets in a text; if it was searched before, only near the spans that changed since."""
         shorter, repeats = without_repeats(text)
         if repeats:
             finds = self._finds_of(shorter.text, None)
@@ -264,11 +264,11 @@ class Redactor:
 def _repeated(
     finds: Sequence[SecretSpan], shorter: NormalisedText, repeats: Sequence[Repeat]
 ) -> Iterator[SecretSpan]:
-    """Where what was found in a text without its repeats stands in the whole of it, those in the repeats included."""
+    """Map finds in a shortened text to the original, and add those in the removed repetitions."""
     ends = [repeat.gap - repeat.period for repeat in repeats]
     for find in finds:
         start, size = shorter.place(find.start), find.end - find.start
-        # What is longer than what was kept goes on for as long as the repeats do.
+        # A find longer than the kept part continues for the whole repetition.
         end = start + size if size <= REPEATS_KEPT else shorter.place(find.end - 1) + 1
         yield SecretSpan(start, end, find.kind, find.rank)
         last = bisect_left(ends, find.end) - 1
@@ -279,7 +279,7 @@ def _repeated(
 
 
 def _escaped(text: str, near: Sequence[Span]) -> Iterator[SecretSpan]:
-    """What is secret once its escapes are decoded, as it stands, with those that it begins with."""
+    """Yield the secrets in the decoded lines of a text, as spans of the text; an escape is included entirely."""
     for offset, plain in decoded(text, near):
         for find in _all_built_in(plain.text):
             start, end = plain.span(find.start, find.end)
@@ -287,7 +287,7 @@ def _escaped(text: str, near: Sequence[Span]) -> Iterator[SecretSpan]:
 
 
 def _in_base64(text: str, runs: Runs) -> Iterator[SecretSpan]:
-    """All of each piece of base64 that holds a secret."""
+    """Yield each piece of base64 that encodes a secret."""
     for start, end, said in base64_texts(text, runs):
         first = min(_all_built_in(said), key=lambda find: find.rank, default=None)
         if first is not None:
@@ -300,15 +300,15 @@ def _all_built_in(text: str) -> Iterator[SecretSpan]:
 
 
 def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpan]:
-    """What the built-in rules find in parts of a text, and of blocks and tables everywhere, which have no bound.
+    """Yield what the built-in rules find in parts of a text. Key blocks and tables, which have no bound, are searched everywhere.
 
     Args:
-        text: All of it.
-        runs: Those of the parts.
-        near: The parts, in order and apart.
+        text: The whole text.
+        runs: The runs of the parts.
+        near: The parts, ascending and disjoint.
     """
     for anchor, places in _TOKEN_INDEX.places(runs.text).items():
-        # Where pieces of the text share signs, a place is found twice.
+        # Where pieces of the text overlap, a place is found twice.
         inside = sorted(set(map(runs.place, places)))
         if anchor in _AT_EDGE:
             inside = [at for at in inside if EDGE.match(text, at)]
@@ -345,12 +345,12 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
 
 
 def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
-    """What rules find that are asked once, with all places of their anchors.
+    """Yield what the rules with a `walk` function find.
 
     Args:
-        text: All of it.
-        standing: Where each anchor stands in it.
-        near: The parts of it that are looked through.
+        text: The whole text.
+        standing: The offsets of each anchor in it.
+        near: The parts to search.
     """
     for rank, rule in _WALKED:
         places = sorted({at for anchor in rule.anchors for at in standing.get(anchor, ())})
@@ -360,7 +360,7 @@ def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) 
 
 
 def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[SecretSpan]:
-    """What a heading of a table or the name of a list says to be secret."""
+    """Yield the cells of tables and the items of lists whose heading or name is a word for secrets."""
     for start, end in password_columns.spans(text, headings):
         yield SecretSpan(start, end, password_columns.KIND, len(RULES))
     for (start, end), kind in lists.spans(text, names):
@@ -368,7 +368,7 @@ def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[
 
 
 def _near(changed: Sequence[Span], length: int) -> list[Span]:
-    """The parts of a text that are in reach of what changed in it, in order and apart."""
+    """Return the parts of a text within _REACH of its changed spans, ascending and disjoint."""
     near: list[Span] = []
     for first, last in changed:
         start, end = max(0, first - _REACH), min(length, last + _REACH)
@@ -377,7 +377,7 @@ def _near(changed: Sequence[Span], length: int) -> list[Span]:
 
 
 def _within(places: list[int], near: Sequence[Span]) -> list[int]:
-    """Those of some places, in order, that are in parts of a text."""
+    """Return those of some ascending places that are in parts of a text."""
     within: list[int] = []
     for start, end in near:
         within += places[bisect_left(places, start) : bisect_left(places, end)]
@@ -385,7 +385,7 @@ def _within(places: list[int], near: Sequence[Span]) -> list[int]:
 
 
 def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]:
-    """What some rules find at the places of an anchor that they share."""
+    """Return what rules find at the places of an anchor that they share."""
     found: list[SecretSpan] = []
     if not places:
         return found
@@ -406,7 +406,7 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
 
 
 def _told(find: Find, places: Sequence[int], text: str) -> dict[int, Span]:
-    """What is found at each of some places, but for those within what was found at an earlier one."""
+    """Return what is found at each place; places within an earlier find are skipped."""
     told: dict[int, Span] = {}
     after = 0
     for at in places:
@@ -417,22 +417,22 @@ def _told(find: Find, places: Sequence[int], text: str) -> dict[int, Span]:
 
 
 def _unread(places: Sequence[int], text: str) -> list[int]:
-    """Those of some places behind which no mark of an earlier find stands as the value."""
+    """Return the places that are not followed by the mark of a redacted value."""
     if "[REDACTED:" not in text:
         return list(places)
     return [at for at in places if _VALUE_GONE.match(text, at) is None]
 
 
 def _lowered(text: str) -> str:
-    """The text in small letters, each in the place that it has in the text, without what marks say."""
-    lowered = text.replace("İ", "i").lower()  # the only capital whose small letter would be two signs
+    """Return the text in lower case with unchanged offsets, and with marks blanked out."""
+    lowered = text.replace("İ", "i").lower()  # the only capital letter whose lower case has two characters
     if "[redacted:" in lowered:
         lowered = _LOW_MARK.sub(lambda mark: "\0" * len(mark[0]), lowered)
     return lowered
 
 
 def _outside(finds: list[SecretSpan], marks: list[Span]) -> list[SecretSpan]:
-    """The parts of finds that are no marks."""
+    """Return the parts of finds that are outside of marks."""
     parts: list[SecretSpan] = []
     finds.sort(key=lambda find: find.start)
     first = 0
@@ -451,7 +451,7 @@ def _outside(finds: list[SecretSpan], marks: list[Span]) -> list[SecretSpan]:
 
 
 def _merged(finds: list[SecretSpan]) -> list[SecretSpan]:
-    """Finds that overlap put together, in order."""
+    """Merge overlapping finds, and sort them."""
     merged: list[SecretSpan] = []
     for find in sorted(finds, key=lambda find: (find.start, -find.end)):
         last = merged[-1] if merged else None
@@ -464,7 +464,7 @@ def _merged(finds: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _replaced(text: str, finds: list[SecretSpan]) -> tuple[str, list[Span]]:
-    """The text with marks in place of what was found, and where the marks stand."""
+    """Replace finds by marks; also return the spans of the marks."""
     pieces: list[str] = []
     changed: list[Span] = []
     at = grown = 0

@@ -1,4 +1,4 @@
-"""What a rule of redaction is: where to look, and how to tell what is secret there; and where the anchors of tokens stand."""
+"""Defines what a redaction rule is, and finds the anchors of rules in a text."""
 
 import re
 import string
@@ -33,21 +33,21 @@ Walk = Callable[[str, Sequence[int]], Iterable[Span]]
 
 
 class Nearby(msgspec.Struct, frozen=True):
-    """What begins near an anchor wherever a rule finds something there: a digit within a hundred signs behind it, say."""
+    """A pattern that must match near an anchor for a rule to be tried there, such as a digit within a hundred characters."""
 
     pattern: re.Pattern[str]
-    before: int  # so many signs before the anchor's beginning at most
-    behind: int  # so many behind it at most
-    width: int = 1  # signs that a match has at most, those that it looks at included
+    before: int  # the most characters from the match to the anchor behind it
+    behind: int  # the most characters from the anchor to the match behind it
+    width: int = 1  # the most characters of a match, lookarounds included
 
     def beside(self, places: Sequence[int], text: str) -> list[int]:
-        """Those of some places, in order, that have it near.
+        """Return those of some ascending places that have a match near.
 
         No part of the text is searched twice, however close together the places are.
         """
         having: list[int] = []
         search, before, behind, width = self.pattern.search, self.before, self.behind, self.width
-        searched, reached = 0, -1  # the last hit is near all places up to the second
+        searched, reached = 0, -1  # the last match is near all places up to `reached`
         for at in places:
             if at > reached:
                 last = at + behind
@@ -67,29 +67,29 @@ DIGIT = re.compile("[0-9]")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One thing that may be secret, and how it is found.
+    """A rule that finds one kind of secret.
 
-    A rule costs nothing where none of its anchors stands. That is why all have some.
+    A rule is only tried at its anchors, so it costs nothing in texts without them. Each rule must have some.
     """
 
-    name: str  # unique among the rules
-    kind: str  # stands in [REDACTED:kind]; rules for the same thing in different clothes share it
-    anchors: tuple[str, ...]  # the text is looked at only where one of them stands
+    name: str  # unique
+    kind: str  # is printed in [REDACTED:kind]; several rules may share it
+    anchors: tuple[str, ...]  # strings at which the rule is tried
     find: Find | None = None
-    walk: Walk | None = None  # instead of find: it is asked once, with the places of all its anchors
-    # True: an anchor is part of a token, so that it stands among LEAST_RUN signs that tokens are made of, written as it
-    # is here. False: it stands anywhere, in small or capital letters, and is given here in small ones.
+    walk: Walk | None = None  # instead of find: called once with the places of all anchors
+    # True: the anchor is part of a token, within a run of at least LEAST_RUN token characters, and is case-sensitive. False: it
+    # may be anywhere in any case, and is given in lower case.
     in_token: bool = False
-    at_edge: bool = False  # True: no letter and no digit stands before it
-    skips_prose: bool = False  # True: it finds nothing at a word of a sentence that GOES_ON matches
-    needs: Nearby | None = None  # where it does not stand near an anchor, the rule is not asked
+    at_edge: bool = False  # True: no letter or digit precedes it
+    skips_prose: bool = False  # True: the rule is not tried at a word that GOES_ON matches
+    needs: Nearby | None = None  # the rule is tried only where this matches nearby
     reads_value: bool = (
         False  # True: it finds the value behind an anchor, which is read once for all such rules
     )
 
 
 def rules_key(settings: Redact) -> str:
-    """What decides how a text is redacted: the version of the rules, and a digest of what the user adds to them."""
+    """Return the version of the rules with a digest of the user's settings: texts redacted with the same key are equal."""
     written = msgspec.json.encode(
         [
             [(rule.name, rule.pattern) for rule in settings.extra],
@@ -118,14 +118,14 @@ LEAST_RUN = 14
 
 
 def matching(pattern: str, flags: int = 0, *, before: int = 0, signs: str = WORD) -> Find:
-    """Finds what a pattern matches: its group "secret", or else all of it.
+    """Return a Find that returns the span of a pattern's group "secret", or else of the whole match.
 
     Args:
         pattern: A regular expression.
-        flags: Its flags; letters and digits are those of ASCII in any case.
-        before: 0: it is matched at the anchor. Else: where the word that holds the anchor begins, at most so many
-            signs before it.
-        signs: What such a word is made of.
+        flags: Flags of the pattern; re.ASCII is added.
+        before: 0: the pattern is matched at the anchor. Otherwise: at the beginning of the word that contains the anchor, at
+            most this many characters before it.
+        signs: The characters of such a word.
     """
     compiled = re.compile(pattern, flags | re.ASCII)
     group: str | int = "secret" if "secret" in compiled.groupindex else 0
@@ -135,19 +135,19 @@ def matching(pattern: str, flags: int = 0, *, before: int = 0, signs: str = WORD
         match = compiled.match(text, start)
         if match is None or match.end() <= at:
             return None
-        # Where a pattern has several forms, the group may belong to another one.
+        # In a pattern with alternatives, the group may belong to another one.
         return match.span(group if match.start(group) >= 0 else 0)
 
     return find
 
 
 def within_reach(places: Sequence[int], before: int, behind: int) -> Iterator[Span]:
-    """The parts of a text that are near some places, in order and apart.
+    """Yield the disjoint spans of a text that are near some places, in order.
 
     Args:
-        places: In order.
-        before: So many signs before a place belong to a part.
-        behind: So many behind it.
+        places: Ascending.
+        before: How many characters before each place to include.
+        behind: How many characters behind each place to include.
     """
     start = end = -1
     for at in places:
@@ -168,14 +168,14 @@ def sought(
     before: int = 0,
     is_one: Callable[[str], bool] | None = None,
 ) -> Walk:
-    """Finds what a pattern matches near an anchor: its group "secret", or else all of it.
+    """Return a Walk that yields the spans of a pattern's matches near anchors: of its group "secret", or else the whole match.
 
     Args:
-        pattern: A regular expression, with an end.
-        behind: It begins so many signs behind the anchor at most.
-        width: Signs that a match has at most, those that it looks at included.
-        before: It begins so many signs before the anchor at most.
-        is_one: Tells whether such a text is secret, where its form alone does not say so.
+        pattern: A regular expression with bounded matches.
+        behind: The most characters from the anchor to a match behind it.
+        width: The most characters of a match, lookarounds included.
+        before: The most characters from a match to the anchor behind it.
+        is_one: Decides whether a matched text is secret; None: all are.
     """
     group: str | int = "secret" if "secret" in pattern.groupindex else 0
 
@@ -189,14 +189,14 @@ def sought(
 
 
 def stem(text: str, at: int, most: int, signs: str = WORD) -> str:
-    """What stands right before a place in a text without a gap, as far as it is made of some signs."""
+    """Return the characters directly before a place, as far as they are among `signs`; at most `most`."""
     left = text[max(0, at - most) : at]
     return left[len(left.rstrip(signs)) :]
 
 
-# It begins where a word does: to try each place inside of words that are too short would take half as long again.
+# Starts at a word boundary: trying each position inside of short words would take half as long again.
 _RUN = re.compile(rf"\b[\w./+=:~$%&?@#*-]{{{LEAST_RUN},}}+", re.ASCII)
-_PIECE, _SHARED = 262_144, 128  # signs
+_PIECE, _SHARED = 262_144, 128  # characters
 
 
 EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])")
@@ -206,32 +206,32 @@ BREAK = re.compile(
     r"""[*`]{1,3}|["'][ ]?[+.][ ]?["']|[ ]{0,2}["'|]?[ ]?[+.\\=]?\r?\n[ \t]{0,16}(?:[>|][ \t]{0,2}){0,3}["']?"""
 )
 """What may part a token: emphasis, two strings of a program, a line end with the marks of a quotation or a table."""
-# Too short for a run, but the first part of a token that goes on with one.
+# The first part of a broken token, too short for a run.
 _FIRST_PART = re.compile(
     rf"(?<![\w./+=:~$%&?@#*-])(?P<part>[\w+/=.~-]{{4,{LEAST_RUN - 1}}})(?:{BREAK.pattern})\Z", re.ASCII
 )
 _BEHIND_BREAK = frozenset("\n`\"'>| \t")
-_BREAK_AND_PART = 48  # signs: no break with such a part has more
+_BREAK_AND_PART = 48  # the most characters of a break with such a part
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """Whatever may be a token or hold one."""
+    """The runs of a text: long words, which may be or contain tokens."""
 
-    text: str  # all of them, a line each
-    begins: tuple[int, ...]  # where each begins in that text
-    starts: tuple[int, ...]  # where it stands in the text that was looked through
+    text: str  # all runs, one per line
+    begins: tuple[int, ...]  # the offset of each run in `text`
+    starts: tuple[int, ...]  # the offset of each run in the searched text
 
     def place(self, at: int) -> int:
-        """Where a sign of the runs stands in the text that was looked through."""
+        """Convert an offset in `text` to one in the searched text."""
         run = bisect_right(self.begins, at) - 1
         return self.starts[run] + at - self.begins[run]
 
 
 def runs_of(text: str, near: Sequence[Span]) -> Runs:
-    """The runs of parts of a text, which are in order and apart.
+    """Return the runs in some disjoint ascending spans of a text.
 
-    One look at millions of signs would stop every other thread. So the text is looked at in pieces, which share enough
-    for each anchor to stand in one of them with what it needs around it.
+    The text is searched in pieces, since one search of millions of characters would block all other threads. Pieces overlap, so
+    that each anchor is in a piece with all context that it needs.
     """
     said: list[str] = []
     begins: list[int] = []
@@ -258,7 +258,7 @@ def runs_of(text: str, near: Sequence[Span]) -> Runs:
 
 
 def _part_before(text: str, at: int) -> tuple[str, int] | None:
-    """What is too short for a run, before a break that is right before a run; and where it begins."""
+    """Return the part of a token before a break that directly precedes a run, if it is too short for a run, and its offset."""
     left = max(0, at - _BREAK_AND_PART)
     if text[at - 1] not in "`\"'" and text.find("\n", left, at) < 0:
         return None
@@ -267,13 +267,13 @@ def _part_before(text: str, at: int) -> tuple[str, int] | None:
 
 
 class AnchorIndex:
-    """Finds where any of many anchors stands, however many there are, in one pass over a text.
+    """Finds all occurrences of many anchors in one pass over a text.
 
-    An automaton (Aho and Corasick) does it: 160 anchors take 8 ms a megabyte, and one search for each takes 66. Where
-    ahocorasick_rs has no wheel, the anchors are searched for one by one.
+    It uses an Aho-Corasick automaton: 160 anchors take 8 ms a megabyte, separate searches 66 ms. Where ahocorasick_rs has no
+    wheel, each anchor is searched separately.
 
     Args:
-        anchors: None is empty.
+        anchors: Strings that are not empty.
     """
 
     def __init__(self, anchors: Iterable[str]) -> None:
@@ -284,9 +284,9 @@ class AnchorIndex:
         )
 
     def places(self, text: str) -> dict[str, list[int]]:
-        """Where each anchor that occurs in a text stands in it, in order; places may overlap.
+        """Return the ascending offsets of each anchor that occurs in a text; occurrences may overlap.
 
-        A text is looked at in pieces, since one look at millions of signs would stop every other thread.
+        The text is searched in pieces, since one search of millions of characters would block all other threads.
         """
         if self._automaton is None:
             return _searched(self._anchors, text)
@@ -294,14 +294,14 @@ class AnchorIndex:
         for begin in range(0, len(text), _PIECE):
             piece = text[begin : begin + _PIECE + self._longest - 1]
             for number, start, _ in self._automaton.find_matches_as_indexes(piece, overlapping=True):
-                # What begins in the next piece is found there.
+                # Occurrences that begin in the next piece are found there.
                 if start < _PIECE:
                     found.setdefault(number, []).append(begin + start)
         return {self._anchors[number]: sorted(places) for number, places in found.items()}
 
 
 def _searched(anchors: Iterable[str], text: str) -> dict[str, list[int]]:
-    """The same places as AnchorIndex finds, by a search for each anchor."""
+    """Return the same as AnchorIndex.places, by a search for each anchor."""
     found: dict[str, list[int]] = {}
     for anchor in anchors:
         at = text.find(anchor)

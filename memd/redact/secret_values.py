@@ -1,4 +1,4 @@
-"""What stands after "password =" and its like: where it ends, and whether it is a secret or something else."""
+"""Finds the end of the value after "password =" and the like, and classifies it as a secret or something else."""
 
 import re
 from typing import Literal
@@ -6,29 +6,29 @@ from typing import Literal
 import msgspec
 
 Strength = Literal["password", "token", "key"]
-"""How weak a value may be and still be taken for one.
+"""How certain a name makes a value.
 
-A password may be a plain word. A token has letters and digits, or is long. After the word "key" alone, which stands for
-much else, only what looks random counts.
+A "password" may be a plain word. A "token" has letters and digits, or is long. After "key" alone, which has many other
+meanings, only a random value counts.
 """
 
 
 class SecretValue(msgspec.Struct, frozen=True):
-    """What stands on the other side of a separator."""
+    """The value after a separator."""
 
     start: int
     end: int
     text: str
     quoted: bool
-    rest: str  # what follows it on its line, as far as it matters
+    rest: str  # the following characters of the line, as far as they matter
 
 
 _OPEN = re.compile(
     r"""[bBrRuUfFNL@$]{0,2}(?P<quote>\\{0,7}(?:\"{3}|'{3}|["'`])|&quot;|&#39;|["“”„「『‘’《«])"""
 )
 _CLOSING = {"“": "”", "”": "”", "„": "“”", "「": "」", "『": "』", "‘": "’", "’": "’", "《": "》", "«": "»"}
-# In plain quotes a backslash keeps the next sign inside; within a string that is quoted itself the quotes have one. YAML,
-# SQL and CSV double a quote to have it inside.
+# Within ASCII quotes, a backslash escapes the next character; within a quoted string, quotes are escaped themselves. YAML,
+# SQL and CSV escape a quote by doubling it.
 _PLAIN = {
     quote: re.compile(rf"(?:\\.|[^\\\n{quote[0]}]{{1,64}}+|{doubled}(?!{quote})[^\\\n]){{0,256}}", re.DOTALL)
     for quote, doubled in (
@@ -39,16 +39,16 @@ _PLAIN = {
         ("'''", ""),
     )
 }
-# A quote within a word does not end the value: "a"b" as people write it down, 'it'\\''s' as a shell wants it.
+# A quote within a word does not end the value: "a"b" as people write it, 'it'\\''s' as a shell requires it.
 _GOES_ON = {
     quote: re.compile(
         rf"""{quote}(?:\\{quote}{quote})?(?=[A-Za-z0-9!#%^*+~_-])(?![A-Za-z_-][\w-]{{0,40}}=)[^\s"'`\\,;<>)\]}}]{{1,200}}{quote}?"""
     )
     for quote in ('"', "'")
 }
-_LATIN = r"!#-%(-+\--:=>?@A-Z\[\]^_a-z{}~¡-ɏ"  # without what may end a value
-# Up to a blank or a sign that no token has. A comma, a semicolon and an ampersand end it only where something new
-# begins after them; a quote inside a word does not.
+_LATIN = r"!#-%(-+\--:=>?@A-Z\[\]^_a-z{}~¡-ɏ"  # without characters that may end a value
+# Up to a blank or a character that no token has. A comma, a semicolon and an ampersand end it only if something new begins
+# after them; a quote inside a word does not.
 _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
     |[,;](?![\s"'\])}}]|\Z|[\w.\[\] -]{{1,40}}[=:]|(?:return|var|let|const|if|for|while|function|this|throw|else|break|case|default|continue|switch|try)\b)
     |&(?![\w.%\[\]-]{{1,40}}=|quot;|amp;|lt;|\#|\Z)
@@ -58,26 +58,26 @@ _BARE_PIECE = rf"""(?:[{_LATIN}]{{1,64}}+
     |(?<=\w)["'`](?=\w))"""
 _BARE = re.compile(rf"{_BARE_PIECE}{{1,64}}", re.VERBOSE | re.ASCII)
 _BEGINNING = re.compile(rf"{_BARE_PIECE}{{1,4}}", re.VERBOSE | re.ASCII)
-_PROBE = 128  # signs of a value, by which it is known that keys and values go on without end
-_MOST_JUDGED = 512  # signs of a value, by which it is known whether it is secret
+_PROBE = 128  # characters by which an endless list of keys and values is recognised
+_MOST_JUDGED = 512  # characters by which a value is classified
 _BLANK = re.compile(r"\s")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TRAILING = ".,;:!?*|"
-# A variable that ends a call, and what is done with the result: key).results
+# A variable that ends a call whose result is used: key).results
 _HANDED_ON = re.compile(r"([A-Za-z_.]+)[)\]}](?=[.,;)\]}]|\Z)")
 _PAIRS = ((")", "("), ("]", "["), ("}", "{"), (">", "<"))
 _MARK = re.compile(r"\[REDACTED\b", re.IGNORECASE)
 
 
 def value_at(text: str, at: int) -> SecretValue | None:
-    """The value that begins at a place of a text, without its quotes; None where there is none."""
+    """Return the value that begins at a place, without its quotes; None if there is none."""
     opened = _OPEN.match(text, at)
     if opened is not None:
         start = opened.end()
         end = _quoted_end(text, start, opened["quote"])
         quoted = True
-        # In a shell it is a command whose output is the value.
+        # In a shell, backquotes enclose a command whose output is the value.
         if opened["quote"] == "`" and " " in text[start:end]:
             return None
     else:
@@ -85,7 +85,7 @@ def value_at(text: str, at: int) -> SecretValue | None:
         if bare is None:
             return None
         said = bare[0]
-        # What goes on with keys and values without end would be read anew at each of them.
+        # An endless list of keys and values would be read again at each of its keys.
         if len(said) < _PROBE or said.count("=", 0, _PROBE) < 4:
             said = _whole(text, at)
         start, end, quoted = at, at + len(_trimmed(said)), False
@@ -102,7 +102,7 @@ def _whole(text: str, at: int) -> str:
 
 
 def _quoted_end(text: str, start: int, quote: str) -> int:
-    """Where a quoted value ends; one without a closing quote ends with its line."""
+    """Return the end of a quoted value; without a closing quote, it ends with the line."""
     plain = _PLAIN.get(quote)
     if plain is not None:
         match = plain.match(text, start)
@@ -120,7 +120,7 @@ def _quoted_end(text: str, start: int, quote: str) -> int:
 
 
 def _trimmed(value: str) -> str:
-    """A value without the punctuation of the sentence or the call that it stands in."""
+    """Return a value without punctuation of the surrounding sentence or call."""
     if value.isalnum():
         return value
     called = _HANDED_ON.match(value)
@@ -181,7 +181,7 @@ _UNIT = re.compile(
 _ASKS = re.compile(
     r"密码|口令|密钥|令牌|请|输入|错误|不|无|空|必填|登录|确认|修改|重置|忘记|设置|管理|正确|你|您|的"
 )
-# A phrase of one's own may say "not" or "of".
+# A quoted passphrase may contain "not" or "of".
 _ASKS_IN_QUOTES = re.compile(
     r"密码|口令|密钥|令牌|请|输入|错误|不[能可得会对是符同一]|无效|为?空|必填|登录|确认|修改|重置|忘记|设置|管理|正确|你的|您|[这那某]|什么|怎么"
 )
@@ -200,15 +200,15 @@ def is_secret(
     english: bool = True,
     alone: bool = False,
 ) -> bool:
-    """Whether a value is what its key promises.
+    """Classify a value.
 
     Args:
-        value: What stands there.
-        strength: What the key promises.
-        shouts: The key is in capitals, as variables of an environment are: its value is no piece of a program.
-        spoken: It stands in a sentence, after "is" or a colon, where plain words are mostly no secrets.
-        english: What is around it is English, where a word in -ing is no password but tells of one.
-        alone: It stands on a line of its own with its key, as in a file of settings and hardly ever in a program.
+        value: The value.
+        strength: How certain its name makes it.
+        shouts: Whether the name is in capitals like an environment variable: the value is then no code.
+        spoken: Whether it is in a sentence, after "is" or a colon, where plain words are rarely secret.
+        english: Whether the text around it is English, where a word in -ing describes a password and is none.
+        alone: Whether name and value are alone on their line, as in a settings file and rarely in code.
     """
     text = value.text[:_MOST_JUDGED].strip()
     least = 4 if strength == "password" else 6 if shouts else 8
@@ -223,7 +223,7 @@ def is_secret(
     if _is_something_else(text, quoted=value.quoted, shouts=shouts):
         return False
     if strength == "password":
-        # A variable that is called PWD has the working directory.
+        # The variable PWD holds the working directory.
         if _PLACE.match(text):
             return False
         return _is_password(value, text, shouts=shouts, spoken=spoken, english=english)
@@ -234,7 +234,7 @@ def is_secret(
     return _is_token(value, text, shouts=shouts, spoken=spoken)
 
 
-# What begins with a dollar sign and is no variable: a word, digits and a word in capitals, or a sign that no name has.
+# Values that begin with a dollar sign but are no variables: a word, digits and a word in capitals, or other characters.
 _BEHIND_DOLLAR = re.compile(
     r"\$(?:[a-z]{2,20}[0-9]{2,4}[A-Z]{2,20}|[A-Z][a-z]{1,20}[0-9]{2,4}[a-z]{2,20}|(?=\w{0,40}[0-9])(?=\w{0,40}[A-Za-z])\w{2,30}[!#%^&*?~]\w{1,30})(?![\w.\[(])"
 )
@@ -242,7 +242,7 @@ _OF_VARIABLES = re.compile(r"\$\w{8,40}", re.ASCII)
 
 
 def _refers(text: str) -> bool:
-    """Whether a value stands for one that is somewhere else."""
+    """Return whether a value refers to one stored elsewhere."""
     if _REFERENCE.match(text) is None:
         return False
     if not text.startswith("$") or text[1:2] in {"{", "("}:
@@ -250,17 +250,17 @@ def _refers(text: str) -> bool:
     if _BEHIND_DOLLAR.match(text) is not None:
         return False
     is_drawn = _OF_VARIABLES.fullmatch(text) is not None and mixes(text.rstrip("0123456789"))
-    # Of letters and digits drawn by chance, half have one of another kind behind them; of names put together fewer.
+    # In random letters and digits, half of the characters are followed by one of another class; in names fewer.
     return not is_drawn or 2 * len(_OTHER_SIGN.findall(text)) < len(text) - 1
 
 
 def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
-    """Whether a value is a reference, an example, a path or, without quotes, the name of a type."""
+    """Return whether a value is a reference, an example, a path or, without quotes, the name of a type."""
     if _refers(text) or _EXAMPLE.match(text) is not None:
         return True
     if not quoted and (_TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None:
         return True
-    # Of letters and digits alone nothing of what follows is made.
+    # None of the following consists of letters and digits alone.
     return not text.isalnum() and (
         (_PATH.match(text) is not None and not mixes(text))
         or _CHARACTER_CLASS.match(text) is not None
@@ -284,7 +284,7 @@ def _is_password(value: SecretValue, text: str, *, shouts: bool, spoken: bool, e
 
 
 def _is_passphrase(text: str) -> bool:
-    """Whether words in quotes are one, rather than a sentence about passwords."""
+    """Return whether words in quotes are a passphrase and not a sentence about passwords."""
     if len(text) > 200 or _ASKS.search(text) is not None:
         return False
     if _has_digit(text):
@@ -294,12 +294,12 @@ def _is_passphrase(text: str) -> bool:
 
 
 _SAID_WORD = re.compile(r"[a-z']+")
-# A text in quotes with one of these asks for a passphrase, though it stands where one does.
+# A quoted text with one of these words is a prompt for a passphrase.
 _ASKING_WORDS = frozenset({"passphrase", "password", "secret", "enter", "your", "please", "example"})
 
 
 def is_phrase(text: str) -> bool:
-    """Whether a text is three words or more, and none of them asks for a password: in a place where only one stands."""
+    """Return whether a text has three to twelve words, none of which asks for a password."""
     said = _SAID_WORD.findall(text.lower())
     return 3 <= len(said) <= 12 and len(text) <= 120 and _ASKING_WORDS.isdisjoint(said)
 
@@ -311,11 +311,11 @@ def _is_bare_password(value: SecretValue, text: str, *, spoken: bool, english: b
         return True
     if english and spoken and _PARTICIPLE.match(text) and not value.rest.startswith("!."):
         return False
-    # A plain word: it is one only where nothing goes on after it.
+    # A plain word counts only if the sentence ends after it.
     return _MORE.match(value.rest) is None
 
 
-# Dots and brackets, and digits among the letters: neither a name nor a call of a program is made like that.
+# Dots or brackets, and digits among letters: no name or call in code has this form.
 _OF_SETTINGS = re.compile(
     r"(?=[^0-9]{0,200}[0-9][A-Za-z(])(?=[^A-Z]{0,200}[A-Z])(?=[^a-z]{0,200}[a-z])[A-Za-z0-9][A-Za-z0-9!#%^*+?~-]{2,40}[.(][A-Za-z0-9.!#%^*()+?~-]{2,60}",
     re.ASCII,
@@ -327,7 +327,7 @@ _NAMED_TYPE = re.compile(
 _SNAKE = re.compile(r"_?[a-z]+[0-9]{0,3}(?:_[a-z]{2,}|_[0-9]{1,2}){1,8}[0-9]{0,3}")
 _AMOUNT = re.compile(r"[0-9][0-9.,]{0,12}[A-Za-z]{1,3}", re.ASCII)
 _HAN = re.compile(r"[一-鿿]")
-# challengePassword: what a field is called.
+# challengePassword: the name of a field.
 _FIELD = re.compile(r"[a-z](?:Password|Passwd|Passphrase)\Z")
 
 
@@ -345,7 +345,7 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
             and not looks_mixed(text)
         )
         return not is_name or (shouts and len(text) >= 12) or (value.quoted and text.isalnum())
-    # In a name of a program no small letter stands alone between capitals so often.
+    # Names in code rarely have single lower-case letters between capitals.
     if looks_mixed(text) or is_jumble(text) or (len(text) >= 16 and len(_ALONE.findall(text)) >= 3):
         return True
     if spoken or _NAME.match(text) is None:
@@ -357,38 +357,38 @@ _ALONE = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])")
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text stands for a secret that is somewhere else, or for none at all: $VAR, <password>, ***."""
+    """Return whether a text refers to a secret elsewhere, or is a placeholder: $VAR, <password>, ***."""
     return _refers(text) or _EXAMPLE.match(text) is not None or _MARK.search(text) is not None
 
 
 def is_about_passwords(text: str) -> bool:
-    """Whether Chinese words speak about a password rather than being one."""
+    """Return whether Chinese words speak about a password and are none."""
     return _ASKS.search(text) is not None
 
 
 def is_participle(text: str) -> bool:
-    """Whether a word has the ending of one that says how something is, or what is done to it."""
+    """Return whether a word ends like a participle or an adjective."""
     return _PARTICIPLE.match(text) is not None
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text is a line of a program, of settings or an address rather than a value."""
+    """Return whether a text is code, settings or an address and not a value."""
     return _STATEMENT.search(text) is not None
 
 
 _STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|^[A-Za-z_][\w.-]{1,60}[=(:]|[({;]\Z")
 
 
-# A sign between letters, where no word, no path and no name of a program has one: preview!Otter.
+# A symbol between letters, as in no word, path or name in code: preview!Otter.
 _SIGNED = re.compile(
     r"(?=.{8})(?![A-Z]\w*#[a-z]\w*\Z)[A-Za-z0-9-]*[A-Za-z]{3}[!#&%~][A-Za-z]{3}[A-Za-z0-9-]*[!?]?", re.ASCII
 )
 
 
 def is_strong(text: str) -> bool:
-    """Whether a text has letters and digits, or a sign between its letters, and is neither a date nor an amount.
+    """Return whether a text has letters and digits or a symbol between letters, and is no date, amount, file or reference.
 
-    Where little else says what it is.
+    For places where little else identifies a secret.
     """
     if _SIGNED.fullmatch(text) is not None:
         return not is_reference(text)
@@ -406,17 +406,17 @@ def is_strong(text: str) -> bool:
 
 
 def strong_span(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """What is strong at a place of a text, without the punctuation behind it; None where it is not."""
+    """Return the span of a strong value at a place, without punctuation behind it; None if it is not strong."""
     said = text[start:end].rstrip(".,;)`\"'")
     return (start, start + len(said)) if is_strong(said) else None
 
 
 def is_generated(text: str, *, ends_free: bool = False) -> bool:
-    """Whether a word of a sentence could only be a password: letters of both cases, two digits, and a sign among them.
+    """Return whether a word of a sentence can only be a password: letters of both cases, two digits, and a symbol.
 
     Args:
-        text: The word, without the punctuation around it.
-        ends_free: The sign may be its last one, as in a sentence that says what it is.
+        text: The word, without punctuation around it.
+        ends_free: Whether the symbol may be its last character, as in a sentence that says what it is.
     """
     if not 8 <= len(text) <= 40 or _GENERATED.fullmatch(text) is None or not mixes(text) or _digits(text) < 2:
         return False
@@ -430,7 +430,7 @@ def is_generated(text: str, *, ends_free: bool = False) -> bool:
     )
 
 
-# A call, a path, an address or an expression of a program has other signs, too.
+# Calls, paths, addresses and expressions in code have other characters too.
 _GENERATED = re.compile(r"[A-Za-z0-9!@#$%^&*?~+._-]+", re.ASCII)
 _OF_PASSWORDS = re.compile(r"[!@#$%^&*?~+]")
 # name@1.2.3, ann@example.org, Class#method, HEAD~3
@@ -452,7 +452,7 @@ _OF_TOKENS = re.compile(r"[\w.+/=~:-]+", re.ASCII)
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text could only be a key: long, and with small letters, capitals and digits, or long in base 16."""
+    """Return whether a text can only be a key: long, with letters of both cases and digits, or long and in base 36."""
     if len(text) < 16 or _OF_TOKENS.fullmatch(text) is None:
         return False
     return (mixes(text) and _NAME.match(text) is None and len(set(text)) >= 10) or (
@@ -463,7 +463,7 @@ def looks_random(text: str) -> bool:
 
 
 def looks_mixed(text: str) -> bool:
-    """Whether capitals and small letters alternate as no word has them; digits at the end do not count."""
+    """Return whether upper and lower case alternate as in no word; digits at the end are ignored."""
     letters = text.rstrip("0123456789")
     return (
         len(letters) >= 16
@@ -477,9 +477,9 @@ _OTHER_SIGN = re.compile(r"[a-z](?![a-z])|[A-Z](?![A-Z])|[0-9](?![0-9])")
 
 
 def is_scrambled(text: str) -> bool:
-    """Whether letters and digits change places as often as drawn by chance, and not as in a name of a program.
+    """Return whether letters and digits alternate as often as in random text, and not as in a name in code.
 
-    Of signs drawn by chance nearly two in three have one of another kind behind them; of names put together one in four.
+    In random text nearly two of three characters are followed by one of another class, in names one of four.
     """
     plain = text.replace("-", "").replace("_", "")
     return (
@@ -497,7 +497,7 @@ _LEAST_SCRAMBLED = 16  # letters and digits
 
 
 def mixes(text: str) -> bool:
-    """Whether a text has a digit, and letters of both cases."""
+    """Return whether a text has a digit and letters of both cases."""
     return _has_digit(text) and text != text.lower() and text != text.upper()
 
 
@@ -510,7 +510,7 @@ def _has_digit(text: str) -> bool:
 
 
 def has_symbol(text: str) -> bool:
-    """Whether there is a sign inside that words do not have; one hyphen, dot or apostrophe they may."""
+    """Return whether a text has a symbol that words do not have; one hyphen, dot or apostrophe is allowed."""
     return _SYMBOL.search(text) is not None
 
 
@@ -518,7 +518,7 @@ _SYMBOL = re.compile(r"[^\w\s'’./:-]|-[^-]*-|[A-Za-z]-[A-Za-z]")
 
 
 def looks_like_words(text: str) -> bool:
-    """Whether a text is words put together: letters alone, with at most a short number at the end."""
+    """Return whether a text is words joined together: letters alone, with at most a short number at the end."""
     return _NAME.match(text) is not None and not looks_mixed(text)
 
 
@@ -574,8 +574,8 @@ SENTENCE_WORDS = _words(
 )
 """A text in quotes with one of these speaks about passwords. Passphrases are made of other words."""
 
-# The pairs of letters that names in programs, words of English and Chinese syllables are mostly made of. Of letters drawn
-# by chance about one pair in four is among them, of words three in four.
+# The pairs of letters that most names in code, English words and Chinese syllables consist of. Of random letters one pair in
+# four is among them, of words three in four.
 _USUAL_PAIRS = _words(
     """
     ab ac ad ag ai al am an ap ar as at au av ay ba be bi bl bo br bu by ca ce ch ci ck cl co cr ct cu da de di do
@@ -587,11 +587,11 @@ _USUAL_PAIRS = _words(
     ve vi vo wa we wh wi wo wr xi xp xt ye yi yo ys za ze zh zi
     """
 )
-_LEAST_LETTERS = 11  # letters: of fewer, a rare word may look like chance
+_LEAST_LETTERS = 11  # fewer may be a rare word
 
 
 def is_jumble(text: str) -> bool:
-    """Whether a text of small letters alone is no word and no words put together."""
+    """Return whether a text of lower-case letters is no word and no words joined together."""
     if (
         len(text) < _LEAST_LETTERS
         or len(text) > 200
@@ -603,7 +603,7 @@ def is_jumble(text: str) -> bool:
     return _usual_share(text) < _OF_WORDS
 
 
-_OF_WORDS = 0.6  # the share of usual pairs that words have at least
+_OF_WORDS = 0.6  # the least share of usual pairs in words
 
 
 def _usual_share(letters: str) -> float:
@@ -612,6 +612,6 @@ def _usual_share(letters: str) -> float:
 
 
 def is_unlike_words(text: str) -> bool:
-    """Whether the letters of a text with digits are no words: in a place where a password may stand."""
+    """Return whether the letters of a text with digits are no words, for places where a password may be."""
     runs = [run for run in re.findall("[a-z]+", text[:_MOST_JUDGED].lower()) if len(run) >= 5]
     return len(text) >= 8 and bool(runs) and all(_usual_share(run) < _OF_WORDS for run in runs)

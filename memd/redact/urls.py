@@ -1,4 +1,4 @@
-"""Credentials in URLs and in what databases are reached by."""
+"""Finds credentials in URLs and in database addresses."""
 
 import re
 import string
@@ -11,14 +11,14 @@ _USERINFO = re.compile(
     |(?P<alone>[\w.~%-]{16,300})(?::x-oauth-basic)?@(?=[\w.\[-]))""",
     re.VERBOSE,
 )
-# The password of a database may have been left as it is, slash and all.
+# The password of a database may be unescaped and contain slashes.
 _DATABASE = re.compile(
     r"""://(?P<user>[^\s/@:"'<>`\\]{0,100}):(?P<password>[^\s@"'<>`]{1,200}(?:@[^\s/@"'<>`,)]{0,100}(?=@))?)@(?=[\w.\[-]{1,253}(?::[0-9]{1,5})?(?:[/,?\s"'`]|\Z))"""
 )
-_LONGEST = 620  # signs of a name and a password
+_LONGEST = 620  # characters of a name and a password
 _WEB = ("http", "https", "ws", "wss", "git+https", "svn+http")
 _REFERENCE = re.compile(r"\$|\{|%[({]|<|\*{2,}|[xX]{3,}\Z|\.{3}|\[")
-_SHOWN = frozenset({"pass", "passwd", "password", "pw", "pwd", "secret"})  # in examples
+_SHOWN = frozenset({"pass", "passwd", "password", "pw", "pwd", "secret"})  # passwords in examples
 _SCHEME = string.ascii_letters + string.digits + "+.-"
 
 
@@ -54,7 +54,7 @@ _STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign", "appid
 
 
 def _query(text: str, at: int) -> Span | None:
-    """The value of a parameter; one in a sentence about parameters is no secret."""
+    """Return the value of a query parameter, unless the text is a sentence about parameters."""
     name = stem(text, at, 40, _IN_NAME)
     opener = text[at - len(name) - 1 : at - len(name)] if at > len(name) else ""
     if opener not in {"?", "&", "#", ";"} and not name.lower().startswith("x-amz-"):
@@ -89,7 +89,7 @@ def _before_protocol(text: str, at: int) -> Span | None:
 RULES = (
     Rule("url-userinfo", "url-password", ("://",), _userinfo),
     Rule("url-query", "url-token", _NAMES, _query, in_token=True),
-    # What Go reaches a database by has no scheme: app:hunter2@tcp(db:3306)/shop
+    # Data source names of Go have no scheme: app:hunter2@tcp(db:3306)/shop
     Rule("database-address", "url-password", ("@tcp(", "@unix(", "@udp(", "@cloudsql("), _before_protocol),
     Rule(
         "oracle-url",
@@ -98,7 +98,7 @@ RULES = (
         matching(r"jdbc:oracle:[a-z0-9]{1,8}:[^\s/@]{1,100}/(?P<secret>[^\s/@]{1,200})@", re.IGNORECASE),
         in_token=True,
     ),
-    # Fields of a request to a storage that is signed: each alone opens nothing, all together do.
+    # Parameters of signed storage URLs. Only all of them together grant access.
     Rule(
         "azure-signature",
         "url-token",

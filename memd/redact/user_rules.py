@@ -1,9 +1,9 @@
-"""Rules that the owner of a memory adds, kept from taking all the time there is.
+"""Rules added by the user, with a bound on their running time.
 
-A pattern of a user may be slow on some line. So it sees one line at a time, without its end, and of a long line pieces of
-LONGEST signs, cut at a blank where there is one. It cannot match across lines. Whatever it costs, it costs for so many
-signs at most, and what takes exponential time, or a high power of the length, is refused when the configuration is read
-(memd.config.check_redaction).
+A user's pattern may be slow on some lines. So it is applied to one line at a time, without its line end, and to pieces of at
+most LONGEST characters of a long line, cut at a blank if possible. Patterns cannot match across lines. Their cost is bounded
+by that length, and patterns that take exponential time, or a high power of the length, are rejected when the configuration
+is read (memd.config.check_redaction).
 """
 
 import re
@@ -16,29 +16,29 @@ from memd.redact.rule import Span
 
 LONGEST = 500
 """Signs of a line that a pattern sees at a time."""
-_SHARED = 200  # of them in the next piece too: what stands across a cut is whole in one of the two
+_SHARED = 200  # characters that two pieces share, so that a match across a cut is whole in one of them
 
 
 class UserPattern(msgspec.Struct, frozen=True):
-    """A user's rule, ready to use."""
+    """A compiled rule of the user."""
 
     kind: str
     pattern: re.Pattern[str]
     group: str | int
 
     def spans(self, text: str) -> Iterator[Span]:
-        """Where it finds something, in order of pieces; none is empty."""
+        """Yield the non-empty spans that the pattern finds, piece by piece."""
         for start, end in _pieces(text):
             for match in self.pattern.finditer(text[start:end]):
                 at, till = match.span(self.group)
-                if till <= at:  # the group took no part
+                if till <= at:  # the group did not participate in the match
                     at, till = match.span()
                 if till > at:
                     yield start + at, start + till
 
 
 def custom(rule: UserRule) -> UserPattern:
-    """A user's rule, its pattern being known to be right."""
+    """Compile a user's rule whose pattern was validated."""
     pattern = re.compile(rule.pattern)
     group: str | int = "secret" if "secret" in pattern.groupindex else min(pattern.groups, 1)
     return UserPattern(rule.name, pattern, group)

@@ -1,4 +1,4 @@
-"""What opens a wallet: its words, in any language of BIP-39, and its private keys as numbers and letters."""
+"""Finds secrets of wallets: mnemonic phrases in any language of BIP-39, and private keys."""
 
 import base64
 import binascii
@@ -17,19 +17,19 @@ _LABEL = re.compile(
     [ ]{0,2}(?:[(（][^()（）\n]{1,24}[)）])?\\{0,7}["'`*]{0,3}(?:[ ]{0,2}(?:is|are|was|是|为|[:：=＝]|=>|->))?(?:[ ]?[:：])?[ \t\n*>]{0,6}\\{0,7}["'“「`]?(?:\\n)?""",
     re.VERBOSE | re.IGNORECASE,
 )
-# The words of BIP-39 have three to eight letters in English. They may be numbered.
+# The English words of BIP-39 have three to eight letters. They may be numbered.
 _WORDS = re.compile(
     r"(?:(?:[0-9]{1,2}[.)、:]?[ \t]{0,2})?[a-z]{3,8}(?![A-Za-z'’])[ \t]{0,6}+(?:[,，\n][ \t]{0,3}+)?){11,32}",
     re.IGNORECASE,
 )
-# Words of sentences that are none of the list.
+# Words of sentences that are not in the list.
 _SENTENCE = re.compile(
     r"\b(?:the|and|for|with|from|are|was|were|has|have|had|not|but|his|her|its|their|they|which|who|should|would|could|never|please|does|been)\b",
     re.IGNORECASE,
 )
 _COUNTS = (24, 21, 18, 15, 12)  # words of a phrase
-_WORDS_CHARS = 720  # behind what speaks of a wallet, among which its words stand
-# Letters, whose marks may be signs of their own, as the lists have them.
+_WORDS_CHARS = 720  # behind an anchor, in which the words of a phrase are searched
+# Letters with combining marks, as in the lists.
 _WORD = re.compile(r"(?:[^\W\d_][\u0300-\u036f\u3099\u309a]{0,2}){1,11}+")
 _BETWEEN = r"[\s,，、;|*>`\"'-]{1,12}+(?:[0-9]{1,2}[.)、:：]?[ \t]{0,2})?"
 _RUN = re.compile(rf"{_WORD.pattern}(?:{_BETWEEN}{_WORD.pattern}){{11,}}+")
@@ -38,7 +38,7 @@ _HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一
 
 @cache
 def _words_of(language: str) -> frozenset[str]:
-    """The list of BIP-39 in a language; read when a text first speaks of a wallet and goes on with words."""
+    """Return the BIP-39 list of a language; loaded when first needed."""
     from mnemonic import Mnemonic  # noqa: PLC0415 - 60 ms, which few texts need
 
     return frozenset(Mnemonic(language).wordlist)
@@ -58,7 +58,7 @@ def _is_valid(phrase: str, language: str) -> bool:
 
 
 def _phrases(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Twelve words or more behind what they are called, and phrases of a list near what speaks of a wallet."""
+    """Yield twelve words or more behind a label, and phrases with a valid checksum near an anchor."""
     after = 0
     labelled: list[int] = []
     for at in places:
@@ -77,7 +77,7 @@ def _phrases(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 
 def _behind_label(text: str, label: re.Match[str]) -> Span | None:
-    """Twelve words or more right behind what says that they are a phrase, be they of a list or not."""
+    """Return twelve words or more directly behind a label, whether they are in a list or not."""
     words = _WORDS.match(text, label.end())
     if words is None:
         return None
@@ -89,10 +89,9 @@ def _behind_label(text: str, label: re.Match[str]) -> Span | None:
 
 
 def _checked(text: str, run: Span, languages: Sequence[str]) -> Iterator[Span]:
-    """Words of one list that follow each other, whose last one has the checksum of the others.
+    """Yield consecutive words of one list whose checksum is valid.
 
-    Those of other languages than English are looked for where the text surely speaks of a phrase: 2,048 words of a
-    language take 200 KB.
+    Other languages than English are tried only if the text clearly mentions a phrase: a list of 2,048 words takes 200 KB.
     """
     words = list(_WORD.finditer(text, *run))
     for language in languages:
@@ -105,13 +104,13 @@ def _checked(text: str, run: Span, languages: Sequence[str]) -> Iterator[Span]:
 
 
 def _plain(word: re.Match[str]) -> str:
-    """A word as the lists have it."""
+    """Return a word in the normal form of the lists."""
     said = word[0].lower()
     return said if said.isascii() else unicodedata.normalize("NFKD", said)
 
 
 def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
-    """The longest phrase among words that follow each other."""
+    """Return the longest valid phrase among consecutive words."""
     for count in _COUNTS:
         for first in range(len(run) - count + 1):
             some = run[first : first + count]
@@ -122,16 +121,16 @@ def _valid_part(run: Sequence[re.Match[str]], language: str) -> Span | None:
 
 _STELLAR = re.compile(r"(?<![A-Z0-9])S[A-Z2-7]{55}(?![A-Z0-9])")
 _STELLAR_SEED = 0x90  # the first byte
-_STELLAR_CHARS = 200  # around what speaks of it
+_STELLAR_CHARS = 200  # around an anchor
 
 
 def _is_stellar(said: str) -> bool:
-    """Whether it is a seed of Stellar: its last two bytes are the CRC of the others (SEP-23)."""
+    """Return whether a text is a Stellar seed: its last two bytes are the CRC of the others (SEP-23)."""
     raw = base64.b32decode(said)
     return raw[0] == _STELLAR_SEED and binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little")
 
 
-# 64 bytes: the seed, and the public key.
+# 64 bytes: the seed and the public key.
 _BYTES = re.compile(
     r"\[\s{0,4}(?P<secret>(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}),\s{0,4}){63}(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2}))\s{0,4}\]"
 )
