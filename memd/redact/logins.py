@@ -1,4 +1,4 @@
-"""Passwords where a text speaks of logging in: beside a name, or as one word with it."""
+"""Finds passwords in texts about logging in: beside a user name, or joined to it."""
 
 import re
 
@@ -6,7 +6,7 @@ from memd.redact import secret_values
 from memd.redact.rule import Rule, Span
 from memd.redact.secret_values import is_generated, is_strong, strong_span
 
-# A login and its password, in one: admin / hunter2.
+# A login as a pair: admin / hunter2.
 _PAIR = re.compile(
     r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|guests?(?=[ ]?:)|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
     |(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)
@@ -27,7 +27,7 @@ _COPIES = re.compile(r"\b(?:scp|rsync|git|ssh|sftp|clone|remote)\b", re.IGNORECA
 _PW = re.compile(r"(?<![A-Za-z])(?:pw|pass)[ ](?P<secret>[!-~]{5,64})(?=\s|\Z)", re.IGNORECASE)
 _LOGS_IN = re.compile(r"\b(?:user(?:name)?|login|account|admin|root|mail)\b|@", re.IGNORECASE)
 
-# root/hunter2: a path, unless logging in is spoken of, or it has signs that names of files have not.
+# root/hunter2: a path, unless the text is about logging in, or the word has characters that file names do not have.
 _USER = re.compile(
     r"(?<![\w./~@-])(?P<user>root|admin|administrator)(?P<by>[/:])[ ]?(?P<secret>[!-.0-~]{6,64})(?![/\w])",
     re.ASCII | re.IGNORECASE,
@@ -42,7 +42,7 @@ _OF_ADDRESSES = frozenset(".:@/")
 
 
 def _user(text: str, at: int) -> Span | None:
-    """A user and the password, as one word."""
+    """Return a user name and password joined to one word."""
     match = _USER.match(text, at)
     span = None if match is None else strong_span(text, *match.span("secret"))
     if match is None or span is None:
@@ -60,12 +60,12 @@ def _user(text: str, at: int) -> Span | None:
 
 
 def _is_password(said: str) -> bool:
-    """Whether a word is a password where a sentence says that one comes."""
+    """Return whether a word is a password, where a sentence announces one."""
     return is_generated(said, ends_free=True) or _is_drawn(said) or _HYPHENED.fullmatch(said) is not None
 
 
 def _is_drawn(said: str) -> bool:
-    """Whether a word has letters of both cases and two digits, none of them at its end alone, and nothing of a file."""
+    """Return whether a word has letters of both cases and two digits that are not only at its end, and is no file name."""
     return (
         len(said) >= 8
         and len(re.findall("[0-9]", said)) >= 2
@@ -88,7 +88,7 @@ def _paired(text: str, at: int) -> Span | None:
 
 
 def _with_mail(text: str, at: int) -> Span | None:
-    """After an address; right behind it only what no name of a file is like."""
+    """Return a password after an e-mail address; directly after it, only one that no file name resembles."""
     match = _MAIL.match(text, at)
     if match is not None:
         said = match["secret"].rstrip(".,;\"'`")
@@ -112,14 +112,14 @@ def _with_mail(text: str, at: int) -> Span | None:
 
 
 def _short(text: str, at: int) -> Span | None:
-    """After pw, or after pass where a login stands before it."""
+    """Return a password after "pw", or after "pass" if a login precedes it."""
     match = _PW.match(text, at)
     if match is None or (text[at + 1] in "aA" and _LOGS_IN.search(text[max(0, at - 50) : at]) is None):
         return None
     return strong_span(text, *match.span("secret"))
 
 
-# A meeting or a shared file: "zoom pwd 774812". Of a password that anybody sets, digits alone say nothing.
+# The password of a meeting or shared file: "zoom pwd 774812". Elsewhere, digits alone are not enough.
 _PWD_OF_DIGITS = re.compile(
     r"(?<![A-Za-z])(?:pwd|passcode)[ ](?:is[ ])?(?P<secret>[0-9]{6,10})(?![\w.,:/-])", re.IGNORECASE
 )
@@ -131,7 +131,7 @@ def _of_meeting(text: str, at: int) -> Span | None:
     return match.span("secret") if match is not None and _MEETS.search(text[max(0, at - 80) : at]) else None
 
 
-# The name of a network says what the key beside it is: "SSID harbour-5G, key ...".
+# The name of a network makes the key beside it a secret: "SSID harbour-5G, key ...".
 _KEY_OF_NETWORK = re.compile(
     r"(?<![A-Za-z_-])key(?:[ ]is|[ ]?[:=])?[ ][\"'`]?(?P<secret>[!-~]{8,63}?)[\"'`]?(?=[.,;)]?(?:\s|\Z))",
     re.IGNORECASE,
@@ -147,7 +147,7 @@ def _of_network(text: str, at: int) -> Span | None:
     return None if span is None or _NETWORK.search(text, max(0, at - 70), at) is None else span
 
 
-# "Log in as admin with hunter2", "it opens with ...": what logs in or unlocks says that it comes.
+# "Log in as admin with hunter2", "it opens with ...".
 _WITH = re.compile(
     r"(?:log(?:s|ged|ging)?[ -]?(?:in(?:to)?|on)|sign(?:s|ed|ing)?[ -]?in(?:to)?|login|rdp|ssh|unlock(?:s|ed)?|unzip(?:s|ped)?|extract(?:s|ed)?|(?:de|en)crypt(?:s|ed)?|(?:password-)?protected|opens?)(?:[ ][\w.@:'’-]{1,40}){0,5}?"
     r"[ ](?:with|using|via|by)[ ](?:the[ ])?(?:password[ ]|passphrase[ ]|pass[ ])?[\"'`“]?(?P<secret>[!-~]{6,64})",
@@ -177,7 +177,7 @@ def _with(text: str, at: int) -> Span | None:
     return (span[0], span[0] + len(said)) if is_one else None
 
 
-# What stands before "master" opens all that is kept in it.
+# A master password opens everything stored under it.
 _MASTER = re.compile(
     r"(?:(?<=1password )|(?<=bitwarden )|(?<=lastpass )|(?<=keepass )|(?<=keepassxc )|(?<=vault )|(?<=dashlane )|(?<=proton pass ))"
     r"master(?:[ ](?:pass(?:word|phrase)?|pw|key))?(?:[ ]is|[ ]?[:=])[ ]{1,2}[\"'`“]?(?P<secret>[!-~]{8,80})",
@@ -209,13 +209,13 @@ def _tried(text: str, at: int) -> Span | None:
     return match.span("secret") if match is not None and _is_password(match["secret"]) else None
 
 
-# A network and its passphrase, of 8 to 63 signs, as a line says them or as a picture to be scanned does.
+# A network and its passphrase of 8 to 63 characters, in a line of text or in the content of a QR code.
 _NETWORK_LINE = re.compile(
     r"(?:wi-?fi|wlan)[ ]?(?:\([^()\n]{1,20}\)[ ]?)?[:：][ ]{0,2}(?P<name>[^/|\n]{1,32}?)[ ][/|][ ](?P<secret>[^/|\n]{8,63}?)[ \t]{0,4}(?=\n|\Z)",
     re.IGNORECASE,
 )
 _SCANNED = re.compile(r"WIFI:(?:[A-OQ-Z]:(?:\\.|[^;\n]){0,64};){0,4}P:(?P<secret>(?:\\.|[^;\n]){4,64});")
-# What the label of a router has: groups of four digits, or one word.
+# The label of a router: groups of four digits, or one word.
 _OF_ROUTER = re.compile(
     r"(?:(?:(?:wlan|wpa2?)-?)?(?:netz(?:werk)?)?schl(?:ü|ue)ssel|(?:network|wireless|wpa2?)[ ](?:security[ ])?key|clé[ ](?:wi-?fi|wpa|de[ ]sécurité)|clave[ ]de[ ](?:la[ ])?red|chiave[ ]di[ ]rete)"
     r"[ ]?(?:\([^()\n]{1,20}\)[ ]?)?[:：=][ ]{0,3}(?P<secret>(?:[0-9]{4}[ ]){3,4}[0-9]{4}|[!-~]{8,63})",
@@ -231,7 +231,7 @@ def _network(text: str, at: int) -> Span | None:
     return None if match is None or secret_values.is_reference(match["secret"]) else match.span("secret")
 
 
-# Two strings that are all of a line: the list of users of a pooler.
+# A line of two strings: the user list of a connection pooler.
 _LISTED = re.compile(r"\"[\w.@-]{1,63}\"[ ]\"(?P<secret>[^\"\s]{8,128})\"[ \t]{0,4}(?=\n|\Z)")
 
 

@@ -1,4 +1,4 @@
-"""Secrets that people tell each other in English: "the password is ..."."""
+"""Finds secrets in English sentences: "the password is ..."."""
 
 import re
 import string
@@ -7,7 +7,7 @@ from memd.redact import secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, sought, stem
 from memd.redact.secret_values import Strength
 
-# What the password is of: "for the staging database", "to his laptop"; at most six words.
+# What the password is for: "for the staging database", "to his laptop"; at most six words.
 _OF = r"(?:[ \t]{1,40}(?:is[ ]generated[ ])?(?:for|to|of|on|at|in|from)(?:[ \t]{1,40}[\w'’\"“”`./@:-]{1,40}){1,6}?)?"
 _IS = r"""(?:[ ]?['’]s|[ \t]{1,40}(?:(?:is|was|has[ ]been|have|got|gets)[ ]{1,20})?(?:now[ ]{1,20})?(?:set|changed|reset|updated|rotated|switched)(?:[ ](?:yesterday|today|tonight|again|recently|back|over|this[ ]\w{1,12}|last[ ]\w{1,12}|on[ ]\w{1,12})){0,2}[ ]{1,20}to\b
     |[ \t]{1,40}(?:is|was|will[ ]be|should[ ]be|equals|remains)\b)
@@ -39,20 +39,20 @@ _WORDS = {
 }
 
 
-# Most of the time it is a word of a sentence that says nothing of the kind.
+# Most occurrences are words of sentences without a value.
 _PROSE = re.compile(
     r"[ ](?!for|to|of|on|at|in|from|is|was|will|should|equals|remains|has|have|got|gets|now|set|changed|reset|updated|rotated|switched|one|part|half|itself)[a-z]|[ ][0-9]|[).;!?,](?:\s|\Z)|[({]"
 )
 
 
 def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, strict: bool = False) -> Find:
-    """Finds what is said of a word.
+    """Return a Find for values that a sentence assigns to a word.
 
     Args:
-        word: Where it stands, as a whole word.
-        strength: What it promises.
-        labels: A colon after it says it, too.
-        strict: The word means much else: a value must have letters and digits.
+        word: A pattern of the whole word.
+        strength: How certain the word makes a value.
+        labels: Whether a colon after the word announces a value too.
+        strict: Whether the word is ambiguous: values must have letters and digits then.
     """
 
     def find(text: str, at: int) -> Span | None:
@@ -72,7 +72,7 @@ def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, str
 
 
 def _value_said(text: str, at: int, strength: Strength, *, strict: bool) -> Span | None:
-    """The value that begins where a sentence comes to it."""
+    """Return the value that begins at a place of a sentence."""
     if at >= len(text) or (
         not (text[at - 1].isspace() or text[at - 1] in ":=*_>→") and text[at] not in "\"'`“「"
     ):
@@ -86,7 +86,7 @@ def _value_said(text: str, at: int, strength: Strength, *, strict: bool) -> Span
     return None if value.quoted and is_short else (value.start, value.end)
 
 
-# "the password is sunshine and the user is bob": what is said next belongs to a login, too.
+# "the password is sunshine and the user is bob": the rest of a login may follow.
 _REST_OF_LOGIN = re.compile(
     r"[ ]?(?:,|;|and|with|for|-)[ ]{1,2}(?:(?:the|my|his|her|our|its|your)[ ])?(?:[a-z]{2,12}[ ])?"
     r"(?:user(?:[ ]?name)?|login|account|e?-?mail|host|server|port|ip|database|db|admin|wi-?fi|ssid|network|pin)\b(?:'s)?[ ]?(?:[:=]|(?:name[ ])?(?:is|[A-Za-z0-9._@-]{2,40}\b))",
@@ -95,7 +95,7 @@ _REST_OF_LOGIN = re.compile(
 
 
 def _goes_on_to_the_rest(value: secret_values.SecretValue, strength: Strength) -> bool:
-    """Whether a plain word stands where a password does, since the sentence goes on with who uses it."""
+    """Return whether a plain word is followed by the user name that belongs to it."""
     return (
         strength == "password"
         and value.text.isalpha()
@@ -110,7 +110,7 @@ _SAID_AFTER = (
     " is my ", " is the ", " is your ", " is our ", " as the ", " as ", " as your ", " as my ",
     " when it asks for the ", " (the ", " (", ", my ", ", my old ", ", the ",
 )  # fmt: skip
-# "... is the root password": whose it is may stand between, where nothing is said of passwords in general.
+# "... is the root password": the owner may be named between, unless the sentence is about passwords in general.
 _SAID_OF = re.compile(
     r"[ ]is[ ](?:the|my|your|our|his|her|their)(?:[ ][\w'’-]{1,20}){1,2}[ ]\Z", re.IGNORECASE | re.ASCII
 )
@@ -130,12 +130,12 @@ _TO = re.compile(
 )
 
 
-# Words with hyphens between them: of three, a way to say how something is.
+# Hyphenated words; three of them may be an adjective.
 _PHRASE_OF_ONE_WORD = re.compile(r"[A-Za-z]{3,12}(?:[-_.][A-Za-z]{3,12}){3,9}")
 
 
 def _changed(text: str, at: int) -> Span | None:
-    """What a password was, or is now."""
+    """Return the old or the new password in a sentence about a change."""
     match = _TO.match(text, at)
     if match is None or _VERB.search(text[max(0, at - 60) : at]) is None:
         return None
@@ -148,7 +148,7 @@ def _changed(text: str, at: int) -> Span | None:
     return None
 
 
-# Of a password: it was hunter2, and is now hunter3.
+# A sentence about a password: it was hunter2, and is now hunter3.
 _WAS = re.compile(
     r"pass(?:word|phrase|code)(?:[ ][\w'’-]{1,20}){0,5}[ ]?[:,–—-]?[ ](?:it[ ])?(?:was|used[ ]to[ ]be)[ ][\"'`]?(?P<old>[!-~]{5,64}?)[\"'`]?[ ]?[,;]"
     r"[ ](?:and[ ])?(?:(?:it[ ])?(?:is[ ])?now|new[ ]one[ ]is)[ ](?:is[ ])?[\"'`]?(?P<new>[!-~]{5,64}?)[\"'`]?(?=[.,;!]?(?:\s|\Z))",
@@ -157,7 +157,7 @@ _WAS = re.compile(
 
 
 def _was(text: str, at: int) -> Span | None:
-    """From what a password was to what it is now."""
+    """Return the span from an old password to the new one."""
     is_said = text.find(" was ", at, at + 140) >= 0 or text.find(" used to be ", at, at + 140) >= 0
     match = _WAS.match(text, at) if is_said else None
     if match is None or not (secret_values.is_strong(match["old"]) and secret_values.is_strong(match["new"])):
@@ -177,7 +177,7 @@ def _answered(text: str, at: int) -> Span | None:
     return None if match is None else secret_values.strong_span(text, *match.span("secret"))
 
 
-# Words up to where a clause ends; of three, words that are written as one, or the answer to the prompt of a program.
+# Words up to the end of a clause; three words count if they are joined or answer a program's prompt.
 _PHRASE = re.compile(
     r"""pass[ -]?phrase(?:(?P<prompt>[ ]for[ ](?:key[ ])?[^\n]{1,80}?:)|(?:[ ](?!policy|must|should)[^\n.:;?!]{1,60}?)??(?:[ ]?[:=]|,?[ ](?:it['’]?s|is(?:[ ]now)?|was)(?:[ ]?:)?))
     [ ]{1,2}["'“]?(?P<secret>[a-z]{3,12}(?:[ ][a-z]{3,12}){2,11}|[a-z]{3,12}(?:[_.-][a-z]{3,12}){2,11})["'”]?(?=[ ]?(?:[,;.!)(](?!\w)|[ \t]{0,4}(?:\n|\Z)|\())""",
@@ -187,7 +187,7 @@ _QUOTED_PHRASE = re.compile(
     r"pass[ -]?phrase(?:[ ][a-z]{1,10}){0,3}[ :][ ]?[\"“](?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})[\"”]",
     re.IGNORECASE,
 )
-# It says something of a password, and begins the best known of all phrases.
+# A word of sentences about passwords that also begins the best-known passphrase.
 _OF_PHRASES = frozenset({"correct"})
 
 
@@ -203,7 +203,7 @@ def _worded(text: str, at: int) -> Span | None:
     return None if is_short and match.re is _PHRASE and match["prompt"] is None else match.span("secret")
 
 
-# What somebody answers when a bank asks who it is: a name, or a word with digits.
+# The answer to a security question: a name, or a word with digits.
 _OF_ANSWERS = re.compile(
     r"""(?:(?:security|secret|recovery)[ ](?:question|answer)s?|(?:security|secret)[ ]q(?:uestion)?)(?![a-z])[^\n]{0,80}?(?:[ ](?:is|was)|[ ]?(?:[:?=]|->|→|[–—-][ ]))[ ]{1,2}
     (?:(?:a|answer|it['’]?s|the[ ]answer[ ]is)[ ]?[:]?[ ])?["'“]?(?P<secret>(?-i:[A-Z0-9])[\w'’-]{2,24}(?:[ ](?-i:[A-Z0-9])[\w'’-]{0,20}){0,3})["'”]?(?=[,;.)](?!\w)|[ \t]{0,4}(?:\n|\Z)|[ ](?:and|but|for)[ ])""",
@@ -214,7 +214,7 @@ _ASKS_WHAT = re.compile(
 )
 
 
-# The name that a mother had before she married, and the answer below such a question.
+# The answer to the question for the mother's maiden name.
 _OF_MOTHER = re.compile(
     r"mother['’]?s[ ]maiden[ ]name[^\n:.]{0,40}?(?:[ ]is|[ ]was|[ ]?[:=])[ ]{1,2}[\"'“]?(?P<secret>(?-i:[A-Z])[\w'’-]{2,24})",
     re.IGNORECASE,
@@ -245,7 +245,7 @@ _WORKS = re.compile(
 
 
 def _works(text: str, at: int) -> Span | None:
-    """A word that is said to work, and then to be a password."""
+    """Return a word that the sentence says to work, and then to be a password."""
     left = max(0, at - 160)
     name = _WORD.match(text, at) if text[at - 1 : at] == " " else None
     if name is None or not _OF_NOBODY.match(text, name.end()):
@@ -257,7 +257,7 @@ def _works(text: str, at: int) -> Span | None:
     return secret_values.strong_span(text, left + match.start(group), left + match.end(group))
 
 
-# The line below a question for a password has nothing but it, or who says it.
+# The line below a question for a password, with the answer alone, possibly after the speaker's name.
 _ASKED = re.compile(
     rf"""pass(?:word|code|phrase|wort|wd)(?:[ ](?!polic|rule|format|length|reset|manager|hash|require|criteri)[\w'’.-]{{1,20}}){{0,8}}["'”*]{{0,2}}[?:]["'”*]{{0,2}}[ \t]{{0,4}}\n(?:[ \t]{{0,8}}\n)?[ \t>]{{0,8}}
     (?:[*_]{{0,2}}[\w.-]{{1,24}}(?:[ ]\([^()\n]{{1,20}}\))?[*_]{{0,2}}[:：][*_]{{0,2}}[ ])?(?P<lead>{LEAD_IN})["'`“]?(?P<secret>[!-~]{{5,64}}?)["'`”]?
@@ -291,20 +291,20 @@ _ASKED_KEY = re.compile(
 )
 
 
-_MOST_ASKED = 200  # signs of a question behind the word for what it asks for
+_MOST_ASKED = 200  # characters of a question after the word for what it asks for
 _ON_LINE_BELOW = Nearby(re.compile(r"\n"), 0, _MOST_ASKED)
 
 
 def _asked(text: str, at: int) -> Span | None:
     match = _ASKED.match(text, at)
-    # What the line goes on with says something of the answer, where it began like one.
+    # The rest of the line may comment on the answer only if the answer has a lead-in.
     if match is None or (match["more"] is not None and not match["lead"]):
         return None
     return secret_values.strong_span(text, *match.span("secret"))
 
 
 def _asked_for_key(text: str, at: int) -> Span | None:
-    # Where the next line begins with a word, most of the time, nothing need be read.
+    # If the next line begins with a word, as in most texts, nothing need be read.
     end = text.find("\n", at, at + _MOST_ASKED)
     if end < 0 or (_NO_KEY.match(text, end + 1) and not text.startswith(_LEADS, end + 1)):
         return None
@@ -330,7 +330,7 @@ _BARE_ANSWER = re.compile(
 
 
 def answer(asked: str, text: str) -> Span | None:
-    """The password that is all that a turn says, where the turn before it asks for one at its end."""
+    """Return the password that a whole turn consists of, if the previous turn ends with a question for one."""
     if len(text) > 120 or _A_QUESTION.search(asked[-200:]) is None:
         return None
     match = _BARE_ANSWER.fullmatch(text)
@@ -341,7 +341,7 @@ def answer(asked: str, text: str) -> Span | None:
     return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
 
-# Passwords of programs: four times four letters that make no words.
+# App passwords: four groups of four letters that are no words.
 _FOUR_BY_FOUR = re.compile(r"(?<![A-Za-z-])[a-z]{4}(?:[ -][a-z]{4}){3}(?![A-Za-z-])")
 
 
@@ -355,7 +355,7 @@ def _of_program(text: str, at: int) -> Span | None:
 
 
 def _said_before(text: str, at: int) -> Span | None:
-    """The word that is then said to be the password."""
+    """Return the word that the following words call a password."""
     is_said = text.endswith(_SAID_AFTER, max(0, at - 100), at)
     if not is_said and text.find(" is ", max(0, at - 50), at) < 0:
         return None

@@ -1,4 +1,4 @@
-"""Secrets that people tell each other in Chinese and a dozen other languages, English excepted: "密码是 ..."."""
+"""Finds secrets in sentences in Chinese and a dozen other languages except English: "密码是 ..."."""
 
 import re
 import string
@@ -11,7 +11,7 @@ from memd.redact import secret_values
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
-# What the word is about may stand in brackets: 密码（测试环境）：
+# Brackets after the word may say what it is for: 密码（测试环境）：
 _ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
 _NOW = r"(?:(?:我|你|他|她|它|我们|咱|已经|已|就|都|也|刚|刚刚|现在|目前|还|还是|還是|還|先|暂时|后来|今天|昨天|一直|帮你|给你|统一|默认|分别|的话|这里|那边|應該|应该|可能|大概|好像)){0,4}"
 _SET = r"(?:从[!-~]{1,80}?)?(?:(?:修|更)?改(?:成|为|到|咗做|咗|做)?|设(?:置|定)?(?:成|为)?|設(?:置|定)?(?:成|為)?|[换換]成?|更新(?:成|为)?|重置(?:成|为)?|配(?:置)?(?:成|为)?|变成|用的?|填|输入|写|发(?:给)?你|给你|告诉你|在这里|在这儿|在此|如下|见下)了?(?:的是|的|是)?"
@@ -78,7 +78,7 @@ def _chinese(anchors: tuple[str, ...], strength: Strength, *, is_code: bool) -> 
     return find
 
 
-# "账号密码：admin / hunter2": the second of the two.
+# "账号密码：admin / hunter2": the second value is the password.
 _OF_BOTH = ("账号", "帐号", "账户", "賬號", "帳號", "号/", "号和", "户名", "户名/", "名/", "号、")
 _PAIR = re.compile(
     r"[A-Za-z0-9_.@-]{2,40}(?:[ ]?(?P<by>[/|｜，,])[ ]?|(?P<by_blank>[ ]{1,3}))(?=[!-~]{4})(?P<secret>[!-~]{4,64})",
@@ -96,7 +96,7 @@ _SAYS = re.compile(r"[:：=＝是为]")
 
 
 def has_both_cases(text: str) -> bool:
-    """Whether a text has capitals and small letters."""
+    """Return whether a text has letters of both cases."""
     return any(map(str.isupper, text)) and any(map(str.islower, text))
 
 
@@ -106,7 +106,7 @@ def _bare_end(text: str, start: int) -> Span | None:
 
 
 def _elsewhere(text: str, end: int, after: int) -> Span | None:
-    """A value that is in brackets, on the next line, before a change, or of Chinese signs with digits."""
+    """Return a value that is in brackets, on the next line, before a change, or of Chinese characters with digits."""
     for pattern, at in ((_BRACKETED, end), (_FROM, end), (_NEXT_LINE, after)):
         match = pattern.match(text, at)
         if (
@@ -140,7 +140,7 @@ _OF_DOOR = re.compile(r"(?:密码|密碼|口令)[ ：:是为]{0,3}(?P<secret>[0-
 
 
 def _in_place(text: str, at: int) -> Span | None:
-    """A password as the answer to a question, in words, or of four times four letters."""
+    """Return a password in answer to a question, as words, or as four groups of four letters."""
     asked = _ASKED.match(text, at)
     if asked is not None and secret_values.is_strong(asked["secret"]):
         return asked.span("secret")
@@ -160,15 +160,15 @@ _BEFORE_IT = re.compile(
     r"(?P<secret>[!-~]{5,64})[\"”」`]?[ ]?(?:(?:就|才)?是(?:我|你|他|她|我们|新|旧)?的?|作为|当作?|做|[，,]?[ ]?(?:这个|这一|这是|那是))\Z"
 )
 
-_ENDS_BEFORE_IT = frozenset("是我你他她们新旧的为作当做个一")  # the last signs of such a phrase
+_ENDS_BEFORE_IT = frozenset("是我你他她们新旧的为作当做个一")  # the last characters of such a phrase
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 
 
 def _said_before(text: str, at: int) -> Span | None:
-    """What is then said to be the password."""
+    """Return a word that the following words call a password."""
     if text[at - 1 : at] not in _ENDS_BEFORE_IT:
         return None
-    # It is only the last word before the phrase that the phrase can follow: elsewhere nothing is tried.
+    # Only the last word before the phrase can be meant, so nothing else is tried.
     left, place = max(0, at - 80), at
     while place > left and not "!" <= text[place - 1] <= "~":
         place -= 1
@@ -181,7 +181,7 @@ def _said_before(text: str, at: int) -> Span | None:
     return left + match.start("secret"), left + match.end("secret")
 
 
-# The four signs of a shared folder, right behind what they are called.
+# The four characters of a shared folder's code, directly after its label.
 _OF_SHARE = re.compile(
     r"(?:提取|访问|訪問)[码碼][ ]?[:：]?[ ]?(?P<secret>[A-Za-z0-9]{4})(?![A-Za-z0-9])", re.ASCII
 )
@@ -199,7 +199,7 @@ class _CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What secrets are called elsewhere; the head of labels.toml says what is where."""
+    """The words for secrets in a language; see the head of labels.toml."""
 
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]
@@ -209,7 +209,7 @@ class _Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _LABELS = msgspec.convert(
     tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), _Labels
 )
-# The ending of the word, what it is of, and what says that its value comes: a sign, a verb, or a particle.
+# The ending of the word, what it is for, and what announces its value: punctuation, a verb, or a particle.
 _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
 _COMES = (
@@ -222,7 +222,7 @@ _OPEN = r"(?P<open>[\"'`“„«「\[【（(]{0,3})"
 _CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
 
 
-# A question for it, and a line below that has nothing but the answer.
+# A question for it, and a line below with the answer alone.
 _ANSWERED = rf"[^\n?？]{{0,80}}[?？؟][ \t\"'”»]{{0,4}}\n[ \t>]{{0,8}}(?:[\w.-]{{1,20}}[ ]?[:：][ ]?)?{LEAD_IN}[\"'`“「«]?(?P<secret>[!-~]{{5,64}}?)[\"'`”」»]?[.。]?[ \t]{{0,4}}(?=\n|\Z)"
 
 
@@ -231,7 +231,7 @@ def _any_of(labels: tuple[str, ...]) -> str:
 
 
 def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of which no other is a part."""
+    """Return the labels that contain no other label."""
     return tuple(label for label in labels if not any(other in label for other in labels if other != label))
 
 
@@ -244,11 +244,11 @@ def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
 
 
 def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
-    """Finds the password behind what it is called.
+    """Return a Find for passwords after labels of one language.
 
     Args:
-        labels: What it is called.
-        strict: They mean other things, too.
+        labels: The words for passwords.
+        strict: Whether the words are ambiguous: values must be strong then.
     """
     pattern = _behind_label(labels, "[!-~]{4,64}?")
     asked = re.compile(rf"(?:{_any_of(labels)}){_ANSWERED}", re.IGNORECASE)
@@ -270,11 +270,11 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
     return find
 
 
-_OF_PASSWORD = Nearby(DIGIT, 0, 330)  # behind its label; the way there is that long at most
+_OF_PASSWORD = Nearby(DIGIT, 0, 330)  # the longest distance from a label to its value
 
 
 def _is_made_up(text: str) -> bool:
-    """Whether a text is no word and no name of something: capitals, small letters and digits, or a sign among them."""
+    """Return whether a text is no word and no name: it has letters of both cases and digits, or a symbol."""
     return secret_values.is_strong(text) and (has_both_cases(text) or _SIGN.search(text) is not None)
 
 
@@ -288,14 +288,14 @@ _CODE_BEHIND = re.compile(
 
 
 def _code_abroad(label: _CodeLabel) -> Find:
-    """Finds the code behind its label."""
+    """Return a Find for codes after a label."""
     before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
     after = None if label.after is None else re.compile(label.after, re.IGNORECASE)
     size = len(label.anchor)
     starts_word = label.anchor.isascii() and before is None
 
     def find(text: str, at: int) -> Span | None:
-        # In base64 it stands behind a slash or a plus, and goes on.
+        # In base64, a match would follow a slash or a plus, and continue.
         if starts_word and (
             text[at - 1 : at].isalnum()
             or (text[at - 1 : at] in {"/", "+"} and text[at + size : at + size + 1].isalnum())
@@ -312,7 +312,7 @@ def _code_abroad(label: _CodeLabel) -> Find:
 
 
 def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
-    """Whether a value right behind the word, with nothing between that says so, is surely meant by it."""
+    """Return whether a value directly after a label, without a separator, certainly belongs to it."""
     if len(value.text) >= 8 and (
         _HYPHENED.fullmatch(value.text) or (secret_values.is_strong(value.text) and not value.text.isalnum())
     ):
@@ -357,7 +357,7 @@ RULES = (
         needs=_OF_PASSWORD,
     ),
     *(
-        # Most of the time no code is told.
+        # Most occurrences are not followed by a code.
         Rule(
             f"code-abroad-{number}",
             "code",

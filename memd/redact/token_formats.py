@@ -1,4 +1,4 @@
-"""Tokens that their form gives away (token_formats.toml), and those that need their vendor beside them (vendor_words.toml)."""
+"""Finds tokens by their form (token_formats.toml), and keys by their form with the vendor's name nearby (vendor_words.toml)."""
 
 import math
 import re
@@ -24,22 +24,22 @@ _SIGNS: Mapping[str, str] = {
     "base64": _LETTERS + "+/",
     "client-secret": WORD + ".~",
 }
-# Where a token has no edge before it, as after "%3D" or the colour of a terminal, so many signs stand there at most.
+# The most characters of a word before a token without an edge, as after "%3D" or a terminal colour.
 _GLUED = 3
-# What begins like a token behind one of these is the digest of a file in a list of them.
+# A token's prefix after one of these belongs to a digest.
 _DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _LAST_PART = re.compile(r"[_-]")
-_MOST_READ, _MOST_JUDGED = 4_096, 512  # signs of a token
-# A token may be broken: signs that its anchors have, its parts, and signs of a part behind what is a token by itself.
+_MOST_READ, _MOST_JUDGED = 4_096, 512  # characters of a token
+# Limits for broken tokens: characters of the anchor, number of parts, and characters of a part after a complete token.
 _LEAST_ANCHOR, _MOST_PARTS, _LEAST_MORE = 4, 8, 12
 _ENDS_LINE = ("\r", "\n")
 _PIECE = re.compile(r"[\w+/=.~-]{1,512}+", re.ASCII)
-_GLUED_ENTROPY = 3.0  # bits a sign; words put together have fewer, or no digit
+_GLUED_ENTROPY = 3.0  # bits per character; joined words have fewer, or no digit
 
 
 class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of the table; its head says what the columns are."""
+    """A row of token_formats.toml; the file describes the columns."""
 
     kind: str
     vendor: str
@@ -56,26 +56,26 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_strict(self) -> bool:
-        """Whether its form alone is enough where it is broken: it begins with an anchor that no word begins with."""
+        """Whether a broken token is recognised by its form alone: no word begins with its anchor."""
         return not (
             self.before or self.entropy or not self.edge or min(map(len, self.anchors)) < _LEAST_ANCHOR
         )
 
     def find_broken(self, text: str, at: int) -> Span | None:
-        """The same, though line ends, emphasis or quotes part it, as far as each part looks like one of a token."""
+        """Return a token broken by line ends, emphasis or quotes, as far as each part looks like one of a token."""
         whole = self.find(text, at)
         if whole is None:
             if EDGE.match(text, at) is None or text.endswith(_DIGESTS, max(0, at - 8), at):
                 return None
         elif BREAK.match(text, whole[1]) is None:
             return whole
-        # What is a token without it goes on in lines as keys have them, and not in a word of the next line.
+        # After a complete token, only lines as in a key continue it, not a word of the next line.
         joined, begin, shape, end = "", at, _compiled(self.shape), at
         for number in range(_MOST_PARTS):
             part = _PIECE.match(text, begin)
             if part is None or (number and not _looks_cut(part[0])):
                 break
-            # A mail has "=" where it breaks a line.
+            # Quoted-printable mail ends a broken line with "=".
             said = (
                 part[0][:-1]
                 if part[0].endswith("=") and text[part.end() : part.end() + 1] in _ENDS_LINE
@@ -93,24 +93,24 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (at, end) if end > at else whole
 
     def find(self, text: str, at: int) -> Span | None:
-        """The token that has an anchor at a place of a text."""
+        """Return the token with an anchor at a place."""
         start = at - len(stem(text, at, self.before, _SIGNS[self.signs])) if self.before else at
         if self.signs == "base64" and 0 < start == at - self.before and text[start - 1] in _SIGNS["base64"]:
-            return None  # it is the middle of something longer: of a picture, say
+            return None  # the middle of something longer, such as an image
         is_glued = self.edge and EDGE.match(text, start) is None
         if is_glued and not (self.glued and len(stem(text, start, _GLUED + 1, _LETTERS)) <= _GLUED):
             return None
         if text.endswith(_DIGESTS, max(0, start - 8), start):
             return None
-        # So many signs tell whether it is one: what goes on without end would be read anew at each of its anchors.
+        # The length is bounded, since an endless token would be read again at each of its anchors.
         shape, limit = _compiled(self.shape), start + _MOST_READ
         match = shape.match(text, start, limit)
         if match is None and self.before:
-            # The sign before it may be another's: the n of an escaped line end, the + of a difference.
+            # The character before it may belong to an escaped line end or a diff marker.
             match = shape.match(text, start + 1, limit)
         if match is None or match.end() <= at:
             return None
-        # Where a shape has several forms, the group may belong to another one.
+        # In a shape with alternatives, the group may belong to another one.
         named = "secret" in match.re.groupindex and match.start("secret") >= 0
         span = match.span("secret" if named else 0)
         said = text[span[0] : min(span[1], span[0] + _MOST_JUDGED)]
@@ -126,12 +126,12 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _compiled(shape: str) -> re.Pattern[str]:
-    """A shape, made ready when it is first needed: most texts need none of them."""
+    """Compile a shape on first use, since most texts need none."""
     return re.compile(shape, re.ASCII)
 
 
 def _looks_cut(part: str) -> bool:
-    """Whether a part behind a break is one of a token, rather than a word or a date."""
+    """Return whether the part behind a break is one of a token, and not a word or a date."""
     has_both = any(map(str.isupper, part[1:])) and any(map(str.islower, part))
     if any(map(str.isdigit, part)):
         return has_both or (any(map(str.isalpha, part)) and "-" not in part and "." not in part)
@@ -139,7 +139,7 @@ def _looks_cut(part: str) -> bool:
 
 
 def is_random(text: str, entropy: float) -> bool:
-    """Whether a text has a digit, and at least so many bits a sign (Shannon, of the counts of its signs)."""
+    """Return whether a text has a digit, and at least `entropy` bits (Shannon) per character."""
     counts = Counter(text)
     bits = -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())
     return bits >= entropy and not counts.keys().isdisjoint(string.digits)
@@ -162,7 +162,7 @@ def _of_application(text: str, at: int) -> Span | None:
     return None if match is None or match.end() <= at else match.span()
 
 
-# As crypt(3) and its like write them down: whoever has one can try passwords on it.
+# crypt(3) hashes and the like, from which passwords can be guessed.
 _HASH = (
     r"\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|5\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}"
     r"|6\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}|(?:7|y|gy)\$[./A-Za-z0-9]{1,32}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
@@ -171,7 +171,7 @@ _HASH = (
     r"|scrypt\$[a-z0-9=,]{3,40}\$[+/=A-Za-z0-9]{8,200}\$[+/=A-Za-z0-9]{16,200})(?![./A-Za-z0-9])"
 )
 
-# Salt, stored key and key of the server, as PostgreSQL keeps them.
+# Salt, stored key and server key, as PostgreSQL stores them.
 _SCRAM = (
     r"SCRAM-SHA-(?:1|256|512)\$[0-9]{1,7}:[A-Za-z0-9+/=]{8,64}\$[A-Za-z0-9+/=]{20,100}:[A-Za-z0-9+/=]{20,100}"
 )
@@ -186,7 +186,7 @@ _OF_ROWS = tuple(
     )
     for row in TOKEN_FORMATS
 )
-# The number of an application and its secret: an access token of it.
+# The id and secret of an application, which together are an access token.
 APPLICATION = Rule(
     "facebook-app-token",
     "facebook-token",
@@ -208,7 +208,7 @@ RULES = (*_OF_ROWS, APPLICATION, *HASHES)
 
 
 class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of the table of keys that only the name of their vendor tells; its head says what the columns are."""
+    """A row of vendor_words.toml; the file describes the columns."""
 
     shape: str
     source: str
@@ -217,13 +217,13 @@ class VendorForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def vendor_forms() -> tuple[VendorForm, ...]:
-    """The rows of that table."""
+    """Return all rows."""
     return msgspec.convert(_read("vendor_words"), dict[str, tuple[VendorForm, ...]])["vendors"]
 
 
 @cache
 def _forms_of() -> Mapping[str, tuple[re.Pattern[str], ...]]:
-    """What the keys of each vendor are like; read when a text first has something like a key beside a word for one."""
+    """Return the forms of each vendor's keys; compiled on first use."""
     found: dict[str, tuple[re.Pattern[str], ...]] = {}
     for row in vendor_forms():
         for vendor in row.vendors.split():
@@ -236,11 +236,11 @@ _VALUE = re.compile(
     re.ASCII,
 )
 _ASSIGNS = (":", "=", "：", "=>")
-_LENGTH_OF_AWS = 40  # signs of a secret of Amazon, which has slashes
-_VALUE_ENTROPY = 2.5  # bits a sign; less is a number, or zeros
-_BESIDE_CHARS = 120  # before a key: the vendor stands there, and what says that it is a key
+_LENGTH_OF_AWS = 40  # characters of an Amazon secret, which may contain slashes
+_VALUE_ENTROPY = 2.5  # bits per character; numbers and zeros have less
+_BESIDE_CHARS = 120  # characters before a key in which the vendor and a word for a key are searched
 _BEHIND_CHARS = 60
-# What is said before has ended there.
+# The end of a clause.
 _ENDS = re.compile(r"[\n;。；！？]|[.!?]\s")
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _MARK_OR_ITS_END = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]|\A[A-Z]{0,8}:?[a-z0-9-]{0,40}\]")
@@ -250,29 +250,29 @@ _IS_KEY = re.compile(
     r"|(?P<abroad>schlüssel|clave|(?<![a-z])clé|jeton|chiave|chave|sleutel|klucz|anahtar|belirte|ключ|токен|مفتاح|رمز|توكن"
     r"|khóa|khoá|mã (?=truy)|キー|鍵|トークン|키|토큰|(?<![a-z])[as]k(?=[ ]?[:：=是]|[ ])|(?:secret|access)[ _-]?key(?=[ ]))"
 )
-# Behind such a word of another language than English and Chinese: its ending, what it is of, and what says that it comes.
+# After a word of a language other than English and Chinese: its ending, what it is for, and what announces the value.
 _TELLS = re.compile(
     r"\w{0,4}[\"'`*_)]{0,3}(?:(?P<bare>[ ])|(?:[ ][^\W\d_][\w.'’-]{0,20}){0,3}?"
     r"(?:[ ]{0,2}[:：=＝][*_ ]{0,4}|[ ](?:ist|lautet|es|est|è|é|is|to|jest|là|هو|هي|—)[ ]|[ ]?(?:는|은|は|が|是|为)[ ]?))"
     r"[\"'`“„«「\[(（]{0,3}"
 )
-# "cohere: ..." says it without a word for a key, where the value is no digest and no identifier.
+# "cohere: ..." needs no word for a key if the value is no digest or identifier.
 _ASSIGNED = re.compile(
     r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
     re.ASCII,
 )
-_TRUENAS = re.compile(r"[0-9]{1,4}-[A-Za-z0-9]{64}", re.ASCII)  # the number of a key, and the key
+_TRUENAS = re.compile(r"[0-9]{1,4}-[A-Za-z0-9]{64}", re.ASCII)  # the id of a key, and the key
 _NOT_BASE64 = re.compile(r"[\w-]+", re.ASCII)
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]+")
 _DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _UUID_OR_HEXADECIMAL = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9A-Fa-f]{24,128}")
-# Signs of the value of any variable of an environment, which scrambled letters and digits tell.
+# Characters of a random value of any environment variable.
 _LEAST_OF_VARIABLE = 20
 _OTHER_KEY = re.compile(
     r"(?:cache|public|primary|foreign|partition|sort|idempotency|object|storage|lookup|hash|ssh|row|group|dedup|join|routing|message|shard)[ _-]?keys?\Z",
     re.IGNORECASE,
 )
-# Between what says that it is a key and the key: whose it is, and no word of something else.
+# Between the word for a key and the key: the owner, and no word for something else.
 _BETWEEN = re.compile(
     r"[\s\"'`*_:=>|(\[{,、：＝「“‘（-]*+(?:[A-Za-z0-9]{1,24}[\s\"'`*_:=>(-]{1,8}){0,3}[\s\"'`*_:=>|(\[{：＝「“‘（是为-]{0,12}"
 )
@@ -286,7 +286,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 _SAID_OF_IT = re.compile(
     r"[\"'`*_)\];]{0,4}[ \t]{0,4}(?:(?:is|as|for|was|into|in|to|when|where|if|with)[ ]|[(—–=-]|<-|//|\#|\n?(?:that|this|it)(?:['’]s|[ ](?:is|was))[ ]|\n?这?(?:个|就)?是|这|,[ ]|登|填|放|贴|写|设|配|当|作为|做)"
 )
-# Behind one of these the value stands, and what says that it is a key right before it.
+# A word for a key with a value directly after it.
 _KEY_OF_API = re.compile(
     r"(?:api|access|auth|secret|private|signing|deploy|bearer|personal|service|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)"
     r"(?:[ ](?:is|was|to|=|->|should[ ]be))?[\s\"'`*_:=(,]{0,6}\Z"
@@ -308,19 +308,19 @@ _OF_SOMETHING_ELSE = re.compile(
     r"|count|usage|number|size|length|limit|version|revision|sha[0-9]{0,3}|md5|digest|checksum|etag|fingerprint)(?![A-Za-z])",
     re.IGNORECASE,
 )
-# How vendors begin what is no secret: messages, calls of tools, answers, objects.
+# Prefixes of identifiers that are not secret: messages, tool calls, answers, objects.
 _OF_IDENTIFIER = re.compile(
     r"(?:msg|toolu|call|chatcmpl|req|resp|run|step|thread|asst|file|evt|cus|sub|prod|price|pi|ch|in|seti|acct|gid|usr|user|org|proj|sess|item|batch|job|task)[_-]"
 )
 
 
 def keys_by_name(text: str, lowered: str, runs: Runs) -> Iterator[tuple[Span, str]]:
-    """Each key that a word for one tells, with its kind: its vendor beside it, or a label of another language before it.
+    """Yield each key that a word for one identifies, with its kind; the vendor or a label is before it.
 
     Args:
         text: The text.
-        lowered: The same in small letters, without what marks say.
-        runs: Those of the parts of it that are looked through.
+        lowered: The text in lower case, with marks blanked out.
+        runs: The runs of its parts to search.
     """
     words = _KeyWords(lowered)
     judged: dict[str, _Judged] = {}
@@ -338,13 +338,13 @@ def keys_by_name(text: str, lowered: str, runs: Runs) -> Iterator[tuple[Span, st
 
 
 class _Judged(msgspec.Struct, frozen=True):
-    """What a value itself tells, wherever it stands."""
+    """The classification of a value, independent of its context."""
 
     said: str
     is_truenas: bool
-    is_chance: bool  # it could only be drawn by chance, and is not called an identifier
+    is_chance: bool  # it is random, and has no prefix of an identifier
     is_digits: bool  # it is a UUID or hexadecimal
-    is_plain: bool  # it has no sign of base64
+    is_plain: bool  # it has no base64 symbols
     is_random: bool
 
 
@@ -360,10 +360,10 @@ def _judge(said: str) -> _Judged:
 
 
 class _KeyWords:
-    """Where words for keys stand in a text, of which no part is searched twice.
+    """The words for keys in a text, each part of which is searched at most once.
 
     Args:
-        lowered: The text in small letters.
+        lowered: The text in lower case.
     """
 
     def __init__(self, lowered: str) -> None:
@@ -373,7 +373,7 @@ class _KeyWords:
         self._searched = 0
 
     def last_before(self, at: int) -> re.Match[str] | None:
-        """The last one that stands beside a place, before it."""
+        """Return the last word for a key within _BESIDE_CHARS before a place."""
         first = max(0, at - _BESIDE_CHARS)
         if self._searched < at:
             for found in _IS_KEY.finditer(self._lowered, max(first, self._searched), at):
@@ -387,7 +387,7 @@ class _KeyWords:
 
 
 def _kind_of(text: str, at: int, look: _Judged, lowered: str, words: _KeyWords) -> str | None:
-    """The kind of the key at a place of a text; None where nothing says that it is one."""
+    """Return the kind of the key at a place; None if nothing identifies it."""
     said, is_chance, is_digits = look.said, look.is_chance, look.is_digits
     key = words.last_before(at)
     if key is not None and _is_labelled(lowered, key, at, said):
@@ -414,10 +414,10 @@ def _kind_of(text: str, at: int, look: _Judged, lowered: str, words: _KeyWords) 
             return "key"
         beside = text[max(0, at - _BESIDE_CHARS) : at]
         if "]" in beside:
-            # What a mark says of an earlier find says nothing of what stands beside it.
+            # The kind in a mark of an earlier find says nothing about its neighbours.
             beside = _MARK_OR_ITS_END.sub(_blank, beside)
         ended = _last(_ENDS, beside[: key.start() - at])
-        # What is called the key of a vendor may have a form that the table does not know yet.
+        # If a text names it as a vendor's key, it may have a form that the table does not have yet.
         return _vendor_in(beside[ended.end() if ended else 0 :], look, is_any=is_digits or is_chance)
     if (is_chance and _TO_USE.search(lowered, max(0, at - 10), at)) or (
         key is not None and _is_announced(lowered, key, at, is_chance=is_chance, is_digits=is_digits)
@@ -426,11 +426,11 @@ def _kind_of(text: str, at: int, look: _Judged, lowered: str, words: _KeyWords) 
     return _kind_behind(text, at + len(said), look)
 
 
-_NAMED = 60  # signs of a name with what stands between it and its value
+_NAMED = 60  # characters of a name and its separator
 
 
 def _assigned(text: str, at: int) -> str | None:
-    """The name that a value is assigned to which begins at a place."""
+    """Return the name that a value is assigned to."""
     if not text[max(0, at - 8) : at].rstrip(" \t\"'`").endswith(_ASSIGNS):
         return None
     assigned = _ASSIGNED.search(text, max(0, at - _NAMED), at)
@@ -442,7 +442,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _is_announced(lowered: str, key: re.Match[str], at: int, *, is_chance: bool, is_digits: bool) -> bool:
-    """Whether the sentence speaks of a key before it comes to one: "the new key just came in: ..."."""
+    """Return whether the sentence announces a key before it: "the new key just came in: ..."."""
     begins = key.end()
     if at - begins > _BEHIND_CHARS or not (is_chance or is_digits) or key[0] == "tokens":
         return False
@@ -456,7 +456,7 @@ def _is_announced(lowered: str, key: re.Match[str], at: int, *, is_chance: bool,
 
 
 def _kind_behind(text: str, end: int, look: _Judged) -> str | None:
-    """The kind of a key of which the rest of its sentence says that it is one."""
+    """Return the kind of a key that the rest of its sentence identifies."""
     said_of_it = _SAID_OF_IT.match(text, end)
     clause = "" if said_of_it is None else _clause(text, end, said_of_it.end())
     word = _IS_KEY.search(clause.lower()) if clause else None
@@ -478,7 +478,7 @@ def _is_chance(said: str) -> bool:
 
 
 def _vendor_in(beside: str, look: _Judged, *, is_any: bool = False) -> str | None:
-    """The kind of key of a vendor that is named beside one, if its keys have that form, or whatever form it has."""
+    """Return the kind for a vendor named beside a key, if its keys have that form, or in any form."""
     if not look.is_random:
         return None
     said = look.said
@@ -497,14 +497,14 @@ def _vendor_in(beside: str, look: _Judged, *, is_any: bool = False) -> str | Non
 
 
 def _is_labelled(lowered: str, key: re.Match[str], at: int, said: str) -> bool:
-    """Whether a word of another language, or "token" in one, says that a value behind it is a key."""
+    """Return whether a word of another language, or "token" in such a text, announces a key."""
     if not (key["abroad"] or key[0] == "token"):
         return False
     tells = _TELLS.fullmatch(lowered, key.end(), at)
     if tells is None:
         return False
     if _NOT_BASE64.fullmatch(said) is None:
-        # A path has slashes, too.
+        # Paths contain slashes too.
         return (
             key["abroad"] is not None
             and looks_random(said)
@@ -521,7 +521,7 @@ def _is_labelled(lowered: str, key: re.Match[str], at: int, said: str) -> bool:
 
 
 def _leads_to(text: str, key: re.Match[str], at: int) -> bool:
-    """Whether what says that something is a key says it of what comes next, and not of the id, say, of what has one."""
+    """Return whether a word for a key refers to what follows, and not to an attribute such as its id."""
     end = key.end()
     return (
         _BETWEEN.fullmatch(text, end, at) is not None
@@ -531,7 +531,7 @@ def _leads_to(text: str, key: re.Match[str], at: int) -> bool:
 
 
 def _clause(text: str, at: int, begun: int) -> str:
-    """What goes on at a place of a text, up to where the sentence or the line ends behind how it begins."""
+    """Return the text from a place to the end of its clause."""
     behind = text[at : at + _BEHIND_CHARS]
     ending = _ENDS.search(behind, begun - at)
     return behind if ending is None else behind[: ending.start()]
