@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from memd.shared.administration import carry_out
+from memd.shared.connection import connect
 from tests.otheruser import NOBODY
 
 START_S = 60.0
@@ -81,6 +83,7 @@ class PostgresServer:
         self._data = directory / "data"
         self._log = directory / "log"
         self.port = unused_port()
+        self._template: str | None = None
         if not self._data.exists():
             self._make(directory)
         self._process: subprocess.Popen[bytes] | None = None
@@ -130,7 +133,7 @@ class PostgresServer:
         """Have it serve, as it was configured at its last start."""
         settings = (
             *("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=32MB"),
-            *("max_connections=60", "max_parallel_workers_per_gather=0", "autovacuum_naptime=5s"),
+            *("max_connections=60", "max_parallel_workers_per_gather=0", "autovacuum=off"),
             *self._settings,
         )
         with self._log.open("ab") as log:
@@ -172,14 +175,22 @@ class PostgresServer:
         """Of the superuser."""
         return f"postgresql://{ADMIN}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{database}"
 
-    def database(self) -> str:
-        """A new empty database; its name."""
+    def database(self, template: str = "template0") -> str:
+        """A new database, which holds what the template does: by default nothing; its name."""
         import psycopg  # noqa: PLC0415  only where there is a server
 
         name = f"memory{next(_databases)}"
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         return name
+
+    def database_with_tables(self) -> str:
+        """A new database with the tables of shared memories, copied: that takes a fifth of the time of making them."""
+        if self._template is None:
+            self._template = self.database()
+            with connect(self.dsn(self._template)) as connection:
+                carry_out(connection)
+        return self.database(self._template)
 
 
 @contextmanager
@@ -219,3 +230,9 @@ def shared_server() -> Iterator[PostgresServer]:
 def empty_database(server: PostgresServer) -> str:
     """The DSN of the superuser, in a database that holds nothing yet."""
     return server.dsn(server.database())
+
+
+@pytest.fixture(name="admin_dsn")
+def database_with_tables(server: PostgresServer) -> str:
+    """The DSN of the superuser, in a database with the tables of shared memories, in which no memory is."""
+    return server.dsn(server.database_with_tables())

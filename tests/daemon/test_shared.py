@@ -11,11 +11,11 @@ from memd.shared import administration
 from memd.shared.connection import connect
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, counts, is_published, publisher, trouble
-from tests.postgres import empty_database, running_server, shared_server
+from tests.postgres import database_with_tables, running_server, shared_server
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

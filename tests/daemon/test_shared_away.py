@@ -9,12 +9,12 @@ from memd_client import Client, RequestFailed
 from memd_client.messages import Found
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, including, is_published, publisher, trouble, whole
-from tests.postgres import PostgresServer, empty_database, running_server, shared_server
+from tests.postgres import PostgresServer, database_with_tables, running_server, shared_server
 from tests.relay import relay
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 NAME = "team:alice/main"
 ASKED = "who keeps the lighthouse?"

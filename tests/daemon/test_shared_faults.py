@@ -29,7 +29,7 @@ from tests.daemon.sharing import (
 from tests.postgres import (
     PostgresServer,
     as_nobody,
-    empty_database,
+    database_with_tables,
     running_server,
     scratch,
     shared_server,
@@ -38,7 +38,7 @@ from tests.postgres import (
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

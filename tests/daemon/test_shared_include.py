@@ -8,11 +8,11 @@ import pytest
 from memd_client.messages import Found
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import including, publisher, whole
-from tests.postgres import empty_database, shared_server
+from tests.postgres import database_with_tables, shared_server
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 NAME = "team:alice/main"
 OWNER = "agent:main:main"

@@ -12,13 +12,13 @@ from memd.shared.connection import connect
 from memd_client import Client, RequestFailed
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import are_same, publisher, reader, whole
-from tests.postgres import empty_database, running_server, shared_server
+from tests.postgres import database_with_tables, running_server, shared_server
 from tests.recall.__main__ import TOP, Figures, scores
 from tests.recall.texts import notes, questions
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 OWNER = "agent:alice:main"
 GROUP = "agent:alice:discord:group:9"

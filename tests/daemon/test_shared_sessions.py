@@ -10,11 +10,11 @@ from tests.daemon.chats import AT_ONCE, begun, directory, name_of, say
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, publisher, reader, whole
 from tests.fakes.homes import ClaudeCodeSession
-from tests.postgres import empty_database, shared_server
+from tests.postgres import database_with_tables, shared_server
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PRIVATE, GROUP = "agent:alice:main", "agent:alice:discord:group:9"

@@ -13,11 +13,11 @@ from memd.shared.connection import connect
 from tests.daemon.counted import ASKED
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import counts, is_published, publisher
-from tests.postgres import empty_database, shared_server
+from tests.postgres import database_with_tables, shared_server
 from tests.shared.conftest import member
 from tests.wait import until
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 QUESTIONS = ("which database for billing", "ferry to the harbour", "部署在星期几")
 

@@ -8,9 +8,9 @@ import pytest
 
 from memd.shared import administration
 from memd.shared.connection import connect
-from tests.postgres import empty_database, shared_server
+from tests.postgres import database_with_tables, shared_server
 
-__all__ = ["empty_database", "shared_server"]
+__all__ = ["database_with_tables", "shared_server"]
 
 
 def member(admin_dsn: str, name: str, memory: str, *, may_write: bool = True) -> str:

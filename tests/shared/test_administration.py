@@ -9,8 +9,10 @@ import pytest
 
 from memd.shared import administration
 from memd.shared.connection import SharedUnavailable, connect, find_state, troubles
-from tests.postgres import PostgresServer
+from tests.postgres import PostgresServer, empty_database
 from tests.shared.conftest import member
+
+__all__ = ["empty_database"]
 
 MemberDsn = Callable[..., str]
 SECRET = "the vault is behind the mill"

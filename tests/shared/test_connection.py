@@ -118,9 +118,9 @@ def test_wrong_password_and_wrong_database(server: PostgresServer) -> None:
         connect(server.dsn("nowhere"))
 
 
-def test_a_database_without_anything(admin_dsn: str) -> None:
+def test_a_database_without_anything(server: PostgresServer) -> None:
     """What is missing is said one by one."""
-    with connect(admin_dsn) as made:
+    with connect(server.dsn(server.database())) as made:
         state = find_state(made)
     said = list(troubles(state))
     assert len(said) == 3
