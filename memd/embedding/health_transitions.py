@@ -1,34 +1,34 @@
-"""How requests to a provider end, and when its fallback takes over: values and their transitions. Pure."""
+"""The health of requests to a provider and the decision to use its fallback, as values with pure transitions."""
 
 import msgspec
 
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 
-# A provider that asks for a longer wait is asked again all the same, as batch jobs are.
+# Longer waits asked for by a provider are shortened to this, as for batch jobs.
 LONGEST_ASKED_S = 3600.0
-GATE_FAILURES = 2  # in a row, before questions are not sent any more
-GATE_S = 10.0  # that they are not sent then
-LONGEST_GATE_S = 60.0  # likewise, where the provider asks for a longer wait
+GATE_FAILURES = 2  # consecutive failures after which questions are not sent
+GATE_S = 10.0  # the time for which they are not sent
+LONGEST_GATE_S = 60.0  # the same, if the provider asks for a longer wait
 
 
 class Healthy(msgspec.Struct, frozen=True):
-    """The last request was answered, or there was none."""
+    """The last request was answered, or none was sent."""
 
 
 class Retrying(msgspec.Struct, frozen=True):
-    """Requests are not answered just now; they are tried again without anybody's help."""
+    """Requests fail, and are retried automatically."""
 
-    since: float  # of the clock: the first failure in a row
-    until: float  # of the clock: the next attempt
-    failures: int  # in a row
+    since: float  # time of the first consecutive failure
+    until: float  # time of the next attempt
+    failures: int  # consecutive failures
     reason: str
-    at: float = 0.0  # of the clock: the last failure
+    at: float = 0.0  # time of the last failure
 
 
 class Refusing(msgspec.Struct, frozen=True):
     """Requests are refused, and will be until the key, the account or the configuration changes."""
 
-    since: float  # of the clock
+    since: float  # time of the refusal
     reason: str
 
 
@@ -36,13 +36,13 @@ RequestHealth = Healthy | Retrying | Refusing
 
 
 def unanswered(before: RequestHealth, reason: str, now: float, *, is_final: bool) -> RequestHealth:
-    """The health of a whole provider after a request that had no answer, whatever it was for.
+    """Return the health of a provider after any request failed.
 
     Args:
-        before: Its health so far.
-        reason: Why, for people.
-        now: Of the clock, in seconds.
-        is_final: No request will succeed until a person changes something.
+        before: The previous health.
+        reason: The message for the user.
+        now: The current time in seconds.
+        is_final: Whether requests will fail until the user changes something.
     """
     since = now if isinstance(before, Healthy) else before.since
     return Refusing(since, reason) if is_final else Retrying(since, now, failures_after(before), reason, now)
@@ -57,15 +57,15 @@ def passages_unanswered(
     wait_s: float,
     retry_after_s: float | None,
 ) -> RequestHealth:
-    """The health of requests with passages after one that had no answer. A refusal ends only when a person says so.
+    """Return the health of passage requests after one failed. A refusal lasts until the user retries.
 
     Args:
-        before: Their health so far.
-        reason: Why.
-        began: When that request was sent. Those that were under way together fail together: that counts once.
-        now: Of the same clock.
-        wait_s: The backoff after so many failures in a row.
-        retry_after_s: What the provider asked for, if it did. One huge number must not end embedding for years.
+        before: The previous health.
+        reason: The message for the user.
+        began: When the request was sent. Concurrent requests that fail together count as one failure.
+        now: The current time of the same clock.
+        wait_s: The backoff after this number of consecutive failures.
+        retry_after_s: The wait that the provider asked for, if any; at most LONGEST_ASKED_S of it counts.
     """
     if isinstance(before, Refusing):
         return before
@@ -79,65 +79,66 @@ def passages_unanswered(
 
 
 def failures_after(before: RequestHealth) -> int:
-    """How many failures in a row one more would make."""
+    """Return the number of consecutive failures after one more."""
     return before.failures + 1 if isinstance(before, Retrying) else 1
 
 
 class QuestionGate(msgspec.Struct, frozen=True):
-    """Whether questions are sent. After some failures in a row searches do not wait for one more, but for one now and then."""
+    """Decides whether questions are sent: after consecutive failures only one is sent now and then, so that searches do not wait."""
 
-    failures: int = 0  # in a row
-    until: float = 0.0  # of the clock: no question is sent before
+    failures: int = 0  # consecutive failures
+    until: float = 0.0  # no question is sent before this time
     reason: str = ""  # of the last failure
-    is_final: bool = False  # it was a refusal
+    is_final: bool = False  # the last failure was a refusal
 
     def failed(self, failure: EmbedUnavailable, now: float) -> "QuestionGate":
-        """The gate after a question that had no answer."""
+        """Return the gate after a question failed."""
         pause_s = max(GATE_S, min(failure.retry_after_s or 0.0, LONGEST_GATE_S))
         is_final = isinstance(failure.__cause__, EmbedTerminal)
         return QuestionGate(self.failures + 1, now + pause_s, str(failure), is_final)
 
     def is_open(self, now: float) -> bool:
-        """Whether a question may be sent."""
+        """Return whether a question may be sent."""
         return self.failures < GATE_FAILURES or now >= self.until
 
     def trying(self, now: float) -> "QuestionGate":
-        """The gate while a question that it let through has no answer: the others are not sent meanwhile."""
+        """Return the gate while a question is in flight after failures: no other one is sent meanwhile."""
         return self if self.failures < GATE_FAILURES else msgspec.structs.replace(self, until=now + GATE_S)
 
 
 class FallbackThresholds(msgspec.Struct, frozen=True):
-    """How long things take that are not decided in a hurry, in seconds."""
+    """The durations, in seconds, after which fallbacks are used and left."""
 
-    down_s: float = 600.0  # a provider that has not answered for so long is down for good, for now
-    ask_s: float = 600.0  # between two probes of a provider that was left
-    stay_s: float = 1800.0  # on the fallback, at least: each change means to embed what is new
-    check_s: float = 21_600.0  # between two looks whether the model is still the same
+    down_s: float = 600.0  # a provider that has failed for this long is left
+    ask_s: float = 600.0  # between probes of a provider that was left
+    # The least time on the fallback, since each change embeds new texts in another space.
+    stay_s: float = 1800.0
+    check_s: float = 21_600.0  # between checks whether the model is still the same
 
 
 class LeftForFallback(msgspec.Struct, frozen=True):
-    """The fallback is used in the place of its provider."""
+    """The fallback is used instead of its provider."""
 
-    since: float  # of the clock
+    since: float  # time when the provider was left
     reason: str  # the last failure of the provider
-    # It refused: no answer leads back to it until a person says that something has changed.
+    # The provider refused: its answers do not lead back until the user retries.
     is_final: bool = False
-    is_doubted: bool = False  # a person said so: its first answer leads back
+    is_doubted: bool = False  # the user retried: its first answer leads back
 
 
 def left_after(
     before: LeftForFallback | None, health: RequestHealth, now: float, thresholds: FallbackThresholds
 ) -> LeftForFallback | None:
-    """Whether a provider is left for its fallback, after a request to it has ended.
+    """Decide after a request whether the fallback is used instead of the provider.
 
-    It is left after a refusal that no waiting mends, or when it has not answered for `down_s`; it is used again when it
-    answers, `stay_s` after it was left at the earliest.
+    A provider is left after a refusal, or after it has failed for `down_s`. It is used again when it answers, but not before
+    `stay_s` have passed since it was left.
 
     Args:
-        before: The decision so far; None: the provider is used.
-        health: Of the provider, by that request.
-        now: Of the clock, in seconds.
-        thresholds: How long is long.
+        before: The previous decision; None: the provider is used.
+        health: The health of the provider after the request.
+        now: The current time in seconds.
+        thresholds: The durations.
     """
     if before is None:
         is_lasting = isinstance(health, Refusing) or (
@@ -156,5 +157,5 @@ def left_after(
 
 
 def doubted(before: LeftForFallback | None) -> LeftForFallback | None:
-    """The decision after a person said that something has changed: the next answer leads back, unless it is a refusal."""
+    """Return the decision after the user retried: the provider's next answer leads back, unless it is a refusal."""
     return None if before is None else msgspec.structs.replace(before, is_final=False, is_doubted=True)

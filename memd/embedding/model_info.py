@@ -1,4 +1,4 @@
-"""What is known of a remote model: asked for once, and kept, so that a start waits for no answer."""
+"""Probes a remote model for its properties, and stores them, so that a start needs no request."""
 
 import asyncio
 
@@ -16,24 +16,24 @@ from memd.store.provider_records import ProviderStore
 
 log = structlog.get_logger()
 
-_NAME = "portrait"  # as earlier versions kept it
-SENT_S = 5.0  # that counts of what was sent are gathered before they are written
+_NAME = "portrait"  # the name used by earlier versions
+SENT_S = 5.0  # the time for which counts of sent texts are collected before they are stored
 _UNUSABLE = (StoreUnavailable, StoreDamaged, StoreNewer)
 
 ONCE = RetryPolicy(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
-"""A probe that fails is repeated by its caller, who says meanwhile why."""
+"""A failed probe is not retried here, but by the caller, who reports the reason meanwhile."""
 
 
 class ModelInfoStore:
-    """Keeps what a model is like, by its name and address. Without a store that works, the model is asked at each start."""
+    """Stores the properties of a model by its name and address. If the store fails, the model is probed at each start."""
 
     def __init__(self, cache: EmbeddingStore, spec: ProviderSpec) -> None:
-        # Under the key of the first generation: the identity that is kept says which generation the model is.
+        # Under the key of the first generation, since the stored identity contains the current one.
         space = (spec.provider, spec.model, key_of(spec.account, spec.dialect, 0))
         self._store = ProviderStore(cache, space)
 
     async def recall(self) -> ModelIdentity | None:
-        """The identity that was kept last; None: none that can be read."""
+        """Return the stored identity; None if there is no readable one."""
         try:
             content = await self._store.document(_NAME)
             return None if content is None else msgspec.json.decode(content, type=ModelIdentity)
@@ -42,14 +42,14 @@ class ModelInfoStore:
             return None
 
     async def keep(self, identity: ModelIdentity) -> None:
-        """Keep an identity; a store that fails is logged."""
+        """Store an identity; a failure is logged."""
         try:
             await self._store.put_document(_NAME, msgspec.json.encode(identity))
         except _UNUSABLE as failure:
             log.warning("embed.model_info_not_kept", reason=str(failure))
 
     async def add_sent(self, texts: int, tokens: int) -> None:
-        """Count texts that were sent; a store that fails is logged."""
+        """Count texts that were sent; a failure is logged."""
         try:
             await self._store.add_sent(texts, tokens)
         except _UNUSABLE as failure:
@@ -57,7 +57,7 @@ class ModelInfoStore:
 
 
 class ModelProbe:
-    """Asks one model at one address what it is like."""
+    """Probes one model at one address."""
 
     def __init__(self, spec: ProviderSpec, store: ModelInfoStore) -> None:
         log_retries()
@@ -67,15 +67,15 @@ class ModelProbe:
         self._client = open_client(spec)
 
     async def recall(self) -> Provider | None:
-        """The provider as it was at the last probe, without a request; None: it was never probed."""
+        """Return the provider as it was at the last probe, without a request; None: it was never probed."""
         self._identity = await self._store.recall()
         return None if self._identity is None else self._provider(self._identity)
 
     async def ask(self) -> Provider | None:
-        """The provider of the model that answers, if it is another one than at the last probe; None: it is the same.
+        """Probe the model; return the provider if it differs from the last probe, otherwise None.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the model is not known.
+            EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the probe failed.
         """
         found = await identify(self._client, self._identity, retries=ONCE)
         if found == self._identity:
@@ -85,7 +85,7 @@ class ModelProbe:
         return self._provider(found)
 
     async def note_sent(self) -> None:
-        """Note what the model is sent to be embedded, by whomever, until cancelled."""
+        """Store counts of texts sent to the model, until cancelled."""
         sent = self._client.sent
         try:
             while True:

@@ -1,8 +1,8 @@
-"""How one provider answers, as everybody finds it who asks it: kept in one place, for all who have to know.
+"""The health of one provider, in the only place where it is stored.
 
-The queue of passages and the queue of questions report here how each request ended, and so do probes, which ask the provider how
-it is. What follows from that is read here: the queue of passages waits until the provider may be asked again, questions are sent
-or not, a fallback stands in or not, and status says why.
+The queues of passages and of questions report the end of each request, and probes report their results. Others read it: the
+queue of passages waits until the next attempt, questions are sent or not, a fallback is used or not, and status prints the
+reason.
 """
 
 import asyncio
@@ -37,24 +37,24 @@ log = structlog.get_logger()
 
 
 class ProviderState(msgspec.Struct, frozen=True):
-    """How the requests to one provider end, and what follows from that."""
+    """The health of requests to one provider, and the decisions that follow."""
 
     overall: RequestHealth = Healthy()  # by the last request of any kind
-    passages: RequestHealth = Healthy()  # by requests with passages: when the queue sends the next one
+    passages: RequestHealth = Healthy()  # by passage requests: determines when the queue sends the next one
     questions: QuestionGate = QuestionGate()
-    left: LeftForFallback | None = None  # the fallback is used in its place
+    left: LeftForFallback | None = None  # the fallback is used instead
 
 
 class Standby(msgspec.Struct, frozen=True):
-    """The fallback of a provider, as far as its health is concerned."""
+    """The fallback of a provider."""
 
     provider: str  # its name
-    needed: asyncio.Event  # set when it is to stand in
+    needed: asyncio.Event  # set when it is to be used
     thresholds: FallbackThresholds
 
 
 class ProviderHealth:
-    """The health of one provider, and the only place where it changes."""
+    """The health of one provider; all changes of it are made here."""
 
     def __init__(
         self,
@@ -68,23 +68,23 @@ class ProviderHealth:
         changes: ChangeNotifier | None = None,
         first_wait_s: float = 1.0,
     ) -> None:
-        """Healthy, until a request fails.
+        """Start healthy.
 
         Args:
-            provider: Its name, for the log.
-            rng: Source of the jitter of a backoff.
-            clock: Seconds, monotonic.
-            is_remote: Whether one server answers questions and passages. Else passages, which a worker process embeds, say
-                nothing about questions, and no question is held back: the provider refuses by itself while it is stuck.
-            key_places: Where a person can put another key.
-            standby: Its fallback; None: there is none.
-            changes: Notified when the provider begins or ceases to answer, or to be used; None: nobody waits for that.
-            first_wait_s: The full wait after the first failure with passages; it doubles from there.
+            provider: The provider's name, for the log.
+            rng: Source of the jitter of backoffs.
+            clock: Returns seconds, monotonic.
+            is_remote: Whether one server embeds questions and passages. Otherwise passages, which a worker process embeds, say
+                nothing about questions, and questions are always sent: a blocked local provider fails by itself.
+            key_places: Where the user can set another key.
+            standby: The fallback; None: there is none.
+            changes: Notified when the provider starts or stops answering or being used; None: nothing is notified.
+            first_wait_s: The wait after the first failure of passages; it doubles with each further one.
         """
         self.now = ProviderState()
         self.rng = rng
         self.clock = clock
-        self.progress = ChangeNotifier()  # of passages: of their health, and of the queue that they wait in
+        self.progress = ChangeNotifier()  # notified by changes of passage health, and by the passage queue
         self.probe_wanted = asyncio.Event()
         self._provider = provider
         self._is_remote = is_remote
@@ -96,30 +96,30 @@ class ProviderHealth:
 
     @property
     def reason(self) -> str | None:
-        """Why the provider does not answer, for people; None: it does, as far as is known."""
+        """Why the provider does not answer; None: it does, as far as is known."""
         overall = self.now.overall
         return None if isinstance(overall, Healthy) else overall.reason
 
     def close(self) -> None:
-        """Listen no more: requests that end from now on were given up."""
+        """Ignore requests that end from now on, since they were cancelled."""
         self._is_closed = True
 
     def begin_anew(self) -> None:
-        """Another model is behind the name: what was found with the one before counts for nothing."""
+        """Reset the health of requests, since the provider has another model now."""
         self.now = msgspec.structs.replace(self.now, passages=Healthy(), questions=QuestionGate())
 
     # --- passages
 
     def passages_answered(self, began: float) -> None:
-        """A request with passages, sent at a time of the clock, was answered."""
-        # An answer to what was asked before the last failure is no sign that the provider is well again.
+        """Record that a passage request, sent at `began`, was answered."""
+        # An answer to a request sent before the last failure does not prove recovery.
         if isinstance(self.now.passages, Retrying) and began >= self.now.passages.at:
             self._set_passages(Healthy())
         if self._is_remote:
             self._answered()
 
     def passages_failed(self, failure: EmbedUnavailable | EmbedTerminal, began: float) -> None:
-        """A request with passages, sent at a time of the clock, had no answer."""
+        """Record that a passage request, sent at `began`, failed."""
         before, now = self.now.passages, self.clock()
         if isinstance(failure, EmbedTerminal):
             log.error("embed.stopped", provider=self._provider, reason=str(failure))
@@ -145,7 +145,7 @@ class ProviderHealth:
             self._failed(failure)
 
     async def passages_due(self) -> None:
-        """Wait until passages may be sent again, or are refused."""
+        """Wait until the next passage request may be sent, or requests are refused."""
         while (
             isinstance(waiting := self.now.passages, Retrying)
             and (left_s := waiting.until - self.clock()) > 0
@@ -155,12 +155,12 @@ class ProviderHealth:
                     await self.progress.next()
 
     def hurry_passages(self) -> None:
-        """Have the next request with passages sent now: what failed is not what it asks for."""
+        """Allow the next passage request now, since its texts are other ones than those that failed."""
         if isinstance(self.now.passages, Retrying):
             self._set_passages(msgspec.structs.replace(self.now.passages, until=self.clock()))
 
     def retry_passages(self) -> None:
-        """Have passages sent again, even if they were refused."""
+        """Allow passage requests now, even after a refusal."""
         self._set_passages(Healthy())
 
     def _set_passages(self, passages: RequestHealth) -> None:
@@ -170,10 +170,10 @@ class ProviderHealth:
     # --- questions
 
     def admit_question(self) -> None:
-        """Let a question be sent, or not.
+        """Check that a question may be sent.
 
         Raises:
-            EmbedUnavailable: the last ones failed a moment ago.
+            EmbedUnavailable: questions failed recently.
         """
         gate, now = self.now.questions, self.clock()
         if not self._is_remote:
@@ -187,22 +187,22 @@ class ProviderHealth:
         raise failure from cause
 
     def question_failed(self, failure: EmbedUnavailable) -> None:
-        """A request with questions had no answer."""
+        """Record that a question request failed."""
         self._set_gate(self.now.questions.failed(failure, self.clock()))
         self._question_failed(failure)
 
     def questions_refused(self, failure: EmbedUnavailable) -> None:
-        """A request with questions was answered, and none of them was embedded."""
+        """Record that a question request was answered, but embedded none of its questions."""
         self._set_gate(QuestionGate())
         self._question_failed(failure)
 
     def questions_answered(self) -> None:
-        """A request with questions was answered."""
+        """Record that a question request was answered."""
         self._set_gate(QuestionGate())
         self._answered()
 
     def _question_failed(self, failure: EmbedUnavailable) -> None:
-        # A question is answered without a vector whatever the cause; whether that will pass is what the cause says.
+        # Searches treat all causes alike; whether the failure is final depends on its cause.
         cause = failure.__cause__
         self._failed(cause if isinstance(cause, EmbedTerminal) else failure)
 
@@ -212,14 +212,14 @@ class ProviderHealth:
     # --- the provider as a whole
 
     def probe_answered(self) -> None:
-        """A probe was answered, and the model is the one that is known."""
-        self._set_gate(QuestionGate())  # it has just answered something else
+        """Record that a probe was answered by the known model."""
+        self._set_gate(QuestionGate())  # a request was just answered
         if self.reason is not None:
             log.info("embed.provider_recovered", provider=self._provider)
         self._set_overall(Healthy())
 
     def probe_failed(self, failure: MemdError) -> None:
-        """A probe had no answer, or one that cannot be used."""
+        """Record that a probe failed, or had an invalid answer."""
         self._note(failure)
 
     def _note(self, failure: MemdError) -> None:
@@ -234,7 +234,7 @@ class ProviderHealth:
         if self.reason is not None and not self._is_closed:
             log.info("embed.provider_recovered", provider=self._provider)
             self._set_overall(Healthy())
-            self.probe_wanted.set()  # after an outage another model may be behind the name
+            self.probe_wanted.set()  # after an outage, the provider may have another model
 
     def _failed(self, failure: MemdError) -> None:
         if self._is_closed:
@@ -245,7 +245,7 @@ class ProviderHealth:
             self.probe_wanted.set()
 
     def _in_words(self, failure: MemdError) -> str:
-        """What went wrong, and what a person can do about it."""
+        """Return the message of a failure, with advice for the user."""
         if isinstance(failure, KeyRefused) and self._key_places:
             return f"{failure}. Set {self._key_places}, then restart memd, or send it SIGHUP if the configuration has the key"
         return str(failure)
@@ -276,18 +276,18 @@ class ProviderHealth:
     # --- the fallback
 
     def doubt(self) -> None:
-        """A person says that something has changed: a refusal is met again, or counts no more."""
+        """Record that the user retries: a refusal does not keep the fallback in use any longer."""
         self.now = msgspec.structs.replace(self.now, left=doubted(self.now.left))
 
     @property
     def returns(self) -> bool:
-        """Whether the provider was left for its fallback, answers, and is used again after a while."""
+        """Whether the provider answers again, and will replace its fallback after the least time."""
         left = self.now.left
         return left is not None and not left.is_final and isinstance(self.now.overall, Healthy)
 
     @property
     def returns_in_s(self) -> float | None:
-        """After how many seconds the next answer leads back from the fallback; None: this is not being waited for."""
+        """The seconds until the next answer ends the use of the fallback; None: that is not expected."""
         left = self.now.left
         if left is None or self._standby is None or not self.returns:
             return None

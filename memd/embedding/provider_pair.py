@@ -1,4 +1,4 @@
-"""What embeds for all agents with equal settings: a provider and maybe its fallback."""
+"""The providers of all agents with equal settings: a primary and maybe a fallback."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class ProviderPair:
-    """The provider of some settings, and its fallback, both running."""
+    """The primary provider of some settings and its fallback, both running."""
 
     def __init__(
         self,
@@ -24,21 +24,21 @@ class ProviderPair:
         choice: ProviderChoice,
         parts: ProviderParts,
     ) -> None:
-        """Nothing runs before `begin`.
+        """Create the pair; `begin` starts it.
 
         Args:
-            settings: Of one of the agents that the pair embeds for.
-            choice: What these settings mean just now.
-            parts: What running providers are made with.
+            settings: The settings of one of its agents.
+            choice: The providers chosen by these settings.
+            parts: What running providers share.
         """
         self.settings = settings
         self.choice = choice
         self._parts = parts
-        self.primary: RunningProvider | None = None  # what the settings mean
+        self.primary: RunningProvider | None = None  # the provider that the settings choose
         self.fallback: RunningProvider | None = None
 
     async def begin(self) -> None:
-        """Start both, as far as that takes no request; requests follow in tasks."""
+        """Start both without waiting for requests, which follow in tasks."""
         choice = self.choice
         standby: Standby | None = None
         if choice.fallback is not None:
@@ -60,9 +60,9 @@ class ProviderPair:
         self._parts.changes.notify()
 
     async def renew(self, choice: ProviderChoice) -> None:
-        """Begin anew with what the settings mean now, unless nothing has changed and all is well.
+        """Restart with newly chosen providers, unless they are the same and healthy.
 
-        What was terminal gets another chance, and a fallback is left. Whatever this fails with, what embedded before goes on.
+        A refusing provider is retried, and a fallback is left. If starting fails, the old providers continue.
         """
         is_same = _is_same_candidate(choice.primary, self.choice.primary) and _is_same_candidate(
             choice.fallback, self.choice.fallback
@@ -72,7 +72,8 @@ class ProviderPair:
             for made in (choice.primary, choice.fallback):
                 await _close_unused(made, self.choice)
             self.choice = _with_reasons(self.choice, choice)
-            self.ask_again()  # what was refused, though the provider has answered something else since
+            # Retries what was refused, even if the provider has answered something else since.
+            self.ask_again()
             return
         before = self.choice, self.primary, self.fallback
         ending = [*self.members]
@@ -80,7 +81,7 @@ class ProviderPair:
         try:
             await self.begin()
         except BaseException:
-            # The next renewal would take what has half begun for all that the settings mean, and well.
+            # The next renewal must not take the partly started providers for the chosen ones.
             ending = [*self.members]
             self.choice, self.primary, self.fallback = before
             for made in (choice.primary, choice.fallback):
@@ -93,7 +94,7 @@ class ProviderPair:
                 await member.close()
 
     def ask_again(self) -> None:
-        """Ask those that do not answer, or refuse, once more now; a fallback is left if the first one answers."""
+        """Retry providers that fail or refuse now; a fallback is left if the primary answers."""
         for member in self.members:
             member.ask_again()
 
@@ -106,44 +107,44 @@ class ProviderPair:
 
     @property
     def members(self) -> Iterator[RunningProvider]:
-        """Both, as far as they are there; the one that is used comes first."""
+        """Yield both, as far as they exist; the one in use first."""
         both = (self.primary, self.fallback)
         yield from (one for one in (both if not self.is_on_fallback else both[::-1]) if one is not None)
 
     @property
     def used(self) -> RunningProvider | None:
-        """The provider whose vectors new indexes are to have; None: there is none."""
+        """The provider for new indexes; None: there is none."""
         return next(self.members, None)
 
     @property
     def is_on_fallback(self) -> bool:
-        """Whether the fallback is used in the place of the first provider."""
+        """Whether the fallback is used instead of the primary."""
         return self.primary is not None and self.primary.health.now.left is not None
 
     @property
     def wanted(self) -> Identity | None:
-        """The vectors that an index is to have; None: there is no provider, or its model is not known yet."""
+        """The identity of the vectors for new indexes; None: no provider, or its model is not known yet."""
         return None if self.used is None else self.used.identity
 
     def member_of(self, space: Space) -> RunningProvider | None:
-        """The provider whose vectors are of a space."""
+        """Return the provider of a vector space; None: neither has it."""
         return next((one for one in self.members if one.space == space), None)
 
     # --- in words
 
     @property
     def name(self) -> str:
-        """Name of the provider that is used; `none` where there is none."""
+        """The name of the provider in use; "none" without a provider."""
         return "none" if self.used is None else self.used.name
 
     @property
     def model(self) -> str:
-        """Name of its model; empty where there is no provider."""
+        """The name of its model; "" without a provider."""
         return "" if self.used is None else self.used.model
 
     @property
     def reason(self) -> str | None:
-        """Why nothing embeds, or why not what should; None: all is well."""
+        """Why nothing is embedded, or not by the primary; None: the primary is healthy."""
         used = self.used
         if used is None:
             return self.choice.reason
@@ -157,7 +158,7 @@ class ProviderPair:
 
     @property
     def why_fallback(self) -> str | None:
-        """Why the fallback is used instead of its provider; None: it is not."""
+        """Why the fallback is used; None: it is not."""
         primary = self.primary
         if primary is None or (left := primary.health.now.left) is None:
             return None
@@ -168,7 +169,7 @@ class ProviderPair:
 
     @property
     def instead_of(self) -> tuple[str, str] | None:
-        """The provider that the settings name and that could not be had, and why; None: the one they name is there."""
+        """The provider that the settings name but that is not available, and why; None: it is available."""
         wanted = self.settings.provider
         if wanted in {"auto", "none"} or self.primary is None or self.choice.fallback is not None:
             return None
@@ -177,21 +178,21 @@ class ProviderPair:
 
 
 def _is_same_candidate(one: Candidate | None, other: Candidate | None) -> bool:
-    """Whether requests to two candidates are the same, the key included."""
+    """Return whether requests to two candidates would be equal, including the key."""
     if isinstance(one, ProviderSpec) or isinstance(other, ProviderSpec) or one is None or other is None:
         return one == other
     return one.identity == other.identity
 
 
 async def _close_unused(made: Candidate | None, used: ProviderChoice) -> None:
-    """Close a candidate that was made for a comparison and is not used."""
+    """Close a candidate that was created for comparison only."""
     is_used = made is used.primary or made is used.fallback
     if made is not None and not isinstance(made, ProviderSpec) and not is_used:
         await made.close()
 
 
 def _with_reasons(used: ProviderChoice, now: ProviderChoice) -> ProviderChoice:
-    """The choice that is in use, with the reasons of now."""
+    """Return the choice in use with the reasons of a newer one."""
     return ProviderChoice(
         used.primary, now.reason, now.passed_over, now.because, used.fallback, now.no_fallback
     )

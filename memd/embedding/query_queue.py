@@ -1,4 +1,4 @@
-"""The questions that are put to one provider: each once for all who ask it, and together with others that wait."""
+"""Embeds questions with one provider: equal questions once, and waiting questions together."""
 
 import asyncio
 import hashlib
@@ -23,17 +23,17 @@ from memd.runtime.timing import Clock
 
 log = structlog.get_logger()
 
-AT_ONCE = 2  # requests; a provider has as many connections beside those for documents
-TOGETHER_FIRST = 16  # questions of a request, until it is known how fast the provider is
+AT_ONCE = 2  # requests; a provider has as many connections for them, beside those for documents
+TOGETHER_FIRST = 16  # questions per request, until the speed of the provider is known
 TOGETHER_MOST = 64
-CACHED_BYTES = 4 << 20  # of vectors: 2,700 of 384 dimensions, 340 of 3,072
-LONGEST_S = 10.0  # that a question waits while others are answered
+CACHED_BYTES = 4 << 20  # of vectors: 2,700 of 384 dimensions, or 340 of 3,072
+LONGEST_S = 10.0  # the longest wait of a question while others are answered
 
 Outcome = Vector | EmbedUnavailable | EmbedTerminal
 
 
 class _Question:
-    """One text, and those who wait for its vector."""
+    """A text, and the number of callers that wait for its vector."""
 
     def __init__(self, key: bytes, text: str) -> None:
         self.key = key
@@ -43,11 +43,11 @@ class _Question:
 
 
 class QuestionQueue:
-    """Has questions embedded by one provider, whose vectors are all of one space.
+    """Embeds questions with one provider, in one vector space.
 
-    The same question is asked once however many ask it, and not at all if it was answered lately. Those that wait go
-    together where the provider takes several, one of each asker after the other. A question waits on while others are
-    answered: a hundred at once are a load, and no failure.
+    Equal questions are embedded once, and not at all if the vector is cached. If the provider supports it, waiting questions are
+    sent together, taken from callers in round-robin order. A question waits longer while others are answered, since many questions
+    at once are load and no failure.
     """
 
     def __init__(
@@ -58,23 +58,23 @@ class QuestionQueue:
         longest_s: float = LONGEST_S,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Empty.
+        """Start empty.
 
         Args:
             provider: Embeds the questions.
-            health: Of the provider: says whether a question may be sent, and hears how each request ended.
-            longest_s: How long a question waits while others are answered.
-            clock: Seconds, monotonic.
+            health: Admits questions, and records how requests end.
+            longest_s: The longest wait of a question while others are answered.
+            clock: Returns seconds, monotonic.
         """
         self.provider = provider
-        # Whether a class has the methods of a protocol takes Python 20 µs to tell.
+        # Computed once, since isinstance with a protocol takes 20 µs.
         self._takes_several = provider if isinstance(provider, EmbedsTogether) else None
         self._health = health
         self._longest_s = longest_s
         self._clock = clock
-        self._waiting: OrderedDict[Hashable, dict[bytes, _Question]] = OrderedDict()  # by who asks
-        self._unanswered: dict[bytes, _Question] = {}  # all that wait or are under way
-        self._known: OrderedDict[bytes, Vector] = OrderedDict()  # the most recently used last
+        self._waiting: OrderedDict[Hashable, dict[bytes, _Question]] = OrderedDict()  # by asker
+        self._unanswered: dict[bytes, _Question] = {}  # waiting or in flight
+        self._known: OrderedDict[bytes, Vector] = OrderedDict()  # cached vectors, least recently used first
         self._known_bytes = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self._together = TOGETHER_FIRST
@@ -82,15 +82,15 @@ class QuestionQueue:
         self._is_closed = False
 
     async def ask(self, text: str, patience_s: float, asker: Hashable = None) -> Vector:
-        """The vector of a question, shape (dimensions,), of length 1.
+        """Return the vector of a question, shape (dimensions,), length 1.
 
         Args:
             text: The question.
-            patience_s: How long to wait if nothing is answered meanwhile, be it another question.
-            asker: Whose turn it is used up by the question.
+            patience_s: The timeout in seconds; it restarts whenever any question is answered.
+            asker: Questions are taken from askers in round-robin order.
 
         Raises:
-            EmbedUnavailable: there is none in time, or the provider said so; its cause may be an EmbedTerminal.
+            EmbedUnavailable: timeout, or failure of the provider; its cause may be an EmbedTerminal.
         """
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         if (known := self._known.get(key)) is not None:
@@ -112,7 +112,7 @@ class QuestionQueue:
                 self._drop(question)
 
     def close(self) -> None:
-        """Answer nobody any more: who waits is told."""
+        """Fail all waiting questions."""
         self._is_closed = True
         for task in self._under_way:
             task.cancel()
@@ -132,10 +132,10 @@ class QuestionQueue:
             if question.outcome.done():
                 return question.outcome.result()
 
-    # --- whose turn it is
+    # --- order of questions
 
     def _fill(self) -> None:
-        """Ask as much at once as may be."""
+        """Start as many requests as are allowed."""
         takes_several = self._takes_several is not None
         while self._waiting and len(self._under_way) < (AT_ONCE if takes_several else 1):
             some = self._next(self._together if takes_several else 1)
@@ -149,7 +149,7 @@ class QuestionQueue:
             self._fill()
 
     def _next(self, count: int) -> list[_Question]:
-        """The questions that are next, one of each asker after the other."""
+        """Remove and return the next questions, in round-robin order of askers."""
         some: list[_Question] = []
         while self._waiting and len(some) < count:
             asker, questions = next(iter(self._waiting.items()))
@@ -160,7 +160,7 @@ class QuestionQueue:
         return some
 
     def _drop(self, question: _Question) -> None:
-        """Nobody waits for a question any more: unless it is under way, it is not asked."""
+        """Remove a question that no caller waits for, unless it is in flight."""
         for asker, questions in self._waiting.items():
             if questions.pop(question.key, None) is not None:
                 self._unanswered.pop(question.key, None)
@@ -168,7 +168,7 @@ class QuestionQueue:
                     del self._waiting[asker]
                 return
 
-    # --- what came of it
+    # --- outcomes
 
     async def _put(self, some: Sequence[_Question]) -> None:
         began = self._clock()
@@ -187,15 +187,15 @@ class QuestionQueue:
             self._together = max(1, len(some) // 2)
             outcomes = [EmbedUnavailable(safe_message(failure))] * len(some)
         finally:
-            # Whatever happened: one that stays unanswered would be joined by all who ask the same, and asked never again.
+            # In any case: an unanswered question would be joined by later equal ones, and never be sent again.
             for question, outcome in zip(some, outcomes, strict=True):
                 self._answer_question(question, outcome)
 
     async def _outcomes(self, texts: Sequence[str]) -> Sequence[Outcome]:
-        """The outcome of each text.
+        """Return the outcome of each text.
 
         Raises:
-            EmbedUnavailable, EmbedTerminal: of all of them.
+            EmbedUnavailable, EmbedTerminal: all of them failed.
         """
         self._health.admit_question()
         try:
@@ -225,7 +225,7 @@ class QuestionQueue:
             question.outcome.set_result(outcome)
         if isinstance(outcome, Exception):
             return
-        # It may be a row of a larger matrix, which would stay with it.
+        # A copy, since it may be a view that keeps a larger matrix alive.
         self._known[question.key] = outcome.copy()
         self._known_bytes += outcome.nbytes
         while self._known_bytes > CACHED_BYTES:
@@ -234,7 +234,7 @@ class QuestionQueue:
 
 
 def _vector_or_raise(outcome: Outcome) -> Vector:
-    """A vector, or what was said in its place, raised anew for each who asked."""
+    """Return a vector, or raise a new error for each caller."""
     if isinstance(outcome, EmbedUnavailable):
         raise EmbedUnavailable(str(outcome), retry_after_s=outcome.retry_after_s) from outcome.__cause__
     if isinstance(outcome, EmbedTerminal):

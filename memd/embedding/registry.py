@@ -20,22 +20,22 @@ from memd.store.index import Index
 
 log = structlog.get_logger()
 
-# For the vector of a question where nothing was configured; after that, keywords answer alone.
+# The default timeout for the vector of a question; then keywords answer alone.
 QUERY_TIMEOUT_S = 2.0
-SPARE_S = 0.25  # a provider ends by itself at its deadline
+SPARE_S = 0.25  # a provider times out by itself at its deadline
 
 Choose = Callable[[AgentSettings], ProviderChoice]
 
 
 class ProviderRegistry:
-    """The pairs of providers of a daemon, and the agents that they embed for."""
+    """The provider pairs of a daemon, and the agents that use them."""
 
     def __init__(self, parts: ProviderParts, choose: Choose) -> None:
-        """Empty.
+        """Start empty.
 
         Args:
-            parts: What running providers are made with.
-            choose: What settings mean; may read files, and is called on a thread.
+            parts: What running providers share.
+            choose: Chooses providers by settings; may read files, and is called on a thread.
         """
         self.changes = parts.changes  # of any provider
         self._parts = parts
@@ -45,10 +45,10 @@ class ProviderRegistry:
         self._making = asyncio.Lock()
         self._kept = 0
         self._sweeping: asyncio.Task[None] | None = None
-        self._is_swept = True  # no agent has given up a provider since the last sweep
+        self._is_swept = True  # no agent has released a provider since the last sweep
 
     async def providers_for(self, settings: AgentSettings) -> "AgentProviders":
-        """Make what embeds for one more agent."""
+        """Return the providers of one more agent."""
         wanted = shared(settings)
         async with self._making:
             if wanted not in self._pairs:
@@ -56,7 +56,7 @@ class ProviderRegistry:
                 pair = ProviderPair(settings, choice, self._parts)
                 try:
                     await pair.begin()
-                except BaseException:  # half begun, it would be given to every agent with the same settings
+                except BaseException:  # a partly started pair must not be used by later agents
                     await pair.close()
                     raise
                 self._pairs[wanted] = pair
@@ -66,29 +66,29 @@ class ProviderRegistry:
         return providers
 
     def _bound_cache(self) -> None:
-        """Bound the cache, which is that of all agents, by the largest of their numbers."""
+        """Bound the shared cache by the largest number that any agent configures."""
         self._parts.bound.configured = max(
             (providers.settings.cache.max_entries for providers in self._in_use), default=0
         )
 
     @property
     def worker_pids(self) -> list[int]:
-        """The processes that embed for any provider."""
+        """The process ids of all embedding workers."""
         each = (member.worker_pid for pair in self._pairs.values() for member in pair.members)
         return [pid for pid in each if pid is not None]
 
     async def renew(self) -> None:
-        """Look again what the settings of all that are in use mean: a key may be another one, and is tried at once.
+        """Choose providers again for all agents: a new key is tried at once.
 
         Raises:
-            what the first one failed with, after all others were looked at.
+            Exception: the first failure, after all others were renewed.
         """
         failures: list[Exception] = []
         async with self._making:
             for pair in list(self._pairs.values()):
                 try:
                     await pair.renew(await beside(self._choose, pair.settings))
-                except Exception as failure:  # noqa: BLE001 - raised when the others have had their turn
+                except Exception as failure:  # noqa: BLE001 - raised after all others were renewed
                     failures.append(failure)
         self._is_swept = False
         await self._sweep()
@@ -96,17 +96,17 @@ class ProviderRegistry:
             raise failures[0]
 
     async def close(self) -> None:
-        """Close all pairs, at once."""
-        self._kept += 1  # from here on no sweep closes any
+        """Close all pairs concurrently."""
+        self._kept += 1  # prevents sweeps from now on
         if self._sweeping is not None:
             await asyncio.wait([self._sweeping])
         await asyncio.gather(*(pair.close() for pair in self._pairs.values()))
 
-    # --- which are needed
+    # --- closing unused pairs
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Close no provider within the block: an agent that changes its settings still needs the one that its index was made with."""
+        """Prevent closing of pairs meanwhile: an agent that changes settings still needs the provider of its index."""
         self._kept += 1
         try:
             yield
@@ -121,13 +121,13 @@ class ProviderRegistry:
         self.sweep_soon()
 
     def sweep_soon(self) -> None:
-        """Close the pairs that no agent needs any more, in a task."""
+        """Close the pairs that no agent needs, in a task."""
         self._is_swept = False
         if not self._kept and (self._sweeping is None or self._sweeping.done()):
             self._sweeping = self._parts.tasks.create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        # While one is closed, which takes its time, others may be given up.
+        # Others may be released while one is being closed.
         while not (self._is_swept or self._kept):
             await self._close_unneeded()
 
@@ -150,7 +150,7 @@ class ProviderRegistry:
     # --- which provider has which space
 
     def running_in(self, space: Space, first: ProviderPair) -> RunningProvider | None:
-        """The provider whose vectors are of a space: one of this pair, else of another one that is still there."""
+        """Return the provider of a space: of this pair, or else of any other."""
         each = (pair.member_of(space) for pair in (first, *self._pairs.values()))
         return next((one for one in each if one is not None), None)
 
@@ -160,7 +160,7 @@ class ProviderRegistry:
 
 
 class AgentProviders:
-    """What embeds for one agent: the pair of its settings, and whichever provider made the vectors that its index still has."""
+    """The providers of one agent: the pair of its settings, and the provider of its index's current vectors."""
 
     def __init__(
         self,
@@ -180,27 +180,31 @@ class AgentProviders:
 
     @property
     def wanted(self) -> Identity | None:
-        """The vectors that the agent's index is to have; None: there is no provider, or its model is not known yet."""
+        """The identity of the vectors for the agent's index; None: no provider, or its model is not known yet."""
         return self.pair.wanted
 
     @property
     def embeds(self) -> bool:
-        """Whether there is a provider, even if it is not known yet what its model is like."""
+        """Whether there is a provider, even if its model is not known yet."""
         return self.pair.used is not None
 
     @property
     def is_being_found_out(self) -> bool:
-        """Whether a model is being probed, so that what is wanted is known soon."""
+        """Whether the model is being probed, so that `wanted` will be known soon."""
         used = self.pair.used
         return used is not None and used.provider is None and used.health.reason is None
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
-        """The queue whose vectors are of a space; None: no provider makes them just now."""
+        """Return the queue of a vector space; None: no running provider has it."""
         running = self._running(space)
         return None if running is None else running.queue
 
     async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration] | DegradedPart:
-        """The vector of a question among those of a space, with the calibration of its model; or why there is none."""
+        """Embed a question for a vector space.
+
+        Returns:
+            The vector and the calibration of its model, or why there is none.
+        """
         running = self._running(space)
         if running is None or running.questions is None:
             return self.unavailable(space) or DegradedPart(
@@ -216,52 +220,52 @@ class AgentProviders:
         return vector, questions.provider.calibration
 
     def is_answering(self, space: Space | None) -> bool:
-        """Whether a provider embeds questions for the vectors of a space, as far as is known."""
+        """Return whether a provider of a vector space is running and healthy, as far as is known."""
         running = self._running(space)
         return running is not None and running.is_answering
 
     def hold(self, spaces: frozenset[Space]) -> None:
-        """Keep the providers of these spaces alive, and no others for this agent."""
+        """Keep the providers of these spaces running for this agent, and release all others."""
         if spaces != self.held:
             self.held = spaces
             self._registry.sweep_soon()
 
     def ask_again(self) -> None:
-        """Have a provider that does not answer, or refuses, probed now."""
+        """Probe a provider now that fails or refuses."""
         self.pair.ask_again()
 
     def release(self) -> None:
-        """Give up all providers: the agent has ended."""
+        """Release all providers, since the agent has ended."""
         self._registry.release(self)
 
     def _running(self, space: Space | None) -> RunningProvider | None:
-        # Where nothing is to embed, vectors of other agents' providers are of no use.
+        # With provider "none", providers of other agents are not used.
         if space is None or not self.embeds:
             return None
         return self._registry.running_in(space, self.pair)
 
-    # --- in words
+    # --- reasons and names
 
     @property
     def provider_name(self) -> str:
-        """Of the provider that is used."""
+        """The name of the provider in use."""
         return self.pair.name
 
     @property
     def model_name(self) -> str:
-        """Of its model."""
+        """The name of its model."""
         return self.pair.model
 
     @property
     def reason(self) -> str | None:
-        """Why nothing embeds, or less well than it could; None: all is well."""
+        """Why nothing is embedded, or not by the primary provider; None: it is healthy."""
         return self.pair.reason
 
     def unavailable(self, space: Space | None) -> DegradedPart | None:
-        """Why no provider embeds questions for the vectors of a space; None: one does, or none is to.
+        """Return why no provider embeds questions for a space; None: one does, or none is configured.
 
         Args:
-            space: Of the vectors in the index; None: it has none.
+            space: The space of the index's vectors; None: it has none.
         """
         if self.settings.provider == "none" or self._running(space) is not None:
             return None
@@ -270,7 +274,7 @@ class AgentProviders:
         if self.wanted is None:
             return DegradedPart("provider", self.pair.reason or f"{self.pair.name} has not answered yet")
         if space is None:
-            return None  # its first vectors are under way
+            return None  # its first vectors are being computed
         provider, model, _ = space
         return DegradedPart(
             "rebuild",
@@ -279,7 +283,7 @@ class AgentProviders:
         )
 
     def fallback_use(self, space: Space | None) -> FallbackUse | None:
-        """Which provider an answer by vectors of a space stands in for, and why; None: it is that of the settings."""
+        """Return which provider the one of a space is used instead of, and why; None: it is the configured one."""
         pair = self.pair
         chosen = pair.instead_of
         if chosen is not None:
@@ -298,51 +302,51 @@ class AgentProviders:
 
 
 class AgentQueues:
-    """The embedding queues that serve one agent: two, while an index is built for another model."""
+    """The embedding queues of one agent: two, while an index is rebuilt for another model."""
 
     def __init__(
         self, agent: str, providers: AgentProviders, published: PublishedVectors | None = None
     ) -> None:
-        """Be served by no queue before `serve`.
+        """Start without queues; `serve` adds them.
 
         Args:
-            agent: Its id.
-            providers: What embeds for it.
-            published: What it has published; None: it publishes nothing.
+            agent: The agent's id.
+            providers: The agent's providers.
+            published: The vectors that it has published; None: it does not publish.
         """
         self.providers = providers
         self.published = published
-        self.rest = False  # nobody searches by vectors just now
+        self.rest = False  # searches by vectors are suspended
         self.queues: set[EmbeddingQueue] = set()
         self._agent = agent
 
     @property
     def embeds(self) -> bool:
-        """Whether anything is to be embedded, be it known yet by whom or not."""
+        """Whether texts are to be embedded, even if the model is not known yet."""
         return self.providers.embeds and not self.rest
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
-        """What embeds in a space; None: nobody does just now."""
+        """Return the queue of a vector space; None: no running provider has it, or embedding is suspended."""
         return None if self.rest else self.providers.queue(space)
 
     def known(self, space: Space | None) -> KnownVectors | None:
-        """What is cached of a space; None: the agent has no cache."""
+        """Return the cache of a vector space; None: the agent uses no cache."""
         cache = self.providers.cache
         return None if cache is None or space is None else KnownVectors(cache, space)
 
     def serve(self, queue: EmbeddingQueue, index: Index) -> None:
-        """Have a queue embed what waits in an index.
+        """Let a queue embed the waiting texts of an index.
 
         Args:
-            queue: One of those within reach.
-            index: The agent's, or one that is built beside it.
+            queue: A queue of the agent's providers.
+            index: The agent's index, or a new one that is built to replace it.
         """
         use_cache = self.providers.cache is not None
         queue.serve(IndexToEmbed(self._agent, index, use_cache=use_cache, published=self.published))
         self.queues.add(queue)
 
     async def leave(self, but: Collection[EmbeddingQueue | None] = ()) -> None:
-        """Be served no more, but by some."""
+        """Leave all queues except some."""
         for queue in self.queues.difference(but):
             self.queues.discard(queue)
             await queue.leave(self._agent)

@@ -1,4 +1,4 @@
-"""The batch jobs of a provider that has them, with what they need to run."""
+"""Runs the batch jobs of a provider that supports them."""
 
 import asyncio
 import time
@@ -18,27 +18,27 @@ from memd.runtime.synchronization import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 
-POLLERS = 2  # connections beside those that carry files
+POLLERS = 2  # connections in addition to those for files
 
 
 class SharedBatchJobs:
-    """What the providers that embed in one space share: one of them carries out the batch jobs, for the queues of all."""
+    """The batch jobs of one vector space. One of the providers of the space runs them; the queues of all of them use them."""
 
     def __init__(self) -> None:
-        self.turn = asyncio.Lock()  # held while the jobs are carried out
-        self.changes = ChangeNotifier()  # of the jobs: the queues look again
+        self.turn = asyncio.Lock()  # held by the provider that runs the jobs
+        self.changes = ChangeNotifier()  # notified after changes of jobs, upon which queues look again
         self.batches: BatchRunner | None = None
-        self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # with the settings of each
+        self.queues: dict[EmbeddingQueue, BatchSettings] = {}  # all queues of the space, with their settings
 
     def use(self, batches: BatchRunner) -> None:
-        """Have all queues know of these jobs: what is in one must not be asked for by any."""
+        """Pass the jobs to all queues, so that none requests texts that are in a job."""
         self.batches = batches
         for queue, settings in self.queues.items():
             queue.batch_submitter.use(batches, settings)
 
 
 class CachedBatchJobs:
-    """Batch jobs whose vectors go into the cache, where the queues of their space find them."""
+    """Batch jobs that write their vectors into the cache, where the queues of the space find them."""
 
     def __init__(
         self,
@@ -51,17 +51,17 @@ class CachedBatchJobs:
         shared: SharedBatchJobs,
         bias: Bias | None,
     ) -> None:
-        """From here on the queue asks for no text that may be in a job of an earlier life.
+        """Pass existing jobs to the queue, so that it requests no text that may be in a job of an earlier process.
 
         Args:
-            recipe: How to ask the provider.
-            identity: Of its vectors.
-            cache: Where jobs are remembered, and vectors kept.
-            settings: When there are jobs. Those that were begun are finished also where there are to be no new ones.
-            queue: What hands texts over.
+            recipe: The configuration of the provider.
+            identity: The identity of its vectors.
+            cache: Stores jobs and vectors.
+            settings: When to create jobs. Existing jobs are finished even if new ones are disabled.
+            queue: Hands over texts.
             rng: Source of jitter.
-            shared: With the other providers of the same space.
-            bias: What the vectors of this space are without; None: nothing is taken out of them.
+            shared: Shared with the other providers of the space.
+            bias: The mean that is subtracted from vectors of this space; None: none is.
         """
         self._recipe = recipe
         self._identity = identity
@@ -82,7 +82,7 @@ class CachedBatchJobs:
             queue.batch_submitter.use(shared.batches, settings)
 
     async def run(self) -> None:
-        """Take up the jobs of an earlier life, and carry them out until cancelled; wait while another provider does."""
+        """Resume the jobs of an earlier process, and run all jobs until cancelled; wait while another provider runs them."""
         if self._dialect is None:
             return
         try:

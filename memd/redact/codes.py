@@ -171,7 +171,7 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 
-# A base32 seed of time-based codes, in groups or as one word; a word has no capitals only.
+# A base32 seed of time-based codes: in groups, as they are typed, or as one word with a digit.
 _SEED = re.compile(
     r"(?<![A-Za-z0-9/+=-])(?:(?P<groups>(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{2,4}|(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{2,4})"
     r"|(?P<word>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,104}={0,6}))(?![A-Za-z0-9/+-])"

@@ -1,14 +1,14 @@
-"""Secrets on command lines and in calls of functions, where the flag or the place says what they are."""
+"""Finds secrets in command lines and function calls, where the flag or the position identifies them."""
 
 import re
 
 from memd.redact import secret_values
 from memd.redact.rule import Find, Rule, Span, matching, sought
 
-# Every -p that has its value in quotes, right behind it or apart, is a password with some program.
+# A quoted value of -p, attached or separate, is a password in any program.
 _ATTACHED = re.compile(r"""-p(?=(?P<quote>["'])(?P<secret>[^\s"']{3,200})(?P=quote))""")
-# Which programs have a password behind which flag; with others -p is a port, a path or a project. Where it may stand
-# apart, and where only right behind the flag: the client of MySQL takes a word after -p for the name of a database.
+# Programs by their password flags; in other programs, -p is a port, a path or a project. _APART: the value may be separate.
+# With MySQL's client it must be attached: a separate word after -p is the name of a database.
 _APART: dict[str, tuple[str, ...]] = {
     "p": (
         "sshpass", "mongo", "psexec", "docker login", "podman login", "helm registry", "az login", "az ad", "az acr", "rabbitmqadmin",
@@ -38,18 +38,18 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
     "a": ("redis-cli", "valkey-cli"),
     "P": ("sqlcmd", "unzip", "bcp"),
 }
-_OF_MANY = frozenset("pPw")  # flags of a password with so many programs that the value itself may tell
+_OF_MANY = frozenset("pPw")  # flags for passwords in so many programs that the value itself decides
 _PUTTY = ("plink", "pscp", "psftp", "putty")
 _USER = re.compile(
     r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100})(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
 )
-# What stands between the name and the password, by program.
+# The text between user name and password, by program.
 _USES: dict[str, tuple[str, ...]] = {
     ":": ("curl", "wget", "http ", "https ", "xh ", "aria2c", "ftp "),
     ",": ("lftp",),
     "%": ("smb", "rpcclient", "net "),
 }
-_CLAUSES = 160  # signs before a flag, among which its program stands
+_CLAUSES = 160  # characters before a flag in which its program is named
 _PLACEHOLDERS = frozenset({"pass", "password", "passwd", "pwd", "secret"})
 
 
@@ -70,7 +70,7 @@ def _flagged(text: str, at: int) -> Span | None:
         programs, start = _TOGETHER[sign], at + 3
     else:
         return None
-    # Cheap questions first: of thousands of such flags in a row none has a value.
+    # Cheap checks first: of thousands of such flags in a row, none has a value.
     if text[start : start + 1] in {"", " ", "-", "\n", "\t"} or text.startswith("[REDACTED:", start):
         return None
     is_known = _runs(text, at, programs)
@@ -83,7 +83,7 @@ def _flagged(text: str, at: int) -> Span | None:
 
 
 def _named(text: str, at: int) -> Span | None:
-    """A name and a password behind one flag."""
+    """Return the password in a "name:password" flag."""
     match = _USER.match(text, at + 1)
     if (
         match is None
@@ -96,7 +96,7 @@ def _named(text: str, at: int) -> Span | None:
 
 
 def _runs(text: str, at: int, programs: tuple[str, ...]) -> bool:
-    """Whether one of some programs stands in the command that a flag belongs to, as far as that is before the flag."""
+    """Return whether one of some programs is named in the command before a flag."""
     left = text[max(0, at - _CLAUSES) : at + 1].lower()
     line = left.rfind("\n") + 1
     if line and left.rstrip(" ").endswith("\\\n"):
@@ -109,11 +109,11 @@ _VALUE = r"""(?:(?P<quote>\\{0,7}["'])(?P<quoted>[^"'\n]{3,200}?)(?P=quote)|(?P<
 
 
 def _behind(written: str, *, strong: bool = False) -> Find:
-    """Finds the value behind a command that has it in a place of its own.
+    """Return a Find for the value at a fixed position of a command.
 
     Args:
-        written: The command up to there, from the anchor on.
-        strong: It must have letters and digits, for the command is a word of English, too.
+        written: A pattern of the command up to the value, from the anchor on.
+        strong: Whether the value must have letters and digits, since the command is an English word too.
     """
     pattern = re.compile(written + _VALUE, re.IGNORECASE | re.VERBOSE)
 
@@ -136,7 +136,7 @@ def _behind(written: str, *, strong: bool = False) -> Find:
     return find
 
 
-# The comment behind a literal says what it is: derive("hunter2") // the key that signs.
+# A comment after a literal says what it is: derive("hunter2") // the key that signs.
 _COMMENTED = re.compile(
     r"[\])};,. ]{1,8}(?://|\#|--)[ ]?(?:[\w'’-]{1,20}[ ]){0,5}?(?:key|token|secret|password|passphrase)(?![a-z])",
     re.IGNORECASE,
@@ -163,7 +163,7 @@ def _commented(text: str, at: int) -> Span | None:
     return (left + match.start("secret"), left + match.end("secret")) if is_one else None
 
 
-# A client or a wallet is made with its key: what was drawn by chance, or so many digits as such a key has.
+# A client or a wallet is created with its key: a random value, or a number of hexadecimal digits as such a key has.
 _MADE_WITH = re.compile(
     r"(?:client|api|sdk|bot|wallet|signer|account|session|gateway|provider)(?:from[A-Za-z]{2,20})?[ ]?\(\s{0,20}"
     r"(?:(?:[\w.$&*]{1,40}|[\"'][^\"'\n]{1,60}[\"'])[ ]?,\s{0,20}){0,2}"
@@ -190,12 +190,12 @@ def _made_with(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
 
-# The line below a command that asks for a secret has nothing but what it printed.
+# The line below a command that asks for a secret, with its output alone.
 _PRINTED = re.compile(
     r"[^\n]{0,200}\n[ \t]{0,4}(?P<secret>[!-~]{12,200}?)%?[ \t]{0,4}(?=\n|\Z)",
 )
 _PROMPT = re.compile(r"[ \t>]{0,8}(?:[\w.@:~/-]{0,60}[$#%❯»]|PS[ ][^\n>]{1,60}>)[ ]")
-_LINE_BEFORE = 220  # signs
+_LINE_BEFORE = 220  # characters
 
 
 def _printed(text: str, at: int) -> Span | None:
@@ -210,17 +210,17 @@ def _printed(text: str, at: int) -> Span | None:
     return match.span("secret") if is_one else None
 
 
-# What Terraform draws, as its state has it.
+# A random value in a Terraform state.
 _DRAWN = re.compile(r"\"result\"[ ]?:[ ]?\"(?P<secret>[^\"\n]{8,200})\"")
-_CHARS_OF_STATE = 600  # around the name of the resource
+_CHARS_OF_STATE = 600  # characters around the name of the resource
 
 
-# echo hunter2 | sudo -S ..., and its like: the line is read backwards from what takes the password.
+# echo hunter2 | sudo -S ...: the line is read backwards from the program that takes the password.
 _ECHO = re.compile(
     r"""(?:echo|printf)[ ](?:-[neE]{1,3}[ ])?(?P<quote>["'])?(?P<user>[\w.-]{1,40}:)?(?P<secret>(?(quote)[^"'\n]{3,200}|[^\s"'|]{3,200}))(?(quote)["'])[ ]?\|[ ]?(?:[^\s|]{1,40}[ ]){0,6}\Z"""
 )
 _TAKES = re.compile(r"chpasswd|passwd[ ]--stdin|--?password-stdin|--with-token|-S[ ]")
-# What stands in it before its anchor.
+# The text before its anchor.
 _TAKES_BEFORE = {"p": ("ch", "--", "-"), "w": ("--",), " ": ()}
 
 
@@ -249,7 +249,7 @@ _SQL = re.compile(
 _PGPASS = re.compile(
     r":(?:5432|5433|5434|5439|6432|15432|26257|\*):(?P<rest>[\w*.-]{1,60}:[\w*.-]{1,60}:)(?P<secret>(?:\\[:\\]|[^\s:/\"'\\]){3,200})[ \t]{0,8}(?:\n|\Z|[\"'](?=[ \t]{0,4}(?:>|\n|\Z)))"
 )
-# In the log of a conversation with a server: a line of its own.
+# A line of its own in a protocol log.
 _SPOKEN = re.compile(
     r"auth[ ](?:(?:plain|login|xoauth2|cram-md5)[ ](?P<secret>[A-Za-z0-9+/]{8,2048}={0,2})(?=\s|\Z)|(?P<redis>[!-~]{6,200})(?=\n|\Z))",
     re.IGNORECASE,
@@ -298,7 +298,7 @@ def _netrc(text: str, at: int) -> Span | None:
 
 
 def _sent_to_server(text: str, at: int) -> Span | None:
-    """AUTH of a mail server or of Redis."""
+    """Return the argument of AUTH, as sent to a mail server or Redis."""
     match = _SPOKEN.match(text, at)
     if match is None or text[at : at + 4] != "AUTH":
         return None
@@ -323,12 +323,12 @@ def _of_windows(text: str, at: int) -> Span | None:
     return match.span("secret") if _WINDOWS_USER.search(around) else None
 
 
-# --- literals that a program hands to a function, where the place or the function says what they are
+# --- literals passed to a function, where the position or the function identifies them
 
 _STRING = r"""[bBrRuUfFNL$@]{0,2}\\{0,7}["'](?P<secret>[^"'\n\\]{4,200})\\{0,7}["']"""
 _USER_ARGUMENT = r"""\\{0,7}["'][^"'\n\\]{1,100}\\{0,7}["'][ ]?,\s{0,20}"""
 _FIRST = r"(?:[\w.$&*]{1,60}[ ]?,\s{0,20})?"
-# A name and a password, for whatever logs in with both.
+# User name and password, for functions that log in with both.
 _LOGIN = re.compile(
     rf"(?:auth[ ]?[=:]?|auth2?|authentication|login|log_in|sign_?in(?:_?with_?(?:email_?and_?)?password)?|credentials?"
     rf"|authenticate|(?:create|add|new)_?user|wifi\.begin|softap)[ ]?\(\s{{0,20}}{_USER_ARGUMENT}{_STRING}",
@@ -338,7 +338,7 @@ _CONNECTS = re.compile(
     rf"(?:connect(?:ion)?|pdo|mysqli|open_?database)[ ]?\(\s{{0,20}}(?:{_USER_ARGUMENT}|{_FIRST}){_USER_ARGUMENT}{_STRING}",
     re.IGNORECASE,
 )
-# The key that claims are signed with is the second argument, that of a hash the first.
+# The key for signing claims is the second argument, the key of a hash the first.
 _SIGNS = re.compile(
     rf"(?:jwt[.:]{{1,2}}\w{{4,20}}\(\s{{0,20}}(?:[\w.$&*]{{1,60}}|\{{[^{{}}\n]{{0,80}}\}})[ ]?,\s{{0,20}}"
     rf"|(?:hmac(?:\.new)?|create(?:hmac|cipheriv|decipheriv)|fernet|secretkeyspec|aes\.new"
@@ -349,7 +349,7 @@ _SECURE = re.compile(rf"ConvertTo-SecureString(?:[ ]-String)?[ ]{_STRING}", re.I
 
 
 def _given(pattern: re.Pattern[str], *, random: bool = False) -> Find:
-    """Finds a literal that is handed on; where only its place tells, it must look like a secret."""
+    """Return a Find for a literal argument; with `random`, it must look like a secret, since only its position identifies it."""
 
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)

@@ -1,4 +1,4 @@
-"""Gathers what waits for vectors, over all agents and files, into the jobs of a batch API."""
+"""Collects waiting texts of all agents and files into jobs of a batch API."""
 
 import contextlib
 from collections.abc import Sequence
@@ -17,46 +17,46 @@ from memd.store.index import Index
 if TYPE_CHECKING:  # it needs httpx
     from memd.providers.batch.runner import BatchRunner
 
-MOST = 200_000  # chunks of an index that are gathered at once
+MOST = 200_000  # texts of an index that are read at once
 
 
 class BatchSubmitter:
-    """What the scheduler hands to batch jobs, and what it must not ask for meanwhile."""
+    """Hands texts to batch jobs, and excludes texts in jobs from requests."""
 
     def __init__(self, known: KnownVectors) -> None:
-        """Hand nothing to batch jobs before `use`.
+        """Start without jobs; `use` sets them.
 
         Args:
-            known: The cache, where jobs leave their vectors.
+            known: The cache, into which jobs write their vectors.
         """
-        # Of the jobs; all that are used one after the other have the same one.
+        # Notified by the jobs; all that are used one after the other share it.
         self.changes = ChangeNotifier()
         self._known = known
         self._batches: BatchRunner | None = None
         self._settings = BatchSettings()
 
     def use(self, batches: "BatchRunner", settings: BatchSettings) -> None:
-        """Have jobs from here on."""
+        """Use some jobs from now on."""
         self._batches, self._settings, self.changes = batches, settings, batches.changes
 
     @property
     def batches(self) -> "BatchRunner | None":
-        """The jobs; None where there are none by configuration or by provider."""
+        """The jobs; None: disabled, or not supported by the provider."""
         return self._batches
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there are to be new jobs; those that were begun are finished in any case."""
+        """Whether new jobs are created; existing ones are finished in any case."""
         return self._settings.enabled
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a sync waits until jobs are done."""
+        """Whether a sync waits for jobs."""
         return self._settings.wait
 
     @property
     def note(self) -> str | None:
-        """What the texts in jobs wait for."""
+        """What the texts in jobs wait for; None: nothing."""
         if self._batches is None:
             return None
         if not self._batches.jobs:
@@ -66,7 +66,7 @@ class BatchSubmitter:
         return f"in {texts}" if self._settings.wait else f"handed over to {texts}"
 
     def reason(self, *, use_cache: bool) -> str | None:
-        """Why there are no jobs, though they are configured; None: nothing is in the way."""
+        """Return why no jobs are created although they are enabled; None: there is no reason."""
         if self._batches is None:
             return None
         if not use_cache:
@@ -76,7 +76,7 @@ class BatchSubmitter:
         return self._batches.reason
 
     def is_wanted(self, waiting: int) -> bool:
-        """Whether so many chunks are enough for a job, and jobs are taken."""
+        """Return whether a number of waiting texts is enough for a job that can be created now."""
         return (
             self._batches is not None
             and self._settings.enabled
@@ -86,14 +86,14 @@ class BatchSubmitter:
         )
 
     def without_held(self, waiting: list[WaitingChunk]) -> list[WaitingChunk]:
-        """Those of some chunks that are in no job."""
+        """Return the chunks that are in no job."""
         batches = self._batches
         if batches is None or not batches.claimed:
             return waiting
         return [chunk for chunk in waiting if not batches.holds(chunk.hash)]
 
     async def held(self, index: Index) -> frozenset[TextHash]:
-        """The waiting texts of an index that are in jobs: nobody may ask for them otherwise."""
+        """Return the hashes of an index's waiting texts that are in jobs; they must not be requested otherwise."""
         batches = self._batches
         if batches is None or not (batches.claimed or batches.holds(TextHash(b""))):
             return frozenset()
@@ -102,17 +102,17 @@ class BatchSubmitter:
     async def submit(
         self, sources: Sequence[tuple[Index, AbstractSet[TextHash]]], asking: set[TextHash]
     ) -> int:
-        """Put all that waits into jobs, if it is still enough without what is cached; how many texts that were.
+        """Create jobs of all waiting texts, if they are enough without those that are cached; return the number of texts.
 
         Args:
-            sources: Indexes, each with what of it is under way.
-            asking: What is under way for any agent. What is about to be in a job stands there meanwhile.
+            sources: Indexes, each with the hashes of its texts in flight.
+            asking: The hashes in flight for any agent; texts that are being submitted are added meanwhile.
         """
         if self._batches is None:
             return 0
         texts: dict[TextHash, str] = {}
         for index, out in sources:
-            # What one index fails at is met, and told, when it is served itself.
+            # A failure of one index is raised and reported when that index is served itself.
             with contextlib.suppress(TransientError, StoreDamaged):
                 for chunk in await index.waiting(MOST, frozenset(out)):
                     if chunk.hash not in asking and self._batches.takes(chunk.hash):
@@ -120,7 +120,7 @@ class BatchSubmitter:
         hashes = list(texts)
         for text_hash in (await self._known.held(hashes)) | (await self._known.refused(hashes)):
             del texts[text_hash]
-        # A request may have been sent meanwhile.
+        # Requests may have been sent meanwhile.
         texts = {text_hash: text for text_hash, text in texts.items() if text_hash not in asking}
         if len(texts) < self._settings.min_chunks:
             return 0

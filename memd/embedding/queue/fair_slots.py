@@ -1,4 +1,4 @@
-"""The requests that are under way to one provider, for all agents that it embeds for, and the order in which they are sent."""
+"""Sends requests to one provider: limits those in flight, and takes turns between agents."""
 
 import asyncio
 from collections import deque
@@ -21,26 +21,26 @@ Place = tuple[str, asyncio.Future[None]]
 
 
 class FairSlots:
-    """Two queues for some places: after somebody from the quick one it is the turn of the long one, if anybody is there."""
+    """A semaphore with a short and a long queue, which alternate: after a waiter of the short one, one of the long one is next."""
 
     def __init__(self) -> None:
-        self.places = 1  # may be changed at any time; when they become fewer, nobody is sent away
+        self.places = 1  # may change at any time; fewer slots take effect as slots are released
         self._quick: deque[Place] = deque()
         self._long: deque[Place] = deque()
         self._taken = 0
-        self._was_quick = False  # whoever got a place last came from the quick queue
+        self._was_quick = False  # whether the last slot went to the short queue
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """The number of waiters."""
         return sum(not given.done() for _, given in [*self._quick, *self._long])
 
     async def take(self, who: str, *, quick: bool) -> None:
-        """Wait for a place and have it, until it is given back.
+        """Wait for a slot, and hold it until `give_back`.
 
         Args:
-            who: By which hurry finds whoever waits.
-            quick: Wait in the quick queue.
+            who: The waiter's name, for `hurry`.
+            quick: Whether to wait in the short queue.
         """
         if self._taken >= self.places or self.waiting:
             await self._wait(who, self._quick if quick else self._long)
@@ -48,12 +48,12 @@ class FairSlots:
             self._taken, self._was_quick = self._taken + 1, quick
 
     def give_back(self) -> None:
-        """Leave a place to the next."""
+        """Release a slot to the next waiter."""
         self._taken -= 1
         self._fill()
 
     def hurry(self, who: str) -> None:
-        """Let somebody who waits in the long queue wait in the quick one instead."""
+        """Move the waiters of a name from the long queue to the short one."""
         hurried = [place for place in self._long if place[0] == who]
         for place in hurried:
             self._long.remove(place)
@@ -62,16 +62,16 @@ class FairSlots:
     async def _wait(self, who: str, queue: deque[Place]) -> None:
         place = who, asyncio.get_running_loop().create_future()
         queue.append(place)
-        self._fill()  # there may be more places than there were
+        self._fill()  # the number of slots may have grown
         try:
             await place[1]
         except asyncio.CancelledError:
             if not place[1].cancelled():
-                self.give_back()  # it was given the place and cannot take it
+                self.give_back()  # the slot was assigned just before the cancellation
             raise
 
     def _fill(self) -> None:
-        # Whoever was cancelled while waiting still stands in a queue.
+        # Cancelled waiters are still in the queues.
         while (self._quick or self._long) and self._taken < self.places:
             queue = self._long if not self._quick or (self._was_quick and self._long) else self._quick
             _, given = queue.popleft()
@@ -82,23 +82,23 @@ class FairSlots:
 
 
 class InFlight:
-    """What is requested in one space by all queues that embed in it: what one requests, no other one does."""
+    """The texts in flight in one space, for all its queues: a text that one has requested is not requested by others."""
 
     def __init__(self) -> None:
-        self.asking: set[TextHash] = set()  # texts under way for agents that use the cache
+        self.asking: set[TextHash] = set()  # by agents that use the cache
         self.requests: WeakSet[RequestSlots] = WeakSet()
 
     def ended(self, texts: Iterable[TextHash]) -> None:
-        """Requests for some texts are over: other agents that wait for them may find them in the cache."""
+        """Remove texts whose requests have ended, and wake waiting agents, which may find vectors in the cache."""
         self.asking.difference_update(texts)
         for one in self.requests:
             one.look_again()
 
 
 class RequestSlots:
-    """Sends as many requests as the provider's limits allow, agent by agent; a provider that did not answer gets one text alone.
+    """Sends requests of all agents within the provider's limits; after a failure, one text at a time.
 
-    What an answer brought is stored while the next requests are under way.
+    Results are stored while the next requests are in flight.
     """
 
     def __init__(
@@ -113,17 +113,17 @@ class RequestSlots:
         switches: UserSwitches,
         in_flight: InFlight,
     ) -> None:
-        """Send nothing before `send` is called.
+        """Create the object; `send` sends requests.
 
         Args:
-            backlogs: Of the agents, by their ids; agents come and go.
+            backlogs: The agents' backlogs by id; the mapping changes over time.
             embedder: Sends the requests.
-            health: Of the provider; its progress is notified when a request is over.
-            batch_submitter: Knows what is in batch jobs.
-            known: The cache, with what others have asked for meanwhile.
-            storing: Takes what came.
-            switches: What the user lets be sent.
-            in_flight: What is requested in the space, also by other queues.
+            health: The provider's health; its `progress` is notified when a request has ended.
+            batch_submitter: Knows the texts in batch jobs.
+            known: The cache, with vectors that other agents have requested meanwhile.
+            storing: Writes results.
+            switches: The user's switches.
+            in_flight: The texts in flight in the space, including those of other queues.
         """
         self._turns = FairSlots()
         self._in_flight = in_flight
@@ -139,17 +139,17 @@ class RequestSlots:
 
     @property
     def turns(self) -> FairSlots:
-        """As many slots as the provider allows just now."""
+        """The slots, as many as the provider allows now."""
         self._turns.places = self._embedder.provider.limits.concurrency
         return self._turns
 
     @property
     def asking(self) -> set[TextHash]:
-        """Texts in flight for agents that use the cache."""
+        """The texts in flight, for agents that use the cache."""
         return self._in_flight.asking
 
     def look_again(self) -> None:
-        """Wake the agents all of whose texts were in flight for others."""
+        """Wake the agents whose texts were all in flight for others."""
         for one in self._backlogs.values():
             if one.awaits_others:
                 one.awaits_others, one.ahead = False, []
@@ -157,20 +157,20 @@ class RequestSlots:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether another agent may have asked for the same texts."""
+        """Whether another agent may have requested the same texts."""
         return sum(len(requests._backlogs) for requests in self._in_flight.requests) > 1  # noqa: SLF001 - of its own class
 
     def may_send(self, backlog: AgentBacklog) -> bool:
-        """Whether anything of an agent may be sent: the user lets it, and the provider does not refuse."""
+        """Return whether texts of an agent may be sent: the user allows it, and the provider does not refuse."""
         return self._switches.let_send(backlog) and not isinstance(self._health.now.passages, Refusing)
 
     async def send(self, backlog: AgentBacklog, *, quick: bool) -> bool:
-        """Send one request when it is the agent's turn; False: all that it wants is in flight for others."""
+        """Send one request in the agent's turn; return False if all its texts are in flight for others."""
         await self.turns.take(backlog.agent, quick=quick)
         request: EmbedRequest | None = None
         try:
-            # Overtaken by something newer in the long queue, it goes to the quick one. From there it never goes
-            # back: an agent that is written to all the time would have no turn at all.
+            # If newer texts were written while it waited in the long queue, the agent moves to the short one. It never moves back from
+            # there: an agent with constant writes would have no turn.
             if (backlog.anew.is_set() and not quick) or not self.may_send(backlog):
                 return True
             if isinstance(self._health.now.passages, Retrying):
@@ -188,7 +188,7 @@ class RequestSlots:
                 self.turns.give_back()
 
     def _chosen(self, backlog: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
-        """The next texts, which nobody else asks for from here on; None: all are asked for already, or in a job."""
+        """Take the next texts for a request; None: all are in flight already, or in a job."""
         source = backlog.source
         backlog.ahead = self._batch_submitter.without_held(backlog.ahead)
         texts = batch(backlog.ahead, limits, self.asking if source.use_cache else (), backlog.most)
@@ -203,7 +203,7 @@ class RequestSlots:
         return EmbedRequest(source, chunks, texts)
 
     async def _known_meanwhile(self, backlog: AgentBacklog, request: EmbedRequest) -> bool:
-        """Whether another agent had some of the texts, and was first: these are stored, the others put back."""
+        """Store the vectors that other agents have requested meanwhile, put the other texts back, and return whether there were any."""
         if not request.source.use_cache or not self._is_shared:
             return False
         try:
@@ -218,15 +218,15 @@ class RequestSlots:
         return True
 
     async def _probe(self, backlog: AgentBacklog) -> bool:
-        """Ask a provider that did not answer for one text, when it is time, nobody else asking anything.
+        """Send one text to a failing provider when it is due, with no other request in flight.
 
         Returns:
-            False: others have asked for all that the agent wants. To ask once more would be a loop without an end.
+            False if all texts of the agent are in flight for others: retrying would loop forever.
         """
         async with self._probing:
             await self._health.passages_due()
             if backlog.anew.is_set() or not self.may_send(backlog):
-                return True  # what was read before the wait is not what is wanted most
+                return True  # newer texts may be more important now
             if not isinstance(self._health.now.passages, Retrying):
                 return True
             request = self._chosen(backlog, ProviderLimits(1, 1, 1))
@@ -253,7 +253,7 @@ class RequestSlots:
         task.add_done_callback(end)
 
     def _release(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
-        """Free what a request has taken: its place, and its texts."""
+        """Release the slot and the texts of a request."""
         if request.has_place:
             request.has_place = False
             self.turns.give_back()
@@ -264,13 +264,13 @@ class RequestSlots:
 
     async def _lane(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
         outcome = await self._ask(backlog, request)
-        # The next request need not wait until this one is stored.
+        # The slot is free for the next request while this one is stored.
         request.has_place = False
         self.turns.give_back()
         await self._end_request(backlog, request, outcome)
 
     async def _ask(self, backlog: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:
-        """Send a request; returns its outcome."""
+        """Send a request, and return its outcome."""
         backlog.asked += len(request.texts)
         outcome: Outcome = None
         try:

@@ -1,4 +1,4 @@
-"""Requests with passages to one provider: their outcome, and how many texts get vectors in a second."""
+"""Sends passage requests to one provider, and measures the throughput."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,36 +18,36 @@ from memd.providers.provider import (
     failures_of,
 )
 
-MEMORY_S = 30.0  # what is longer past counts for less than a third
+MEMORY_S = 30.0  # seconds after which a measurement has decayed to 1/e
 
 
 class Throughput:
-    """Texts by the time that passed while anything was asked for; breaks do not count."""
+    """The rate of embedded texts over the time in which requests were in flight."""
 
     def __init__(self) -> None:
         self._in_flight = 0
-        self._since = 0.0  # of the clock: the last answer, or the request that ended a break
+        self._since = 0.0  # time of the last answer, or of the request that ended an idle time
         self._texts = 0.0
         self._seconds = 0.0
 
     @property
     def per_s(self) -> float | None:
-        """Texts in a second, of late; None: nothing was answered yet."""
+        """Recent texts per second; None: nothing was answered yet."""
         return self._texts / self._seconds if self._seconds > 0 else None
 
     def asked(self, now: float) -> None:
-        """A request was sent."""
+        """Record that a request was sent."""
         if not self._in_flight:
             self._since = now
         self._in_flight += 1
 
     def answered(self, texts: int, now: float) -> None:
-        """A request has ended; with 0 texts if it failed."""
+        """Record that a request ended with this number of embedded texts; 0 if it failed."""
         self._in_flight -= 1
         passed_s = max(1e-6, now - self._since)
         kept = math.exp(-passed_s / MEMORY_S)
-        # What passed counts for less the longer ago it is, from its beginning to its end: however long one request
-        # hung, it is forgotten as soon as any other.
+        # A request decays by its age from its beginning to its end, so that one that hung for long is forgotten as fast as any
+        # other.
         counted_s = MEMORY_S * (1 - kept)
         self._texts = kept * self._texts + texts * counted_s / passed_s
         self._seconds = kept * self._seconds + counted_s
@@ -55,32 +55,32 @@ class Throughput:
 
 
 class PartialResult(msgspec.Struct, frozen=True):
-    """What came of a request of which not all texts were embedded."""
+    """The outcome of a request that did not embed all texts."""
 
     vectors: Mapping[TextHash, bytes]
-    refused: Mapping[TextHash, str] = {}  # with the reason: they will never be embedded
-    has_failed: bool = False  # the others had no answer; else they were not tried
+    refused: Mapping[TextHash, str] = {}  # by hash: why a text will never be embedded
+    has_failed: bool = False  # the remaining texts failed; otherwise they were not tried
 
 
 Outcome = dict[TextHash, bytes] | PartialResult | None
-"""What came of a request: a vector for each text, not all of them, or no answer."""
+"""The outcome of a request: a vector for each text, for some of them, or a failure."""
 
 
 class PassageEmbedder:
-    """Sends texts to a provider, and reports to its health how that ended."""
+    """Sends texts to a provider, and reports the end of each request to its health."""
 
     def __init__(self, provider: Provider, health: ProviderHealth) -> None:
         self.provider = provider
         self.rate = Throughput()
-        self.answers = 0  # requests that were answered
+        self.answers = 0  # answered requests
         self._health = health
 
     async def ask(self, texts: Mapping[TextHash, str], *, probing: bool = False) -> Outcome:
-        """What comes of some texts.
+        """Send texts in one request, and return the outcome.
 
         Args:
-            texts: As many as go into one request.
-            probing: Whether it did not answer last time. One text alone tells nothing then of how fast others will come.
+            texts: Texts by hash that fit into one request.
+            probing: Whether the last request failed. The throughput of the single text is not recorded then.
         """
         began, hashes = self._health.clock(), list(texts)
         rate = Throughput() if probing else self.rate
@@ -107,10 +107,10 @@ class PassageEmbedder:
 
 
 def _checked(vectors: Vectors, count: int) -> Vectors:
-    """The rows, if there is one a text.
+    """Return the vectors if there is one per text.
 
     Raises:
-        EmbedUnavailable: the provider gave another number of vectors than it was asked for.
+        EmbedUnavailable: their number differs.
     """
     if len(vectors) != count:
         raise EmbedUnavailable(f"{count} texts were sent and {len(vectors)} vectors came back")
@@ -118,7 +118,7 @@ def _checked(vectors: Vectors, count: int) -> Vectors:
 
 
 def embedded(outcome: Outcome) -> int:
-    """How many texts of a request have their vectors."""
+    """Return the number of embedded texts."""
     return len(outcome.vectors if isinstance(outcome, PartialResult) else outcome or ())
 
 

@@ -1,4 +1,4 @@
-"""Writes the outcome of requests into the cache and into the index, and bounds the cache."""
+"""Writes the outcomes of requests into the cache and the index, and bounds the cache."""
 
 from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
@@ -16,47 +16,47 @@ log = structlog.get_logger()
 
 
 class CacheBound:
-    """How many vectors the cache of all agents keeps.
+    """The number of vectors that the shared cache keeps.
 
-    Never fewer than the indexes hold twice: what was paid for is there after an index was deleted, and after another model
-    was used for a while and left again.
+    At least twice as many as all indexes hold: paid vectors outlast the deletion of an index, and the temporary use of another
+    model.
     """
 
     def __init__(self, configured: int = 0) -> None:
-        """Count no index before `entries` is called.
+        """Start without indexes.
 
         Args:
-            configured: The largest number that any agent asks for.
+            configured: The largest number that any agent configures.
         """
         self.configured = configured
         self._held: WeakKeyDictionary[KnownVectors, int] = WeakKeyDictionary()
 
     def entries(self, known: KnownVectors, held: int) -> int:
-        """The number.
+        """Return the number, after updating the count of one queue.
 
         Args:
-            known: Of a queue.
-            held: How many texts the indexes hold that the queue serves: chunks, and parts where these are embedded.
+            known: The cache of the queue's space.
+            held: The number of texts in all indexes that the queue serves: chunks, and parts if these are embedded.
         """
         self._held[known] = held
         return max(self.configured, 2 * sum(self._held.values()))
 
 
 class ResultWriter:
-    """Writes the vectors of one space, and which texts are refused there."""
+    """Writes the vectors and refusals of one space."""
 
     def __init__(self, known: KnownVectors, progress: ChangeNotifier) -> None:
-        """Write nothing before a method is called.
+        """Create the writer.
 
         Args:
-            known: The cache of the space of the vectors.
-            progress: Notified when the cache had a vector or a refusal of a waiting text.
+            known: The cache of the space.
+            progress: Notified when the cache held a vector or a refusal of a waiting text.
         """
         self._known = known
         self._progress = progress
 
     async def from_cache(self, backlog: AgentBacklog, waiting: Sequence[WaitingChunk]) -> frozenset[TextHash]:
-        """Write into the index what the cache knows of the texts of some chunks; which those are."""
+        """Write cached vectors and refusals of waiting chunks into the index; return the hashes that were found."""
         cached = await self._known.look_up([chunk.hash for chunk in waiting])
         for text_hash in cached.refused:
             await backlog.source.index.set_aside(text_hash, self._known.space)
@@ -67,9 +67,9 @@ class ResultWriter:
         return cached.refused.union(cached.vectors)
 
     async def from_published(self, backlog: AgentBacklog) -> None:
-        """Write into the index what the agent has published of the texts that wait, before anything is embedded.
+        """Write vectors that the agent has published into the index, before anything is embedded.
 
-        Not into the cache, which is that of all agents: other members may write to a published memory.
+        They are not cached, since the cache is shared by all agents, and other members may write to a published memory.
         """
         published = backlog.source.published
         if published is None:
@@ -81,7 +81,7 @@ class ResultWriter:
     async def write_outcome(
         self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
     ) -> None:
-        """Have what came of a request in the cache and in the index; the rest waits again."""
+        """Write the outcome of a request into the cache and the index; other texts wait again."""
         vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
         if vectors and request.source.use_cache:
             await self._known.put(vectors)
@@ -95,19 +95,19 @@ class ResultWriter:
     async def keep(
         self, backlog: AgentBacklog, request: EmbedRequest, vectors: Mapping[TextHash, bytes]
     ) -> None:
-        """Have some vectors of a request in the index."""
+        """Write some vectors of a request into the index."""
         done = await self.store(backlog, rows(request.chunks, vectors))
         backlog.forget_failures(vectors)
         log.debug("embed.stored", agent=backlog.agent, chunks=done)
 
     async def store(self, backlog: AgentBacklog, wanted: Sequence[tuple[ChunkId, TextHash, bytes]]) -> int:
-        """Have vectors in the index; how many chunks still wanted theirs."""
-        # Nobody may count what waits between the commit and the moment when searches see the vectors.
+        """Write vectors into the index; return for how many chunks they were still needed."""
+        # Prevents `wait_for` from counting between the commit and the moment when searches see the vectors.
         async with backlog.storing:
             return await backlog.source.index.add_vectors(wanted, self._known.space)
 
     async def _refuse(self, source: IndexToEmbed, text_hash: TextHash, reason: str) -> None:
-        # Other agents that have the text meet the refusal in the cache.
+        # Other agents that have the text find the refusal in the cache.
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])
         await self._known.refuse(text_hash, reason)
         await source.index.set_aside(text_hash, self._known.space)
