@@ -1,4 +1,4 @@
-"""One provider that is in use: its health, its queues, and the probes that find out what its model is like."""
+"""One provider in use: its health, its queues, and the probes of its model."""
 
 import asyncio
 import contextlib
@@ -55,17 +55,17 @@ class ProviderParts(msgspec.Struct, frozen=True):
     thresholds: FallbackThresholds
     clock: Callable[[], float] = time.monotonic
     bound: CacheBound = msgspec.field(default_factory=lambda: CacheBound(CacheSettings().max_entries))
-    # By space: agents with different settings may have vectors of the same one.
+    # By space, since agents with different settings may use the same space.
     in_flight: dict[Space, InFlight] = {}
     jobs: dict[Space, "SharedBatchJobs"] = {}
-    # Runs what must not end with the daemon, whatever it fails with.
+    # Runs tasks whose failures must not end the daemon.
     background: BackgroundTasks = msgspec.field(default_factory=lambda: BackgroundTasks(None, Random()))
-    # Notified when another provider is used, or one begins or ceases to answer.
+    # Notified when the provider in use changes, or a provider starts or stops answering.
     changes: ChangeNotifier = msgspec.field(default_factory=ChangeNotifier)
 
 
 class RunningProvider:
-    """One provider with its queues. What its model is like is asked for once, kept, and checked again from time to time."""
+    """One provider with its queues. Its model is probed once, stored, and checked again periodically."""
 
     def __init__(
         self,
@@ -74,23 +74,23 @@ class RunningProvider:
         settings: AgentSettings,
         standby: Standby | None = None,
     ) -> None:
-        """Nothing runs, and nothing is sent, before `begin`.
+        """Create the object; `begin` starts it.
 
         Args:
-            candidate: As it was chosen.
-            parts: What it is made with.
-            settings: Of an agent that it is for.
+            candidate: The chosen provider.
+            parts: What running providers share.
+            settings: The settings of an agent that uses it.
             standby: Its fallback; None: there is none.
         """
         self.candidate = candidate
-        self.host: str | None = None  # that texts are sent to; None: they stay on this machine
-        self.query_timeout_s: float | None = None  # that a question may take; None: nothing is configured
+        self.host: str | None = None  # the host to which texts are sent; None: a local provider
+        self.query_timeout_s: float | None = None  # the timeout of a question; None: not configured
         if isinstance(candidate, ProviderSpec):
             self.name, self.model = candidate.provider, candidate.model
             self.host, self.query_timeout_s = candidate.account.host, candidate.query_timeout_s
         else:
             self.name, self.model = candidate.identity.provider, candidate.identity.model
-        self.provider: Provider | None = None  # None: what its model is like is not known yet
+        self.provider: Provider | None = None  # None: its model is not known yet
         self.questions: QuestionQueue | None = None
         self.queue: EmbeddingQueue | None = None
         self.health = ProviderHealth(
@@ -104,9 +104,10 @@ class RunningProvider:
         )
         self._parts = parts
         self._settings = settings
-        self._work: list[asyncio.Task[None]] = []  # of self.provider
-        self._lasting: list[asyncio.Task[None]] = []  # probes and counts, whichever self.provider is
-        self._untaken: Provider | None = None  # of a model that was identified, and not used yet
+        self._work: list[asyncio.Task[None]] = []  # tasks that belong to self.provider
+        # Tasks of probes and counts, which outlast self.provider.
+        self._lasting: list[asyncio.Task[None]] = []
+        self._untaken: Provider | None = None  # the provider of a newly identified model, not in use yet
 
     @property
     def identity(self) -> Identity | None:
@@ -120,24 +121,24 @@ class RunningProvider:
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that embeds its passages, while there is one."""
+        """The id of the process that embeds its passages; None: there is none."""
         return self.candidate.worker_pid if isinstance(self.candidate, HasWorker) else None
 
     @property
     def is_answering(self) -> bool:
-        """Whether the provider embeds questions, as far as is known."""
+        """Whether the provider is running and healthy, as far as is known."""
         return self.provider is not None and self.health.reason is None
 
     async def begin(self, *, at_once: bool) -> None:
-        """Start, as far as that takes no request.
+        """Start without waiting for requests.
 
         Args:
-            at_once: Whether a server is asked now what its model is like; else when health.probe_wanted is set.
+            at_once: Whether to probe a server now; otherwise when health.probe_wanted is set.
         """
         candidate = self.candidate
         if not isinstance(candidate, ProviderSpec):
             self._use(candidate)
-            self.health.probe_wanted.set()  # the model is loaded now, so that the first question does not wait for it
+            self.health.probe_wanted.set()  # loads the model, so that the first question does not wait for it
             self._lasting = [self._start(self._probe(_LocalProbe(candidate), None))]
             return
         # Only a remote provider needs httpx.
@@ -159,7 +160,7 @@ class RunningProvider:
         ]
 
     def ask_again(self) -> None:
-        """Have the provider probed now, if it does not answer or was left for its fallback, and what waits for it sent."""
+        """Probe the provider now if it fails or its fallback is used, and send what waits for it."""
         self.health.doubt()
         if self.health.reason is not None or self.health.now.left is not None:
             self.health.probe_wanted.set()
@@ -167,7 +168,7 @@ class RunningProvider:
             self.queue.ask_again()
 
     async def close(self) -> None:
-        """End requests, queues and connections; requests in flight are cancelled."""
+        """Close queues and connections, and cancel requests in flight."""
         self.health.close()
         if self.questions is not None:
             self.questions.close()
@@ -179,7 +180,7 @@ class RunningProvider:
     # --- probes
 
     async def _probe(self, probe: "ModelProbe | _LocalProbe", check_s: float | None) -> None:
-        """Probe until cancelled, from the first time on that this is wanted."""
+        """Probe until cancelled, beginning when a probe is wanted for the first time."""
         task = BackgroundTask(
             f"probing the embedding provider {self.name}",
             partial(self._keep_probing, probe, check_s),
@@ -191,7 +192,7 @@ class RunningProvider:
             await probe.close()
 
     async def _keep_probing(self, probe: "ModelProbe | _LocalProbe", check_s: float | None) -> None:
-        """Ask the provider how it is: when that is wanted, again after each failure, and every `check_s` seconds."""
+        """Probe when it is wanted, with backoff after failures, and every `check_s` seconds."""
         wanted, health = self.health.probe_wanted, self.health
         failures = 0
         while True:
@@ -217,7 +218,7 @@ class RunningProvider:
                     await wanted.wait()
 
     def _wait_s(self, failures: int, failure: MemdError) -> float | None:
-        """Until the next probe, in seconds; None: there is none before it is wanted."""
+        """Return the seconds until the next probe; None: it waits until a probe is wanted."""
         if not isinstance(failure, EmbedUnavailable):
             return None
         cap_s = PROBE_CAP_S if self.health.now.left is None else self._parts.thresholds.ask_s
@@ -225,7 +226,7 @@ class RunningProvider:
         return max(wait_s, min(failure.retry_after_s or 0.0, cap_s))
 
     async def _replace(self, provider: Provider) -> None:
-        """Use another provider from now on: its model is known only now, or has changed."""
+        """Replace the provider: its model is known only now, or has changed."""
         before = len(self._work)
         self._use(provider)
         ended, self._work = self._work[:before], self._work[before:]
@@ -274,7 +275,7 @@ class RunningProvider:
 
 
 class _LocalProbe:
-    """Probes a provider whose model is known: does it answer?"""
+    """Probes a local provider, whose model is known, by a question."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -283,12 +284,12 @@ class _LocalProbe:
         """Embed a question.
 
         Raises:
-            EmbedUnavailable: the provider does not answer.
+            EmbedUnavailable: the provider failed.
         """
         await self._provider.embed_query("warm-up")
 
     async def close(self) -> None:
-        """Do nothing: the provider has nothing open for probes."""
+        """Do nothing, since nothing is open."""
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

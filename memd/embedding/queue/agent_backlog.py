@@ -1,4 +1,4 @@
-"""What waits of one agent in an embedding queue, how far that is, and why nothing moves."""
+"""The waiting texts of one agent in an embedding queue, their progress, and why they wait."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,27 +17,27 @@ from memd.text.tokens import estimate_tokens
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """A person wants nothing of the agent to be embedded."""
+    """The user has paused the agent."""
 
 
-BURST_S = 600.0  # after so long without any being sent, texts that went out before do not count any more
+BURST_S = 600.0  # a burst of texts ends after this time without any sent
 
 
 class WaitingForConfirmation(msgspec.Struct, frozen=True):
-    """There is more to embed than a person wants to pay for unasked."""
+    """More texts would be sent than the user allows without confirmation."""
 
-    chunks: int  # texts, each counted once, that are not cached
+    chunks: int  # distinct texts that are not cached
     tokens: int  # estimated
-    # Texts that went out just before, where it is only more than a person wants with them; see BURST_S.
+    # Texts sent just before, if the limit is exceeded only together with them; see BURST_S.
     sent: int = 0
 
 
 State = RequestHealth | Paused | WaitingForConfirmation
-"""The state of an agent at a provider, or of the store that takes its vectors."""
+"""The state of an agent at a provider, or of the index that stores its vectors."""
 
 
 def in_words(state: State, agent: str) -> str | None:
-    """Why nothing of an agent is embedded, and what to do about it; None: nothing is in the way."""
+    """Return why nothing of an agent is embedded, with advice; None: nothing prevents it."""
     match state:
         case Healthy():
             return None
@@ -61,36 +61,36 @@ def in_words(state: State, agent: str) -> str | None:
 
 
 class PublishedVectors(Protocol):
-    """Vectors that an agent has published before: a text whose vector is there is not embedded again."""
+    """Vectors that an agent has published: its texts need not be embedded again."""
 
     async def next_found(
         self, index: Index, space: Space
     ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
-        """Ask for the next of the texts that wait in an index, and never twice for one; fails with nothing of its own.
+        """Look up the next waiting texts of an index; each text once only. Failures are handled inside.
 
         Args:
-            index: Of the agent.
-            space: Of the vectors that are wanted.
+            index: The agent's index.
+            space: The vector space.
 
         Returns:
-            What is there for the index, float32; None: nothing is left to ask for, or it is no time to ask.
+            Found vectors as float32, possibly none; None: there is nothing left to look up, or the source is unavailable.
         """
 
     def leave_out(self) -> None:
-        """Find nothing from here on: the texts are wanted embedded anew."""
+        """Return nothing from now on, since texts are to be embedded again."""
 
 
 class IndexToEmbed(msgspec.Struct, frozen=True):
-    """An agent's index, as the scheduler serves it."""
+    """An agent's index, as served by the scheduler."""
 
     agent: str
     index: Index
     use_cache: bool
-    published: PublishedVectors | None = None  # None: the agent publishes nothing
+    published: PublishedVectors | None = None  # None: the agent does not publish
 
 
 class EmbedRequest:
-    """Some texts of one agent on their way to the provider and back."""
+    """Texts of one agent in one request."""
 
     def __init__(
         self, source: IndexToEmbed, chunks: Sequence[WaitingChunk], texts: Mapping[TextHash, str]
@@ -101,38 +101,38 @@ class EmbedRequest:
         self.has_place = False
 
     def without(self, some: Collection[TextHash]) -> "EmbedRequest":
-        """The same without some texts."""
+        """Return the request without some texts."""
         texts = {text_hash: text for text_hash, text in self.texts.items() if text_hash not in some}
         return EmbedRequest(self.source, [chunk for chunk in self.chunks if chunk.hash in texts], texts)
 
 
 class AgentBacklog:
-    """What waits of one agent, and what is under way."""
+    """The waiting and requested texts of one agent."""
 
     def __init__(self, source: IndexToEmbed) -> None:
-        self.source = source  # each time the agent is served it is another
-        self.anew = asyncio.Event()  # something was written since the last batch was put together
-        self.woken = asyncio.Event()  # there may be something to do
-        self.ahead: list[WaitingChunk] = []  # read, and not asked for yet, the most wanted first
-        self.out: set[TextHash] = set()  # asked for, or about to be stored
+        self.source = source  # replaced each time the agent is served
+        self.anew = asyncio.Event()  # set when texts were written since the last request was prepared
+        self.woken = asyncio.Event()  # set when there may be something to do
+        self.ahead: list[WaitingChunk] = []  # texts read and not requested yet, the most important first
+        self.out: set[TextHash] = set()  # hashes of texts that are in flight or being stored
         self.requests: set[asyncio.Task[None]] = set()
-        self.failure: BaseException | None = None  # what a lane met
-        # Texts whose request failed -> answers there had been by then.
+        self.failure: BaseException | None = None  # raised by a request's task
+        # By hash of texts whose request failed: the number of answers until then.
         self.failed_at: dict[TextHash, int] = {}
-        self.alone: dict[TextHash, int] = {}  # likewise, of those that were all of their request
-        # Texts that are asked for with few others -> in requests of so many at most.
+        self.alone: dict[TextHash, int] = {}  # likewise, for texts that were alone in their request
+        # By hash of texts that are requested with few others: the most texts of such a request.
         self.most: dict[TextHash, int] = {}
-        self.deferred: set[TextHash] = set()  # texts that fail while others do not: after all others
-        # Texts that failed alone since the last answer: likewise, until the next one.
+        self.deferred: set[TextHash] = set()  # texts that fail while others do not; requested last
+        # Texts that failed alone since the last answer; requested last until the next answer.
         self.suspected: set[TextHash] = set()
         self.fails_at_deferred = False  # the last failure was that of a deferred text
         self.held: frozenset[TextHash] = frozenset()  # waiting texts that are in batch jobs
-        self.open = 0  # chunks, at the last look, that were neither asked for nor in a job
-        self.asked = 0  # texts that the provider is asked for just now
-        self.answered = 0  # texts that were sent before, since nothing waited last but what fails alone
+        self.open = 0  # chunks, at the last look, that were neither requested nor in a job
+        self.asked = 0  # texts in flight
+        self.answered = 0  # texts sent in this burst, see BURST_S
         self.unconfirmed: WaitingForConfirmation | None = None
-        self.asked_at = 0.0  # since when something is unconfirmed: nothing has been sent since
-        self.awaits_others = False  # all it wants has been asked for, for other agents
+        self.asked_at = 0.0  # since when a confirmation is required: nothing was sent since
+        self.awaits_others = False  # all its waiting texts are in flight for other agents
         self.storing = asyncio.Lock()
         self.store: Healthy | Retrying = Healthy()
         self.is_idle = False
@@ -140,47 +140,47 @@ class AgentBacklog:
 
     @property
     def agent(self) -> str:
-        """Its id."""
+        """The agent's id."""
         return self.source.agent
 
     @property
     def sent(self) -> int:
-        """Texts of this burst."""
+        """The number of texts sent in this burst."""
         return self.asked + self.answered
 
     @property
     def only_jobs_left(self) -> bool:
-        """Whether all that waits is in batch jobs."""
+        """Whether all waiting texts are in batch jobs."""
         is_busy = self.ahead or self.requests or self.anew.is_set()
         return bool(self.held) and not is_busy
 
     def wake(self, *, anew: bool = False) -> None:
-        """Look whether there is something to do."""
+        """Wake the agent's task; with `anew`, since texts were written."""
         if anew:
             self.is_idle = False
             self.anew.set()
         self.woken.set()
 
     def waits_for_others(self) -> bool:
-        """Whether there is something ahead, called when no request could be made of it: all of it is under way for others."""
+        """Called when no request could be prepared: return whether texts wait, which are then all in flight for others."""
         self.awaits_others = bool(self.ahead)
         return self.awaits_others
 
     @property
     def passed_over(self) -> frozenset[TextHash]:
-        """Texts that are not read ahead as long as others wait."""
+        """The texts that are not read ahead while others wait."""
         return frozenset(self.deferred | self.suspected)
 
     def note_failure(self, request: EmbedRequest, answers: int) -> None:
-        """A request came to nothing: one of its texts may be what the provider fails at, and must not delay the others.
+        """Record a failed request: one of its texts may be the cause, and must not delay the others.
 
-        Texts whose request fails again, though others were answered in between, are asked for in halves, so that few
-        failures tell which one it is. One that fails alone is behind the others until there is an answer, so that the next
-        attempt is made with another one; if it then fails alone again, it stays behind them.
+        If texts fail repeatedly while others succeed, they are requested in halves, so that few failures identify the cause. A text
+        that fails alone is requested last until the next answer, so that the next attempt uses another text. If it then fails alone
+        again, it stays last.
 
         Args:
-            request: Came to nothing.
-            answers: That there have been to others.
+            request: The failed request.
+            answers: The number of answered requests so far.
         """
         if len(request.texts) == 1:
             [text_hash] = request.texts
@@ -195,27 +195,27 @@ class AgentBacklog:
                 self.most[text_hash] = len(request.texts) // 2
 
     def forget_failures(self, hashes: Iterable[TextHash]) -> None:
-        """Nothing of some texts is held against them any more: they have their vectors."""
+        """Forget the failures of texts that have vectors now."""
         for text_hash in hashes:
             for held in (self.failed_at, self.alone, self.most):
                 held.pop(text_hash, None)
 
     def trust_again(self) -> None:
-        """There was an answer: texts that failed alone before it may have failed like any other, and are newest first again."""
+        """After an answer, restore the order of texts that had failed alone, perhaps only because the provider was down."""
         if self.suspected:
             self.suspected.clear()
             self.wake(anew=True)
 
     def suspect_none(self) -> None:
-        """Nothing else waits: what went behind all others is next."""
+        """When nothing else waits, restore the order of all texts that were put last."""
         self.deferred.clear()
         self.suspected.clear()
         self.fails_at_deferred = False
 
     def put_back(self, request: EmbedRequest, but: Collection[TextHash] = ()) -> None:
-        """Have the texts of a request wait again before what else was read, but for some and for those that are passed over."""
-        # Putting all that waits in order for each batch would take longer than the batch itself. Once the agent was
-        # served anew, though, something else may be wanted more.
+        """Let the texts of a request wait again, first in order, except for some and for those that are requested last."""
+        # Sorting all waiting texts for each request would take longer than the request. If the agent was served again meanwhile, other
+        # texts may be more important.
         if self.source is request.source:
             but = self.passed_over.union(but)
             back = [chunk for chunk in request.chunks if chunk.hash not in but]
@@ -225,7 +225,7 @@ class AgentBacklog:
 def rows(
     waiting: Sequence[WaitingChunk], vectors: Mapping[TextHash, bytes]
 ) -> list[tuple[ChunkId, TextHash, bytes]]:
-    """Chunks with the vectors that came of their texts."""
+    """Return the chunks with the vectors of their texts."""
     return [(chunk.id, chunk.hash, vectors[chunk.hash]) for chunk in waiting if chunk.hash in vectors]
 
 
@@ -235,13 +235,13 @@ def batch(
     passed_over: Collection[TextHash],
     most: Mapping[TextHash, int] = MappingProxyType({}),
 ) -> dict[TextHash, str]:
-    """The first texts that fit into one request, each once; at least one, if there is any.
+    """Return the first distinct texts that fit into one request; at least one, if there is any.
 
     Args:
-        waiting: The chunks, the most wanted first.
-        limits: Of one request.
-        passed_over: Texts that are not asked for.
-        most: Texts that are asked for with few others -> how many a request of theirs may have.
+        waiting: The chunks, the most important first.
+        limits: The limits of one request.
+        passed_over: The hashes of texts to skip.
+        most: By hash, the most texts of a request that contains this text.
     """
     texts: dict[TextHash, str] = {}
     tokens, room = limits.tokens, limits.texts

@@ -1,4 +1,4 @@
-"""The embedding scheduler: chunks that wait for a vector get one, newest first, in turn between agents."""
+"""The embedding scheduler: embeds waiting chunks, the newest first, in turns between agents."""
 
 import asyncio
 import contextlib
@@ -27,22 +27,23 @@ from memd.store.provider_records import ProviderStore
 
 log = structlog.get_logger()
 
-LOOK_AHEAD = 400  # chunks that are looked up in the cache at once
-STALLED_S = 60.0  # no vector for so long: whoever waits for the rest is told
-AGAIN_S = 30.0  # until it is written again that a confirmation is used up
-UNSTORED = 2  # requests of an agent that are under way or not stored yet, for each that may be under way
+LOOK_AHEAD = 400  # chunks that are looked up in the cache in one query
+STALLED_S = 60.0  # the time without progress after which waiters return
+AGAIN_S = 30.0  # until the use of a confirmation is written again after a failure
+# Factor on the provider's concurrency: the most requests of an agent that are in flight or not stored yet.
+UNSTORED = 2
 
 
 class EmbeddingQueue:
-    """What one provider has to embed, for all agents that use it.
+    """The texts that one provider has to embed, for all agents that use it.
 
-    Each agent has a task of its own, so that no store waits for another's. As many requests are under way as the
-    provider's limits allow, turn by turn; an agent of which something was just written is next, for one request. What
-    an answer brought is stored while the next requests are under way.
+    Each agent has a task, so that no agent's disk delays another agent. As many requests are in flight as the provider's limits
+    allow, in turns between agents; an agent whose texts were just written is next, for one request. Results are stored while the
+    next requests are in flight.
 
-    A provider that does not answer is asked for one text at a time, after longer and longer waits, until it does.
+    While a provider fails, it is sent one text at a time, with increasing waits.
 
-    Whoever builds the queue runs `run` and, where there is a batch API, calls `batch_submitter.use` before.
+    The owner runs `run` and, if there is a batch API, calls `batch_submitter.use` before.
     """
 
     def __init__(
@@ -55,16 +56,16 @@ class EmbeddingQueue:
         confirm_above: int | None = None,
         in_flight: InFlight | None = None,
     ) -> None:
-        """Embed nothing before `run`.
+        """Create the queue; `run` embeds.
 
         Args:
             provider: Embeds the texts.
-            cache: Where vectors are kept by text hash, and pauses and confirmations of the user.
-            bound: How many of them stay, the least recently used going first.
-            health: Of the provider; its clock and its source of jitter are the queue's, too.
-            confirm_above: More texts than this, not cached, wait for a person to confirm them; None: nobody is asked,
-                as the work costs nothing.
-            in_flight: What is requested in the space of the provider, also by other queues; None: there is no other.
+            cache: Stores vectors by text hash, and the user's pauses and confirmations.
+            bound: The number of vectors that the cache keeps; the least recently used are deleted.
+            health: The provider's health; its clock and its source of jitter are also the queue's.
+            confirm_above: More uncached texts than this wait for the user's confirmation; None: none is required, since embedding
+                is free.
+            in_flight: The texts in flight in the provider's space, shared with other queues; None: there are none.
         """
         self.health = health
         self._clock = health.clock
@@ -72,7 +73,7 @@ class EmbeddingQueue:
         self._progress = health.progress
         self._embedder = PassageEmbedder(provider, health)
         self._backlogs: dict[str, AgentBacklog] = {}  # by agent
-        self._agent_came = asyncio.Event()  # an agent without a task
+        self._agent_came = asyncio.Event()  # set when an agent without a task is added
         self._gathering = asyncio.Lock()
         identity = provider.identity
         space = (identity.provider, identity.model, identity.key)
@@ -80,7 +81,7 @@ class EmbeddingQueue:
         self.batch_submitter = BatchSubmitter(self.known)
         self._switches = UserSwitches(ProviderStore(cache, space), ProviderStore(cache, ANY_SPACE))
         self._bound = bound
-        self._has_cache_failed = False  # and that was logged
+        self._has_cache_failed = False  # a failure was logged, and not repeated since
         self.confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
         self._results = ResultWriter(self.known, self._progress)
         self._slots = RequestSlots(
@@ -103,27 +104,27 @@ class EmbeddingQueue:
 
     @property
     def backlogs(self) -> Mapping[str, AgentBacklog]:
-        """What waits and what is in flight, by agent."""
+        """The backlogs by agent."""
         return self._backlogs
 
     @property
     def switches(self) -> UserSwitches:
-        """What the user has paused and confirmed."""
+        """The user's switches."""
         return self._switches
 
     @property
     def waiting_turns(self) -> int:
-        """How many agents wait until a request of theirs may be sent."""
+        """The number of agents that wait for a slot."""
         return self._slots.turns.waiting
 
     @property
     def reason(self) -> str | None:
-        """Why nothing is embedded just now, for any agent; None: something is, or could be."""
+        """Why nothing is embedded for any agent; None: nothing prevents it."""
         passages = self.health.now.passages
         return None if isinstance(passages, Healthy) else passages.reason
 
     def state_of(self, agent: str) -> State:
-        """The state of an agent: a pause or a missing confirmation goes before a failing store, and that before the provider."""
+        """Return the state of an agent: a pause or missing confirmation precedes a failing index, which precedes the provider."""
         if self._switches.of(agent).paused:
             return Paused()
         backlog = self._backlogs.get(agent)
@@ -137,43 +138,43 @@ class EmbeddingQueue:
         return self.health.now.passages
 
     def reason_of(self, agent: str) -> str | None:
-        """Why nothing of an agent is embedded just now."""
+        """Return why nothing of an agent is embedded; None: nothing prevents it."""
         return in_words(self.state_of(agent), agent)
 
     def note_of(self, agent: str) -> str | None:
-        """What chunks of an agent wait for although nothing is wrong: batch jobs; None: nothing."""
+        """Return the message about batch jobs that an agent's texts are in; None: they are in none."""
         backlog = self._backlogs.get(agent)
         return self.batch_submitter.note if backlog is not None and backlog.held else None
 
     def only_jobs_left(self, agent: str) -> bool:
-        """Whether all that waits of an agent is in batch jobs that nobody waits for."""
+        """Return whether all waiting texts of an agent are in batch jobs that a sync does not wait for."""
         backlog = self._backlogs.get(agent)
         return backlog is not None and backlog.only_jobs_left and not self.batch_submitter.is_waited_for
 
     def next_try_s(self, agent: str) -> float | None:
-        """Seconds until what failed is tried again."""
+        """Return the seconds until the next attempt after a failure; None: there was none."""
         state = self.state_of(agent)
         return max(0.0, state.until - self._clock()) if isinstance(state, Retrying) else None
 
     def eta_s(self, waiting: int) -> float | None:
-        """Seconds until so many chunks of an agent are done, at the rate of late, if all others have as many."""
+        """Estimate the seconds until this number of an agent's chunks is embedded, if other busy agents have as many."""
         rate = self._embedder.rate.per_s
         if not waiting or not rate or self.reason:
             return None
         sharing = sum(not backlog.is_idle for backlog in self._backlogs.values())
         return waiting * max(1, sharing) / rate
 
-    # --- what a person switches
+    # --- user switches
 
     async def recall(self, agent: str) -> None:
-        """Read whether an agent was paused or confirmed before a restart; state_of needs it."""
+        """Load the stored switches of an agent; state_of needs them."""
         await self._switches.read(agent)
 
     async def pause(self, agent: str) -> None:
-        """Send nothing of an agent any more; requests in flight are not cancelled.
+        """Pause an agent; requests in flight are not cancelled.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: a restart would end the pause.
+            StoreUnavailable, StoreDamaged, StoreNewer: the pause lasts only until the daemon ends.
         """
         try:
             await self._switches.pause(agent, paused=True)
@@ -181,10 +182,10 @@ class EmbeddingQueue:
             self._progress.notify()
 
     async def resume(self, agent: str) -> None:
-        """End a pause; what waits for a failing or refusing provider is sent now.
+        """Resume an agent, and retry a failing or refusing provider now.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: a restart would bring the pause back.
+            StoreUnavailable, StoreDamaged, StoreNewer: the agent is paused again after a restart.
         """
         await self._switches.read(agent)
         try:
@@ -193,15 +194,15 @@ class EmbeddingQueue:
             self.ask_again()
 
     def ask_again(self) -> None:
-        """Send now what waits for a failing or refusing provider."""
+        """Retry a failing or refusing provider now."""
         self.health.retry_passages()
         self._wake_all()
 
     async def confirm(self, agent: str) -> None:
-        """Let an agent send whatever it has, until all of it is done.
+        """Allow an agent to send all its texts, until all are embedded.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: a restart would ask again.
+            StoreUnavailable, StoreDamaged, StoreNewer: confirmation is required again after a restart.
         """
         await self._switches.read(agent)
         try:
@@ -213,7 +214,7 @@ class EmbeddingQueue:
     # --- agents
 
     def serve(self, source: IndexToEmbed) -> None:
-        """Embed what waits in an agent's index; called again, what was written last is next."""
+        """Embed the waiting texts of an agent's index; called again after writes, it puts the newest texts first."""
         backlog = self._backlogs.get(source.agent)
         if backlog is None or backlog.source.index is not source.index:
             self._forget(source.agent)
@@ -224,7 +225,7 @@ class EmbeddingQueue:
         self._agent_came.set()
 
     async def leave(self, agent: str) -> None:
-        """Embed nothing of an agent any more; calls of wait_for look again."""
+        """Stop embedding for an agent; waiters in wait_for check again."""
         task = self._forget(agent)
         if task is not None:
             await asyncio.wait([task])
@@ -240,7 +241,7 @@ class EmbeddingQueue:
         return backlog.task
 
     def _drop(self, backlog: AgentBacklog) -> None:
-        # The agent may have come back with other settings meanwhile.
+        # The agent may have been added again with other settings.
         if self._backlogs.get(backlog.agent) is backlog:
             del self._backlogs[backlog.agent]
         self._rest()
@@ -250,10 +251,10 @@ class EmbeddingQueue:
         for backlog in self._backlogs.values():
             backlog.wake(anew=True)
 
-    # --- the work
+    # --- work
 
     async def run(self) -> None:
-        """Embed what waits, for ever."""
+        """Embed waiting texts until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._follow_jobs())
@@ -268,14 +269,14 @@ class EmbeddingQueue:
                 backlog.task = None
 
     async def _follow_jobs(self) -> None:
-        """Look again for all agents whenever batch jobs have brought vectors, or given texts back."""
+        """Wake all agents whenever batch jobs have delivered vectors or returned texts."""
         version = self.batch_submitter.changes.version
         while True:
             version = await self.batch_submitter.changes.since(version)
             self._wake_all()
 
     async def _work_for(self, backlog: AgentBacklog) -> None:
-        """Embed what waits of one agent, for as long as its store is open."""
+        """Embed the texts of one agent until its index is closed."""
         await self._switches.read(backlog.agent)
         try:
             while True:
@@ -288,11 +289,11 @@ class EmbeddingQueue:
                 except (FatalError, StoreDamaged):
                     raise
                 except Exception as bug:
-                    # It must be the trouble of no other agent, and not the end of the daemon.
+                    # A defect must neither affect other agents nor end the daemon.
                     log.exception("embed.failed", agent=backlog.agent)
                     await self._let_recover(backlog, safe_message(bug))
         except StoreClosed:
-            self._drop(backlog)  # the agent was stopped, which is no trouble of the provider's
+            self._drop(backlog)  # the agent was stopped
         except StoreDamaged as damage:
             self._drop(backlog)
             backlog.source.index.damage.report(str(damage))
@@ -304,17 +305,17 @@ class EmbeddingQueue:
         while True:
             while await self._step(backlog):
                 worked = True
-                # A step need not suspend; without this a fault in it would stop the daemon.
+                # A step may return without suspending; without this, a defect in it would block the event loop.
                 await asyncio.sleep(0)
-            # Else what a lane has put back was overlooked.
+            # Otherwise texts that a request has put back would be overlooked.
             if not backlog.requests and not backlog.woken.is_set():
                 backlog.is_idle = not backlog.anew.is_set()
                 self._rest()
                 await self._all_done(backlog)
                 if backlog.held:
-                    self._progress.notify()  # all else is done
+                    self._progress.notify()  # waiters for all but batch jobs may return
                 if worked and (held := await self._held()) is not None:
-                    # Thousands may be too many after a rebuild: what is written meanwhile does not wait for that.
+                    # Pruning in steps: thousands may be too many after a rebuild, and texts written meanwhile must not wait.
                     bound = self._bound.entries(self.known, held)
                     while await self.known.prune(bound) and not backlog.woken.is_set():
                         pass
@@ -322,7 +323,7 @@ class EmbeddingQueue:
             await self._woken(backlog)
 
     async def _woken(self, backlog: AgentBacklog) -> None:
-        """Wait until there may be something to do: what a person is asked about only because of a burst, when that is over."""
+        """Wait until woken, or until a burst ends that alone requires confirmation."""
         asked = backlog.unconfirmed
         is_for_burst = asked is not None and asked.sent and backlog.answered
         left_s = max(0.0, backlog.asked_at + BURST_S - self._clock()) if is_for_burst else None
@@ -334,15 +335,15 @@ class EmbeddingQueue:
             backlog.wake(anew=True)
 
     async def _held(self) -> int | None:
-        """How many texts there are of the agents that are served; None: one of them cannot tell, and may need what is cached."""
+        """Return the number of texts of all served agents; None: an index cannot be read, and may need cached vectors."""
         try:
             counts = [await one.source.index.counts() for one in [*self._backlogs.values()]]
         except (TransientError, StoreDamaged):
-            return None  # whose index it is meets that when it is served itself
+            return None  # raised again when that index is served itself
         return sum(one.held for one in counts)
 
     async def _all_done(self, backlog: AgentBacklog) -> None:
-        """With nothing left to do, a confirmation has been used up."""
+        """After the last text, clear the confirmation."""
         if (
             not backlog.is_idle
             or (await backlog.source.index.counts()).waiting
@@ -354,11 +355,11 @@ class EmbeddingQueue:
             backlog.agent
         )
         if is_to_be_used_up and not await self._use_up_confirmation(backlog.agent):
-            # After a restart it would be paid for unasked.
+            # Otherwise, texts would be sent without confirmation after a restart.
             asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
 
     async def _use_up_confirmation(self, agent: str) -> bool:
-        """Whether it is written that a confirmation is used up."""
+        """Store that a confirmation is used up; return whether that succeeded."""
         try:
             await self._switches.confirm(agent, confirmed=False)
         except (TransientError, StoreDamaged, StoreNewer) as failure:
@@ -376,7 +377,7 @@ class EmbeddingQueue:
         log.warning("embed.store_failed", agent=backlog.agent, reason=reason, wait_s=round(wait_s, 1))
         backlog.store = Retrying(since, self._clock() + wait_s, failures, reason)
         self._progress.notify()
-        # A pass that went well wrote to the store: there is no need to wait any longer.
+        # After a successful pass, the store works again: the wait ends.
         backlog.anew.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -387,10 +388,10 @@ class EmbeddingQueue:
     def _rest(self) -> None:
         is_failing = isinstance(self.health.now.passages, Retrying)
         if is_failing and all(backlog.is_idle for backlog in self._backlogs.values()):
-            self.health.retry_passages()  # what failed is not wanted any more
+            self.health.retry_passages()  # the failed texts are not wanted any longer
 
     async def _step(self, backlog: AgentBacklog) -> bool:
-        """Bring one agent forward; False: there is nothing to do until it is woken."""
+        """Do one step for an agent; return False if there is nothing to do until it is woken."""
         backlog.woken.clear()
         if backlog.failure is not None:
             failure, backlog.failure = backlog.failure, None
@@ -398,13 +399,14 @@ class EmbeddingQueue:
         is_anew = backlog.anew.is_set()
         backlog.anew.clear()
         if isinstance(backlog.store, Retrying):
-            await self._results.store(backlog, [])  # before anything is paid for: does it take again?
+            # Checks that the index can be written before anything is paid for.
+            await self._results.store(backlog, [])
             backlog.store = Healthy()
             self._progress.notify()
         if is_anew:
             await self._results.from_published(backlog)
         if (is_anew or not backlog.ahead) and await self._look(backlog):
-            return True  # what came out of the cache may have been all of what was read
+            return True  # the cache may have held all texts that were read
         if not backlog.ahead or not self._slots.may_send(backlog):
             return False
         if len(backlog.requests) >= UNSTORED * self.provider.limits.concurrency:
@@ -413,19 +415,19 @@ class EmbeddingQueue:
             return True
         return await self._slots.send(backlog, quick=is_anew)
 
-    # --- what there is to do
+    # --- choosing texts
 
     async def _look(self, backlog: AgentBacklog) -> bool:
-        """Read what is wanted most; whether the cache knew some of it."""
+        """Read the most important waiting texts; return whether the cache held any."""
         source = backlog.source
         if source.index.space not in {None, self.known.space}:
-            # Another index is in its place, with the vectors of another model.
+            # Another index replaced it, with vectors of another model.
             backlog.ahead, backlog.open = [], 0
             return False
         backlog.held = await self.batch_submitter.held(source.index)
         taken = backlog.held.union(backlog.out)
         waiting = await source.index.waiting(LOOK_AHEAD, taken | backlog.passed_over)
-        # Texts that never get their vectors, or a job of hours, must not make one burst of a life.
+        # Texts that always fail, or a job of hours, must not prolong the burst forever.
         if all(
             text_hash in backlog.alone for text_hash in (*backlog.out, *(chunk.hash for chunk in waiting))
         ):
@@ -454,12 +456,12 @@ class EmbeddingQueue:
         return bool(known)
 
     async def _hand_over(self, backlog: AgentBacklog) -> bool:
-        """Put what waits of all agents into batch jobs, where that is wanted and there is enough; whether it was."""
+        """Submit the waiting texts of all agents to batch jobs if there are enough; return whether any were taken."""
         if not backlog.source.use_cache or not self.batch_submitter.is_wanted(self._open_for_batches()):
             return False
         async with self._gathering:
             if backlog.anew.is_set() or not self.batch_submitter.is_wanted(self._open_for_batches()):
-                return backlog.anew.is_set()  # somebody else has gathered meanwhile
+                return backlog.anew.is_set()  # another agent has collected them meanwhile
             sources = [
                 one
                 for one in self._backlogs.values()
@@ -469,7 +471,7 @@ class EmbeddingQueue:
                 [(one.source.index, one.out) for one in sources], self._slots.asking
             )
             for one in sources:
-                one.open = 0  # until the next look: to gather all that waits takes its time
+                one.open = 0  # until the next look, since collecting all texts takes long
                 if taken:
                     one.wake(anew=True)
             backlog.answered += taken
@@ -483,10 +485,10 @@ class EmbeddingQueue:
     # --- waiting for vectors
 
     async def wait_for(self, index: Index) -> tuple[int, str | None]:
-        """Wait until nothing of an index waits, or nothing moves.
+        """Wait until no chunk of an index waits for a vector, or there is no progress.
 
         Returns:
-            (chunks that still wait, why), or (0, None).
+            (number of chunks that still wait, why), or (0, None).
         """
         clock = asyncio.get_running_loop().time
         moved_at, seen = clock(), self._progress.version
@@ -507,7 +509,7 @@ class EmbeddingQueue:
                 return counts.waiting, self.batch_submitter.note
             try:
                 async with asyncio.timeout_at(None if is_in_jobs else moved_at + STALLED_S):
-                    # A rebuild puts vectors in place without this queue, and a pass may take what waits away.
+                    # A rebuild stores vectors without this queue, and a pass may delete waiting chunks.
                     await first_of(self._progress.since(version), index.changed.since(changed))
             except TimeoutError:
                 return counts.waiting, f"no chunk was embedded in the last {STALLED_S:.0f} s"

@@ -1,4 +1,4 @@
-"""What the user decides: pauses, and confirmations of what costs money; kept over a restart."""
+"""Switches of the user: pauses, and confirmations of costs; they are stored."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from memd.text.tokens import estimate_tokens
 
 log = structlog.get_logger()
 
-ANY_SPACE: Space = ("", "", "")  # a pause is meant for whatever provider an agent has
+ANY_SPACE: Space = ("", "", "")  # pauses apply to any provider of an agent
 _PAUSED = "paused"
 _CONFIRMED = "confirmed"
 
@@ -25,39 +25,39 @@ class UserSwitch(msgspec.Struct, frozen=True):
     """The switches of one agent."""
 
     paused: bool = False
-    confirmed: bool = False  # whatever there is to embed in this space may be sent
+    confirmed: bool = False  # all waiting texts may be sent to this space
 
 
 class UserSwitches:
-    """The switches of all agents of one embedding space, in memory once they were read."""
+    """The switches of all agents of one vector space, in memory after the first read."""
 
     def __init__(self, of_space: ProviderStore, of_any: ProviderStore) -> None:
-        """Read nothing before `read`.
+        """Create the object; `read` loads switches.
 
         Args:
-            of_space: The documents of the provider, model and key that a confirmation is for.
-            of_any: Those of ANY_SPACE.
+            of_space: The documents of the space, for confirmations.
+            of_any: The documents of ANY_SPACE, for pauses.
         """
         self._of_space = of_space
         self._of_any = of_any
         self._paused: dict[str, bool] = {}  # by agent
         self._confirmed: dict[str, bool] = {}  # by agent
-        # Of these, what the document says; None where a write has not succeeded, which may have been done all the same.
+        # The stored confirmations; None after a failed write, which may have been done nevertheless.
         self._kept: dict[str, bool | None] = {}
         self._writing = asyncio.Lock()
 
     def of(self, agent: str) -> UserSwitch:
-        """The switches of an agent, as far as they were read."""
+        """Return the switches of an agent, as far as they were read."""
         return UserSwitch(paused=self._paused.get(agent, False), confirmed=self._confirmed.get(agent, False))
 
     def let_send(self, backlog: AgentBacklog) -> bool:
-        """Whether something of an agent may be sent, as far as the user decides that."""
+        """Return whether the user's switches allow sending texts of an agent."""
         switch = self.of(backlog.agent)
         return not switch.paused and (backlog.unconfirmed is None or switch.confirmed)
 
     async def read(self, agent: str) -> UserSwitch:
         """Read the switches of an agent; one that cannot be read is off."""
-        # Where setdefault finds something, a person was quicker.
+        # setdefault: the user may have set a switch meanwhile.
         if agent not in self._paused:
             paused = await _read(self._of_any, f"{_PAUSED}:{agent}")
             self._paused.setdefault(agent, paused is True)
@@ -70,30 +70,30 @@ class UserSwitches:
         return self.of(agent)
 
     def forget(self, agent: str) -> None:
-        """Read again what is asked for an agent: it may be asked for at another provider meanwhile."""
+        """Drop the switches of an agent from memory: another provider may change them meanwhile."""
         self._paused.pop(agent, None)
-        if not self.is_unkept(agent):  # else what would be read is not what was asked
+        if not self.is_unkept(agent):  # otherwise the stored value is outdated
             self._confirmed.pop(agent, None)
             self._kept.pop(agent, None)
 
     def is_unkept(self, agent: str) -> bool:
-        """Whether a confirmation, or that there is none any more, holds only until the daemon ends."""
+        """Return whether the current confirmation of an agent differs from the stored one."""
         return agent in self._kept and self._kept[agent] != self._confirmed.get(agent)
 
     async def pause(self, agent: str, *, paused: bool) -> None:
-        """Pause an agent, or no longer.
+        """Pause or resume an agent.
 
         Raises:
-            StoreUnavailable: it holds until the daemon ends.
+            StoreUnavailable: the change lasts only until the daemon ends.
         """
         self._paused[agent] = paused
         await self._of_any.put_document(f"{_PAUSED}:{agent}", msgspec.json.encode(paused))
 
     async def confirm(self, agent: str, *, confirmed: bool) -> None:
-        """Let an agent send whatever it has, or no longer. Nothing is written where that is known to be written.
+        """Set or clear the confirmation of an agent; it is written only if the stored value differs.
 
         Raises:
-            StoreUnavailable: it holds until the daemon ends.
+            StoreUnavailable: the change lasts only until the daemon ends.
         """
         self._confirmed[agent] = confirmed
         self._kept.setdefault(agent, None)
@@ -106,7 +106,7 @@ class UserSwitches:
 
 
 async def _read(documents: ProviderStore, name: str) -> bool | None:
-    """What a document says; False where there is none, None where that cannot be known."""
+    """Read a stored switch; False if there is none, None if it is unknown."""
     try:
         content = await documents.document(name)
     except (TransientError, MemdError) as failure:
@@ -118,45 +118,45 @@ async def _read(documents: ProviderStore, name: str) -> bool | None:
         return False
 
 
-SAMPLE = 400  # chunks by which the tokens of many are estimated
+SAMPLE = 400  # chunks by which the tokens of all waiting texts are estimated
 
 
 class CostConfirmations:
-    """Asks a person, with the number of texts, before many are sent to one provider."""
+    """Requires confirmation by the user before many texts are sent to one provider."""
 
     def __init__(
         self, above: int | None, switches: UserSwitches, known: KnownVectors, progress: ChangeNotifier
     ) -> None:
-        """Ask nobody before `permitted` or `wanted` is called.
+        """Create the object.
 
         Args:
-            above: More texts than this, not cached, have to be confirmed; None: nobody is asked.
-            switches: What was confirmed.
+            above: More uncached texts than this require confirmation; None: none is required.
+            switches: The confirmations.
             known: The cache, whose texts need not be sent.
-            progress: Notified when a person is asked; wakes those who wait for a confirmation.
+            progress: Notified when a confirmation is required; waiters for confirmations wait on it.
         """
         self._above = above
         self._switches = switches
         self._known = known
         self._progress = progress
-        self._rebuilds: dict[str, WaitingForConfirmation] = {}  # that wait, by agent
-        self._rebuilding: dict[str, int] = {}  # permitted rebuilds that are under way, by agent
+        self._rebuilds: dict[str, WaitingForConfirmation] = {}  # rebuilds that wait, by agent
+        self._rebuilding: dict[str, int] = {}  # the number of permitted rebuilds that are running, by agent
 
     def asks_before(self, texts: int) -> bool:
-        """Whether so many texts would have to be confirmed."""
+        """Return whether this number of texts requires confirmation."""
         return self._above is not None and texts > self._above
 
     def asked_before_rebuild(self, agent: str) -> WaitingForConfirmation | None:
-        """What has to be confirmed before an index is built anew; None: nothing waits for that."""
+        """Return the confirmation that a rebuild waits for; None: none."""
         return self._rebuilds.get(agent)
 
     def is_in_use(self, agent: str) -> bool:
-        """Whether a confirmation is, or will be, for an index that is built anew."""
+        """Return whether a rebuild uses a confirmation, or waits for one."""
         return bool(self._rebuilding.get(agent)) or agent in self._rebuilds
 
     @contextlib.asynccontextmanager
     async def permitted(self, agent: str, texts: int, tokens: int) -> AsyncIterator[None]:
-        """Wait until an index may be built anew, which sends so many texts; a confirmation lasts at least that long."""
+        """Wait until a rebuild that sends this number of texts may run; its confirmation is kept in the context."""
         switch = await self._switches.read(agent)
         try:
             if self.asks_before(texts) and not switch.confirmed:
@@ -174,14 +174,14 @@ class CostConfirmations:
             self._rebuilding[agent] -= 1
 
     async def wanted(self, backlog: AgentBacklog, waiting: int) -> WaitingForConfirmation | None:
-        """What has to be confirmed before more of an agent is sent; None: nothing.
+        """Return the confirmation required before more texts of an agent are sent; None: none is required.
 
         Args:
-            backlog: Of the agent.
-            waiting: How many of its chunks wait, cached or not.
+            backlog: The agent's backlog.
+            waiting: The number of its waiting texts, cached or not.
 
         Raises:
-            StoreUnavailable, StoreDamaged: of its index.
+            StoreUnavailable, StoreDamaged: the index cannot be read.
         """
         if not self.asks_before(backlog.sent + waiting) or self._switches.of(backlog.agent).confirmed:
             return None
