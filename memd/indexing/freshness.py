@@ -1,4 +1,4 @@
-"""What a search waits for, so that it finds what was written a moment ago."""
+"""Lets a search wait until recent changes are indexed."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from memd.watch.event_barrier import EventBarrier
 
 
 class Freshness:
-    """Has what is known to have changed indexed for whoever asks."""
+    """Brings the index up to date with all known changes before a search."""
 
     def __init__(
         self,
@@ -23,14 +23,14 @@ class Freshness:
         backlog: EventBarrier,
         wait_s: float,
     ) -> None:
-        """Nobody has asked yet.
+        """Create the object.
 
         Args:
-            pending: What is marked.
-            passes: That take it.
-            recent: Looks at a few files, where the watcher does not see all.
-            backlog: Of the watcher.
-            wait_s: How long one who asks waits.
+            pending: The marks.
+            passes: The passes that take them.
+            recent: Checks a few files where the watcher does not see all changes.
+            backlog: The barrier of the watcher's events.
+            wait_s: The longest wait of a search, in seconds.
         """
         self._pending = pending
         self._passes = passes
@@ -39,15 +39,14 @@ class Freshness:
         self._wait_s = wait_s
 
     async def catch_up(self) -> bool:
-        """Have what is known to have changed indexed now, waiting for it as long as configured.
+        """Index all known changes now, and wait for that as long as configured.
 
-        A transcript that is not due yet stays so, and the index counts as up to date without it: the one of the agent
-        that asks has always grown since, by this very question. Otherwise each search would read it again, or call each
-        answer stale.
+        Transcripts that are not due yet are not read, and the index counts as up to date without them: the transcript of the
+        searching agent has always grown, by this question. Otherwise each search would read it again, or call each answer stale.
 
         Returns:
-            Whether the index is up to date with every change that was known at the call, or that was made before it where
-            the watcher sees all; see watch.event_barrier.
+            Whether the index contains every change that was known at the call or, where the watcher sees all changes, that was made
+            before it; see watch.event_barrier.
 
         Raises:
             StoreClosed: no pass is made any more.
@@ -61,7 +60,7 @@ class Freshness:
         try:
             unwatched = await self._backlog.drained(max(self._wait_s, LOOK_S))
         except TimeoutError:
-            late = True  # whether it is the disk that does not answer, a look tells
+            late = True  # if the disk does not answer, the check below fails too
         if unwatched is not None and self._backlog.roots:
             replaced = await self._recent.replaced(
                 self._backlog.roots, max(deadline - time.monotonic(), LOOK_S)
@@ -84,7 +83,7 @@ class Freshness:
     async def _changed(
         self, unwatched: Collection[Path] | None, patience_s: float
     ) -> Collection[Path] | None:
-        """What has to be looked at beside what is marked; None: that cannot be told in time."""
+        """Return paths to check in addition to marked ones; None: they cannot be determined in time."""
         known = await self._recent.changed(patience_s) if unwatched is None else unwatched
         absent = self._backlog.missing
         unseen: frozenset[Path] = frozenset()
@@ -96,15 +95,15 @@ class Freshness:
         return None if beside is None else [*known, *beside]
 
     async def _passes_over_all_that_is_marked(self) -> bool:
-        """Wait for the passes that run and for those over what is marked; whether these are all, and went well."""
+        """Wait for running passes and for those over marked paths; return whether they cover all marks and succeeded."""
         running = self._pending.running_for_s()
-        # A pass that has run for longer is a long one: waiting once more for it would only make every search slow.
+        # A pass that has already run for longer is a long one: waiting for it would only slow down each search.
         numbers = [number for number, ran_s in running.items() if ran_s <= self._wait_s]
         is_behind = len(numbers) < len(running)
         by_name, everything = self._pending.awaits_paths, self._pending.awaits_everything
         if self._passes.awaits_retry:
-            is_behind, by_name = True, False  # what failed is tried again in its time, not at each search
-        # Behind a long pass only what is marked by name goes in between.
+            is_behind, by_name = True, False  # a failed pass is retried by its timer, not by each search
+        # While a long pass runs, only marked paths can be handled in between.
         everything = everything and not is_behind
         hurried = self._pending.hurry() if by_name or everything else 0
         if by_name and not everything:

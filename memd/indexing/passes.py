@@ -1,4 +1,4 @@
-"""Makes the passes of one agent, one after the other; remembers how they ended, and logs those that took too long."""
+"""Runs the passes of one agent one after the other, keeps their results, and logs slow ones."""
 
 import asyncio
 import time
@@ -21,27 +21,27 @@ from memd.runtime.timing import LONGEST_WAIT_S, Backoff, Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 
-PASS_S = 2.0  # a search waits for a pass for a quarter of that, by default: until its end, answers are stale
-READ_S = 0.1  # a file: fifty times what it takes to read, cut and write a note of usual length
-LOOKED_S = 0.001  # likewise, one that is only looked at
+PASS_S = 2.0  # by default, a search waits for a pass for a quarter of this, and is stale until the pass ends
+READ_S = 0.1  # per file read: fifty times what an ordinary note takes to read, chunk and write
+LOOKED_S = 0.001  # likewise, per file whose stamp is checked
 
 
 def allowed_s(done: PassResult) -> float:
-    """How long a pass may take before somebody should hear of it: a first one over thousands of files is long by nature."""
+    """Return the time after which a pass is logged as slow: a first pass over thousands of files takes long."""
     return PASS_S + READ_S * done.read + LOOKED_S * done.looked
 
 
 def log_slow_pass(
     slow_log: SlowLog, agent: str, trace: TimeTrace, done: PassResult, failed: str | None, now: float
 ) -> None:
-    """Log a pass that took longer than its files explain.
+    """Log a pass that took longer than its number of files explains.
 
     Args:
-        slow_log: Of the agent.
-        agent: Its id.
-        trace: Of the time of the pass.
-        done: What came of it; nothing, where it failed.
-        failed: Why it did.
+        slow_log: The agent's log of slow operations.
+        agent: The agent's id.
+        trace: The trace of the pass.
+        done: Its result; empty if it failed.
+        failed: Why it failed.
         now: Seconds, monotonic.
     """
     if trace.took_s <= allowed_s(done):
@@ -64,27 +64,27 @@ def log_slow_pass(
 
 log = structlog.get_logger()
 
-NOTABLE = 20  # passes that status tells
-OUTCOMES = 100  # passes whose end is remembered for whoever waited
+NOTABLE = 20  # passes that status reports
+OUTCOMES = 100  # passes whose results are kept for waiters
 
 
 class PassReport(msgspec.Struct, frozen=True):
-    """How a pass ended."""
+    """The result of a pass."""
 
-    at: float  # unix time of its end
+    at: float  # Unix time of its end
     took_s: float
-    changed: int = 0  # files that were indexed anew
+    changed: int = 0  # files that were indexed again
     removed: int = 0
     failed: str | None = None
-    late: bool = False  # a file that it was about is being read by another pass
+    late: bool = False  # another pass is reading a file that it should have read
 
 
 class PassFailed(TransientError):
-    """The pass that was waited for did not succeed; it is tried again by itself."""
+    """The awaited pass failed; it is retried automatically."""
 
 
 class Passes:
-    """Whatever is marked gets a pass; one that fails is made again after a while, which grows."""
+    """Runs a pass whenever marks are due; a failed pass is retried with increasing delays."""
 
     def __init__(
         self,
@@ -97,22 +97,22 @@ class Passes:
         rng: Random,
         clock: Clock,
     ) -> None:
-        """None is made yet.
+        """Create the object; `run` runs passes.
 
         Args:
-            agent: Its id, for the log.
-            index: Brought up to date; its damage is reported.
-            pending: What is marked.
-            runner: Makes them.
-            triggers: Are told what has changed.
-            rng: Source of the jitter of a backoff.
-            clock: Seconds, monotonic, by which passes are measured.
+            agent: The agent's id, for the log.
+            index: The index; damage is reported to it.
+            pending: The marks.
+            runner: Runs single passes.
+            triggers: Notified of changes, for maintenance.
+            rng: Source of the jitter of backoffs.
+            clock: Returns seconds, monotonic.
         """
         self.last: PassReport | None = None
-        # Those that changed something or failed, the newest first.
+        # Passes that changed something or failed, the newest first.
         self.notable: deque[PassReport] = deque(maxlen=NOTABLE)
-        self.trouble: str | None = None  # why nothing was written to the store last time
-        # Notified also where nothing changed: chunks may wait since an earlier life of the daemon.
+        self.trouble: str | None = None  # why the last pass could not write to the index; None: it could
+        # Notified even if nothing changed: chunks may have been waiting since before a restart.
         self.succeeded = ChangeNotifier()
         self._agent = agent
         self._index = index
@@ -123,18 +123,18 @@ class Passes:
         self._slow_log = SlowLog()
         self._backoff = Backoff(rng, cap_s=LONGEST_WAIT_S)
         self._outcomes: dict[int, PassReport] = {}
-        self._retry: asyncio.TimerHandle | None = None  # of a pass that failed
+        self._retry: asyncio.TimerHandle | None = None  # the timer of a failed pass
 
     @property
     def awaits_retry(self) -> bool:
-        """Whether one has failed, and is made again in its time."""
+        """Whether a pass has failed and will be retried by a timer."""
         return self._retry is not None
 
     async def wait_for_pass(self, number: int) -> PassReport:
         """Wait for the end of a pass over everything.
 
         Raises:
-            PassFailed: it failed, and is tried again by itself.
+            PassFailed: it failed, and is retried automatically.
             StoreClosed: there will be no such pass.
         """
         outcome = self._outcomes.get(await self._pending.wait_for_everything(number), self.last)
@@ -145,12 +145,12 @@ class Passes:
         return outcome
 
     def has_succeeded(self, number: int) -> bool:
-        """Whether a pass has ended, and has done all that it was to do."""
+        """Return whether a pass has ended and done all its work."""
         outcome = self._outcomes.get(number)
         return outcome is not None and outcome.failed is None and not outcome.late
 
     async def run(self) -> None:
-        """Make a pass over everything, and then whenever one is due, for ever."""
+        """Run a pass over everything, and then one whenever marks are due, until cancelled."""
         self._pending.mark_all()
         while True:
             taken = await self._pending.take()
@@ -158,9 +158,9 @@ class Passes:
                 await self.attempt(taken)
 
     async def attempt(self, taken: TakenChanges, *, is_short: bool = False) -> None:
-        """One pass; what it was to do waits again if it fails. A long one makes short ones in between.
+        """Run one pass; if it fails, its marks are put back. A long pass runs short ones in between.
 
-        One that is cancelled ends for nobody: its agent is stopped, and PendingChanges.close sends away who waits for it.
+        A cancelled pass is not recorded: its agent is stopped, and PendingChanges.close ends all waits.
         """
         done = PassResult()
         failed: str | None = None
@@ -170,7 +170,7 @@ class Passes:
                 done = await self._make(taken, is_short=is_short)
             self._backoff.reset()
             self.trouble = None
-            # Where marks are left, a pass that went in between has failed, and they wait for the retry.
+            # Marks that are left belong to a short pass that failed in between; they wait for its retry.
             if not self._pending.count:
                 self._take_back_retry()
             self._note_success(taken, done)
@@ -181,7 +181,7 @@ class Passes:
             self._pending.put_back(taken)
             self._index.damage.report(failed)
         except Exception as failure:
-            # A failure in the files of one agent must not stop the others.
+            # A failure in one agent's files must not stop the other agents.
             if not isinstance(failure, (TransientError, MemoryError)):
                 log.error("sync.pass_failed", agent=self._agent, exc_info=failure)
             failed = safe_message(failure)

@@ -1,4 +1,4 @@
-"""What has changed and waits for a pass: marks that are taken before the work, and put back when it fails."""
+"""Collects marks of changed paths for the next pass; marks of a failed pass are put back."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,20 @@ from memd.store.errors import StoreClosed
 
 
 class TakenChanges(msgspec.Struct, frozen=True):
-    """The marks of one pass."""
+    """The marks that one pass has taken."""
 
-    number: int  # of the pass, from 1
+    number: int  # the number of the pass, from 1
     paths: frozenset[Path]
     everything: bool  # scan all roots
-    force: bool  # read every file, whatever its stamp says
-    eager: bool  # transcripts too, however little they have grown
+    force: bool  # read every file, even with an unchanged stamp
+    eager: bool  # read transcripts that have grown only a little
 
 
 class PendingChanges:
-    """Marks from the watcher, searches, timers and requests, gathered until a pass takes them.
+    """Collects marks from the watcher, searches, timers and requests until a pass takes them.
 
-    A path counts as pending from its raw event on. A pass is due when the paths have been quiet, or have waited long
-    enough, or somebody needs it now.
+    A path is pending from its raw event on. A pass is due when its paths have been quiet or have waited long enough, or when a
+    caller needs it now.
     """
 
     def __init__(self, debouncer: Debouncer, clock: Clock) -> None:
@@ -36,26 +36,26 @@ class PendingChanges:
         self._force = False
         self._eager = False
         self._hurried = False
-        self._called_for = False  # everything, now
+        self._called_for = False  # a pass over everything is due now
         self._begun = 0
-        self._everything_ended = 0  # the number of the last pass over everything that has ended
-        self._running: dict[int, float] = {}  # number -> when it began
+        self._everything_ended = 0  # the number of the last finished pass over everything
+        self._running: dict[int, float] = {}  # by number: when the pass began
         self._changed = asyncio.Event()
         self._done = asyncio.Condition()
         self._closed = False
 
     @property
     def count(self) -> int:
-        """How many marks wait."""
+        """The number of marks."""
         return len(self._paths) + self._everything
 
     def running_for_s(self) -> dict[int, float]:
-        """How long each pass that is under way has run, by its number."""
+        """Return by number how long each running pass has run, in seconds."""
         now = self._clock()
         return {number: now - began for number, began in self._running.items()}
 
     def mark(self, paths: Iterable[Path]) -> None:
-        """These paths changed."""
+        """Mark paths as changed."""
         self._paths.update(paths)
         if self._paths:
             self._debouncer.mark(self._clock())
@@ -68,11 +68,11 @@ class PendingChanges:
 
     @property
     def awaits_everything(self) -> bool:
-        """Whether everything must be looked at, and no pass has begun to."""
+        """Whether everything is marked, and no pass has taken that yet."""
         return self._everything
 
     def mark_all(self, *, force: bool = False, eager: bool = False) -> int:
-        """Everything must be looked at, now; a number for wait_for_everything."""
+        """Mark everything, for a pass that is due now; return a number for wait_for_everything."""
         self._everything = True
         self._force |= force
         self._eager |= eager
@@ -81,21 +81,21 @@ class PendingChanges:
         return self._begun + 1
 
     def hurry(self) -> int:
-        """What is marked is needed now; the number of the pass that takes it."""
+        """Make the marked paths due now; return the number of the pass that will take them."""
         self._hurried = True
         self._called_for = self._everything
         self._changed.set()
         return self._begun + 1
 
     def put_back(self, taken: TakenChanges) -> None:
-        """A pass failed: its marks wait again, for the next one that is due."""
+        """Put the marks of a failed pass back, for the next pass."""
         self._paths |= taken.paths
         self._everything |= taken.everything
         self._force |= taken.force
         self._eager |= taken.eager
 
     async def take(self) -> TakenChanges:
-        """Wait until a pass is due, and take all marks for it. There is no await between looking and taking."""
+        """Wait until a pass is due, and take all marks. No await is between checking and taking."""
         while not (self._called_for or self._is_due):
             await self._moved()
         taken = self._begin(everything=self._everything, force=self._force, eager=self._eager)
@@ -103,15 +103,14 @@ class PendingChanges:
         return taken
 
     async def paths_due(self) -> None:
-        """Wait until there is something for take_due_paths."""
+        """Wait until take_due_paths would return marks."""
         while not (self._is_due and self._paths):
             await self._moved()
 
     def take_due_paths(self) -> TakenChanges | None:
-        """The paths whose pass is due now: one over them may go between two groups of files of a long one.
+        """Take the paths that are due, for a short pass between two groups of files of a long one.
 
-        What else is wanted waits for the end of that: whoever saves a note must not wait for thousands of files because
-        somebody has asked for all of them.
+        Other marks wait for the end of the long pass: a saved note must not wait for a scan of thousands of files.
         """
         if not (self._is_due and self._paths):
             return None
@@ -140,7 +139,7 @@ class PendingChanges:
         return self._hurried or (due_at is not None and due_at <= self._clock())
 
     async def finish(self, taken: TakenChanges) -> None:
-        """A pass ended, well or not."""
+        """Record that a pass ended, successfully or not."""
         async with self._done:
             self._running.pop(taken.number, None)
             if taken.everything:
@@ -148,7 +147,7 @@ class PendingChanges:
             self._done.notify_all()
 
     async def wait_for(self, number: int) -> None:
-        """Wait until the pass of that number has ended.
+        """Wait until a pass has ended.
 
         Raises:
             StoreClosed: there will be no such pass.
@@ -159,7 +158,7 @@ class PendingChanges:
                 raise StoreClosed("the agent was stopped before its index was brought up to date")
 
     async def wait_for_everything(self, number: int) -> int:
-        """Wait until a pass over everything has ended that began after mark_all gave this number; which one.
+        """Wait until a pass over everything has ended that began after mark_all returned `number`; return its number.
 
         Raises:
             StoreClosed: there will be no such pass.
@@ -174,7 +173,7 @@ class PendingChanges:
         return number <= self._begun and number not in self._running
 
     async def close(self) -> None:
-        """No pass begins any more: whoever waits for one is told."""
+        """Let no pass begin any more, and raise StoreClosed in all waiters."""
         async with self._done:
             self._closed = True
             self._done.notify_all()

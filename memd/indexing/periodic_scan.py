@@ -1,4 +1,4 @@
-"""When to scan everything although nothing is known to have changed."""
+"""Decides when to scan all files although no change is known."""
 
 import asyncio
 import sys
@@ -13,42 +13,42 @@ from memd.runtime.timing import until_next_tick_s
 
 log = structlog.get_logger()
 
-# Clocks are read one after the other, and a busy machine does something else in between.
+# Clocks are read one after the other; on a busy machine time passes in between.
 _SLACK_S = 2.0
 
-TICK_S = 6.0  # between two looks at the clocks, each of which costs every agent of an idle daemon
+TICK_S = 6.0  # the period of reading the clocks, paid by each agent of an idle daemon
 
 
 class ClockReading(msgspec.Struct, frozen=True):
     """Three clocks at one moment, in seconds."""
 
-    awake: float  # stands still while the machine sleeps
-    elapsed: float  # does not
-    wall: float  # Unix time; people and networks set it
+    awake: float  # does not advance while the machine sleeps
+    elapsed: float  # advances while the machine sleeps
+    wall: float  # Unix time; may be set by people and networks
 
 
 class ScanSchedule:
-    """Tells when a scan is due, whatever the machine and its clocks do."""
+    """Decides when a scan is due, in spite of sleep and clock changes."""
 
     def __init__(self, interval_s: float, now: ClockReading) -> None:
-        """A scan has just begun.
+        """Start with a scan that has just begun.
 
         Args:
-            interval_s: Between two scans, the sleep of the machine included; 0: only the clocks cause any.
-            now: What the clocks say.
+            interval_s: Seconds between two scans, including sleep of the machine; 0: only clock events cause scans.
+            now: The current clocks.
         """
         self._interval_s = interval_s
         self._scanned_at = now.elapsed
         self._last = now
 
     def due(self, now: ClockReading) -> str | None:
-        """Why a scan is due, which then counts as begun; None where none is. To be asked every few seconds."""
+        """Return why a scan is due, which then counts as begun; None: none is due. Must be called every few seconds."""
         last, self._last = self._last, now
         awake, elapsed, wall = now.awake - last.awake, now.elapsed - last.elapsed, now.wall - last.wall
         if elapsed - awake > _SLACK_S:
             reason = "the machine was asleep"
         elif abs(wall - elapsed) > _SLACK_S:
-            # A machine that its host paused sees only this. What happened meanwhile on disks it shares, it does not.
+            # A machine paused by its host sees only this. It misses what happened meanwhile on shared disks.
             reason = "the clock was set"
         elif self._interval_s and now.elapsed - self._scanned_at >= self._interval_s:
             reason = "the interval is over"
@@ -59,7 +59,7 @@ class ScanSchedule:
 
 
 def read_clocks() -> ClockReading:
-    """The clocks of this machine."""
+    """Read the clocks of this machine."""
     if sys.platform == "darwin":
         awake, elapsed = time.CLOCK_UPTIME_RAW, time.CLOCK_MONOTONIC
     elif sys.platform == "linux":
@@ -76,13 +76,13 @@ async def scan_periodically(
     clocks: Callable[[], ClockReading] = read_clocks,
     tick_s: float = TICK_S,
 ) -> None:
-    """Find what no watcher saw, for ever.
+    """Mark everything whenever a scan is due, until cancelled.
 
     Args:
-        pending: Where to mark.
+        pending: Receives the mark.
         interval_s: See ScanSchedule.
-        clocks: Of this machine.
-        tick_s: How often to look at them. No timer is set for the interval: most stand still while the machine sleeps.
+        clocks: Reads the clocks.
+        tick_s: The period of reading them. No timer is set for the interval, since most timers stop while the machine sleeps.
     """
     schedule, loop = ScanSchedule(interval_s, clocks()), asyncio.get_running_loop()
     while True:

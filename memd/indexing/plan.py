@@ -1,4 +1,4 @@
-"""What a pass has to do: from what the index knows and what the disk shows."""
+"""Plans the work of a pass, from the state of the index and of the disk."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,22 +10,23 @@ from memd.sources.scan import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept
 from memd.store.files import KnownFile
 
-# A group is read, cut and written in some 50 ms: so long an edit of that moment waits at most.
+# A group is read, chunked and written in some 50 ms, the longest wait of an edit at that moment.
 GROUP_FILES = 32
 GROUP_BYTES = 128_000
-EVENT_BYTES = 1000  # of an event of a session in a database, whose size is told in events
+EVENT_BYTES = 1000  # per event of a session in a database, whose size is counted in events
 
 
 class PassPlan(msgspec.Struct, frozen=True):
     """The work of one pass."""
 
-    read: tuple[FoundFile, ...]  # new or changed as far as their stamps tell; the most wanted first
-    remove: tuple[str, ...]  # indexed, and gone from the disk
-    kept: Mapping[str, BlindReason]  # indexed, and not found, although they may be somewhere
+    read: tuple[FoundFile, ...]  # files whose stamps are new or changed, the most important first
+    remove: tuple[str, ...]  # indexed files that were deleted
+    # Indexed files that were not found but may exist elsewhere or later, with the reason.
+    kept: Mapping[str, BlindReason]
 
     @property
     def notes(self) -> tuple[FoundFile, ...]:
-        """Those to read that are no transcripts."""
+        """The files to read that are no transcripts."""
         return tuple(found for found in self.read if not found.kind.is_session)
 
     @property
@@ -42,17 +43,17 @@ def plan(
     marked: Collection[Path] = (),
     force: bool,
 ) -> PassPlan:
-    """Compare what is known with what is there.
+    """Compare the state of the index with the state of the disk.
 
     Args:
-        known: What the index holds of the places that were scanned.
-        mounts: The mount points that are expected.
-        scan: What is there now.
-        marked: Files of which somebody told that they changed: their stamps may have been set back. The stamp of a session in
-            a database is made of what it holds, and cannot be.
-        force: Read every file, whatever its stamp says, and keep nothing for want of a root.
+        known: The indexed files in the scanned places.
+        mounts: The expected mount points.
+        scan: The files on disk.
+        marked: Files reported as changed: their stamps may have been restored. The stamp of a session in a database is computed
+            from its content, and cannot be.
+        force: Read every file, even with an unchanged stamp, and remove files of missing roots.
     """
-    marked_files = marked or ()  # nothing is hashed where nothing was told
+    marked_files = marked or ()  # avoids hashing paths if none are marked
     read = [
         found
         for path, found in scan.found.items()
@@ -69,7 +70,7 @@ def plan(
 
 
 def groups(read: Sequence[FoundFile]) -> Iterator[Sequence[FoundFile]]:
-    """Files in the same order, as many together as are taken in at once; a large one alone."""
+    """Yield groups of files in the same order, each as large as one step handles; a large file is alone."""
     start = size = 0
     for end, found in enumerate(read):
         length = found.stamp.size * (EVENT_BYTES if found.entry else 1)

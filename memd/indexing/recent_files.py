@@ -1,11 +1,11 @@
-"""Finds changes of the few files that an agent is likely to have just written, where the watcher may not know of all changes.
+"""Checks the few files that an agent is likely to have just written, where the watcher may miss changes.
 
-An agent that writes a note and searches at once asks before the event of the file system has arrived. Where nobody knows
-that one is on its way (see watch.event_barrier), a handful of stat calls closes most of that gap: MEMORY.md and USER.md, the
-newest notes, and the directories where new ones appear. A directory that has changed is listed, so that a new note among ten
-thousand is the only one that is looked at.
+An agent that writes a note and searches at once may search before the file system event has arrived. If pending events cannot be
+counted (see watch.event_barrier), a few stat calls close most of that gap: of MEMORY.md and USER.md, the newest notes, and the
+directories where new notes appear. A directory that has changed is listed, so that of ten thousand notes only the new one is
+checked.
 
-Searches look on a thread of their own: those that ask at the same time share one look, and a dead disk delays none.
+Checks run on a thread of their own: concurrent searches share one, and a dead disk delays no other work.
 """
 
 import asyncio
@@ -37,37 +37,37 @@ from memd.watch.watch_plan import Identity, listable, replaced
 
 NEWEST = 24
 
-# What is dated further ahead than this was not written just now: its date was set, or the clock was put back since.
+# A file dated further ahead was not written just now: its time was set, or the clock was set back since.
 _AHEAD_NS = 2_000_000_000
 
-_NO_MATTER = -1  # neither a directory nor called like a note
+_NO_MATTER = -1  # instead of the inode of an entry that is neither a directory nor named like a note
 
 
 class FileSignature(msgspec.Struct, frozen=True):
-    """What something looks like."""
+    """The stamp and, for a directory, the entries of a path."""
 
     stamp: Stamp
-    # Of a directory: name -> inode, or _NO_MATTER. None: it is a file, or cannot be listed.
+    # For a directory: name -> inode, or _NO_MATTER. None: a file, or a directory that cannot be listed.
     entries: Mapping[str, int] | None = None
 
 
 class RecentFiles:
-    """What a few paths looked like to the last pass that was about them."""
+    """The signatures of a few paths, as of the last pass that covered them."""
 
     def __init__(self, roots: Iterable[Root], now_ns: ClockNs = time.time_ns) -> None:
-        """Nothing is known of any file yet.
+        """Start without files.
 
         Args:
-            roots: As sources.roots gives them.
-            now_ns: Unix time in nanoseconds.
+            roots: See sources.roots.
+            now_ns: Returns Unix time in nanoseconds.
         """
         self._now_ns = now_ns
         self._fixed = tuple(path for root in roots for path in _fixed(root))
         self._newest: dict[Path, int] = {}  # file -> mtime_ns
-        self._looks: dict[Path, FileSignature | None] = {}  # None: not there
+        self._looks: dict[Path, FileSignature | None] = {}  # None: the path does not exist
 
     def look(self) -> dict[Path, FileSignature | None]:
-        """What the paths look like; a pass asks before it looks at the disk itself."""
+        """Return the current signatures; called before a pass scans the disk."""
         return {path: _look(path, self._looks.get(path)) for path in self._paths()}
 
     def remember(
@@ -76,19 +76,19 @@ class RecentFiles:
         before: Mapping[Path, FileSignature | None],
         within: Collection[Path] | None,
     ) -> None:
-        """A pass has ended. What was written while it ran shows as changed, as does what it was not about.
+        """Record signatures after a pass; files written while it ran, and files that it did not cover, count as changed.
 
         Args:
-            found: The files that it met, as it met them.
-            before: What look gave before it.
-            within: The files and directories that it was about; None: everything.
+            found: The files that it found, with their stamps.
+            before: The signatures from `look` before the pass.
+            within: The files and directories that it covered; None: all.
         """
-        # What went is looked at for as long as there is room: it may be in the middle of being saved.
+        # Deleted files stay in the list as long as there is room: they may be about to be replaced.
         went = (path for path in self._newest if within is None or path in within)
         self._newest |= dict.fromkeys(went, -1)
         notes = (file for file in found if not file.kind.is_session)
         self._newest.update((file.file, file.stamp.mtime_ns) for file in notes)
-        # Else a thousand notes from a time when the clock was ahead would hide for ever what is written now.
+        # Otherwise notes dated while the clock was ahead would displace all newer ones.
         latest = self._now_ns() + _AHEAD_NS
         kept = nlargest(NEWEST, self._newest.items(), key=lambda item: (item[1] <= latest, item[1], item[0]))
         self._newest = dict(kept)
@@ -110,11 +110,11 @@ class RecentFiles:
         self._looks = looks
 
     def changed(self) -> list[Path]:
-        """The paths that look different now; for a directory that was listed, what came, went or was replaced in it."""
+        """Return the paths whose signatures differ now; for a listed directory, the changed entries."""
         return self._changed(list(self._looks))
 
     def changed_in(self, directories: Collection[Path]) -> list[Path]:
-        """Those of them that lie in some directories."""
+        """Return the changed paths within some directories."""
         return self._changed(
             [path for path in self._looks if any(path.is_relative_to(one) for one in directories)]
         )
@@ -127,7 +127,7 @@ class RecentFiles:
             different = _different(path, look, now)
             changed.update(dict.fromkeys(different))
             if not different:
-                # Whatever came in a directory is no note: it is not listed again for that.
+                # Entries that are no notes came or went: the directory is not listed again because of them.
                 self._looks[path] = now
         return list(changed)
 
@@ -140,7 +140,7 @@ class RecentFiles:
         }
 
     def _is_inner(self, file: Path) -> bool:
-        # The workspace itself changes whenever an agent does anything in it: only what is below memory/ tells of notes.
+        # The workspace directory changes constantly; only what is below memory/ indicates notes.
         return any(file.parent == path or path in file.parents for path in self._fixed)
 
 

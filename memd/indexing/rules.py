@@ -1,4 +1,4 @@
-"""How the files of one agent are read and cut, by its settings."""
+"""The rules for reading and chunking the files of one agent, from its settings."""
 
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -14,13 +14,13 @@ from memd.text.memory_paths import Root
 
 
 class DeferredRedactor:
-    """A Redactor that is built when the first text comes: that takes 0.2 s, and most starts have nothing to redact.
+    """A Redactor that is built on first use: building takes 0.2 s, and most starts redact nothing.
 
     Args:
-        settings: As of the Redactor.
+        settings: See Redactor.
 
     Raises:
-        BadRule: likewise.
+        BadRule: see Redactor.
     """
 
     def __init__(self, settings: Redact) -> None:
@@ -33,18 +33,18 @@ class DeferredRedactor:
 
     @cached_property
     def _redactor(self) -> TurnRedactor:
-        from memd.redact.redactor import Redactor  # noqa: PLC0415 - as said
+        from memd.redact.redactor import Redactor  # noqa: PLC0415 - see the class
 
         return Redactor(self._settings)
 
 
 class IndexingRules(msgspec.Struct, frozen=True):
-    """What there is to know of an agent to make chunks of its files."""
+    """The rules for turning files of an agent into chunks."""
 
     roots: Sequence[Root]
     chunking: Chunking
-    max_bytes: int  # of a note that is indexed
-    notes_redactor: TurnRedactor | None = None  # None: nothing is taken out
+    max_bytes: int  # larger notes are not indexed
+    notes_redactor: TurnRedactor | None = None  # None: notes are not redacted
     sessions_redactor: TurnRedactor | None = None
     subagents: bool = False
     zone: tzinfo = LocalZone()
@@ -52,10 +52,10 @@ class IndexingRules(msgspec.Struct, frozen=True):
 
 
 def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
-    """The rules that an agent's settings ask for.
+    """Create the rules from an agent's settings.
 
     Raises:
-        MemdError: a rule of the user for what is secret makes no sense.
+        MemdError: a redaction rule of the user is invalid.
     """
     has_sessions = "sessions" in settings.sources
     mode = settings.redact.mode
