@@ -1,4 +1,4 @@
-"""Notes into the index: read through the fence, cut, with the vectors that are known already."""
+"""Indexes notes: reads them without following symlinks, chunks them, and adds vectors that are cached."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,16 +24,16 @@ log = structlog.get_logger()
 
 
 class AppliedChanges(msgspec.Struct, frozen=True):
-    """What became of some files."""
+    """The results for some files."""
 
-    taken: frozenset[str]  # what the index holds as it is now
-    changed: int  # how many of them it held otherwise before, or not at all
+    taken: frozenset[str]  # paths whose current content is indexed
+    changed: int  # how many of them were changed or new
     failed: Mapping[str, SourceError]
-    stale: frozenset[str] = frozenset()  # somebody else changed what the index holds of them meanwhile
+    stale: frozenset[str] = frozenset()  # paths whose indexed state was changed by another pass meanwhile
 
 
 def read_and_cut(found: FoundFile, rules: IndexingRules) -> FileChange:
-    """Read a note and cut it.
+    """Read a note and chunk it.
 
     Raises:
         SourceError: it cannot be read.
@@ -65,14 +65,14 @@ def _cut(found: FoundFile, reading: NoteReading, rules: IndexingRules) -> FileCh
 
 
 def _as_read(found: FoundFile, reading: NoteReading) -> FoundFile:
-    """With the stamp of what was read, which may be newer than what the scan saw."""
+    """Return the file with the stamp of the read content, which may be newer than the scanned one."""
     return msgspec.structs.replace(found, stamp=reading.stamp)
 
 
 async def known_vectors(
     vectors: KnownVectors | None, cut: Sequence[Sequence[Chunk]]
 ) -> tuple[Mapping[TextHash, bytes], frozenset[TextHash], Space | None]:
-    """What is known of the texts of some chunks: vectors by text, texts that are refused, and the space of both."""
+    """Look up the texts of some chunks in the cache; return vectors by hash, refused hashes, and the space of both."""
     hashes = [chunk.hash for chunks in cut for chunk in chunks]
     if vectors is None or not hashes:
         return {}, frozenset(), None if vectors is None else vectors.space
@@ -84,11 +84,11 @@ async def known_vectors(
 async def each_by_itself(
     group: Sequence[FoundFile], apply: Callable[[Sequence[FoundFile]], Awaitable[AppliedChanges]]
 ) -> AppliedChanges:
-    """What becomes of some files together; where memd fails at one as nobody foresaw, the others are taken in all the same.
+    """Apply a function to some files together; if it fails unexpectedly, apply it to each file alone.
 
     Args:
         group: The files.
-        apply: Makes the index hold some of them as they are now, or fails and changes nothing.
+        apply: Indexes some files, or fails and changes nothing.
 
     Raises:
         NoMemory: see unexpected.
@@ -114,11 +114,11 @@ async def each_by_itself(
 
 
 def unexpected(found: FoundFile, failure: Exception) -> SourceError:
-    """What an exception that nobody foresaw amounts to, raised while one file was read and cut; it is logged.
+    """Log an unexpected exception while one file was read and chunked, and return it as a SourceError.
 
     Raises:
-        NoMemory: there is none for a note, which is never large: there is none for anything just now. A transcript may be as
-            large as it likes, and keeps nobody waiting.
+        NoMemory: memory is short for a note, which is never large, and so for everything now. A transcript may be of any size,
+            and delays nothing else.
     """
     if isinstance(failure, MemoryError | NoMemory) and not found.kind.is_session:
         raise NoMemory("no memory is left") from failure
@@ -136,23 +136,23 @@ async def apply_files(
     vectors: KnownVectors | None,
     threads: Threads,
 ) -> AppliedChanges:
-    """Make the index hold some notes as they are now; those that cannot be read stay as they were in it.
+    """Index some notes; those that cannot be read keep their indexed content.
 
-    Together, because each way to a thread and back, and each transaction, costs as much as a small file.
+    They are handled together, because each call to a thread and each transaction costs as much as a small file.
 
     Args:
-        index: Where to.
+        index: The index.
         group: The notes; see plan.groups.
-        known: What the index held of them when the pass began, by path.
-        known_at: The version of index.changed before known was read; None: it is read again in any case.
-        rules: Of the agent.
-        vectors: What is known; None where there is no provider, or no cache.
-        threads: Where files are read.
+        known: Their indexed states when the pass began, by path.
+        known_at: The version of index.changed before `known` was read; None: `known` is read again in any case.
+        rules: The rules of the agent.
+        vectors: The cache; None without a provider or a cache.
+        threads: The threads that read files.
 
     Raises:
-        StoreUnavailable, StoreDamaged: none of them was taken in.
+        StoreUnavailable, StoreDamaged: none of them was indexed.
     """
-    # Files that it holds as they are need no cutting. A pass that went in between may have indexed one of them since.
+    # Unchanged files need no chunking. A short pass may have indexed some of them since.
     now = known
     if index.changed.version != known_at:
         held = [found.path for found in group if found.path in known]
@@ -170,7 +170,7 @@ async def apply_files(
 
 
 class _Read(msgspec.Struct, frozen=True):
-    same: list[FoundFile]  # the index holds what they say
+    same: list[FoundFile]  # unchanged files
     changes: list[FileChange]
     failed: dict[str, SourceError]
 

@@ -153,11 +153,11 @@ def _fixed(root: Root) -> tuple[Path, ...]:
         case SingleFile():
             return (root.directory / root.file,)
         case SessionPaths():
-            return ()  # no search waits for a transcript
+            return ()  # searches do not wait for transcripts
 
 
 def _look(path: Path, last: FileSignature | None) -> FileSignature | None:
-    """What a path looks like; a directory is listed only if it looks otherwise than last time."""
+    """Return the signature of a path; a directory is listed only if its stamp differs from the last one."""
     try:
         status = path.lstat()
     except OSError:
@@ -181,51 +181,51 @@ def _matters(entry: os.DirEntry[str]) -> bool:
 
 
 def _different(path: Path, one: FileSignature | None, other: FileSignature | None) -> list[Path]:
-    """What must be looked at, for what is at a path looks like one and then like the other."""
+    """Return the paths to check after the signature of a path changed."""
     if one == other:
         return []
     if one is None or other is None or one.entries is None or other.entries is None:
         return [path]
     changed = one.entries.items() ^ other.entries.items()
-    # Nothing shows why it changed where a note was deleted and came again under the number of the old one.
+    # A note that was deleted and created again may have the inode of the old one, so its entry looks the same.
     if not changed or one.stamp.inode != other.stamp.inode:
         return [path]
     return [path / name for name, inode in sorted(changed) if inode != _NO_MATTER]
 
 
-LOOK_S = 0.1  # what a look may take that a search waits for, however little it is to wait
-_SHARE = 20.0  # one that takes longer is made once in so many times its time
+LOOK_S = 0.1  # the longest check that a search waits for, whatever its own timeout is
+_SHARE = 20.0  # a longer check is repeated only after this many times its duration
 
 
 class RecentFileCheck:
-    """A glance, one call at a time."""
+    """Runs the checks of RecentFiles and others on a thread, one at a time."""
 
     def __init__(self, glance: RecentFiles, threads: Threads, look: Look) -> None:
-        """Nothing is looked at yet.
+        """Create the object.
 
         Args:
-            glance: What to look at, and what it looked like.
-            threads: One thread, for this alone.
-            look: What all notes in some places look like.
+            glance: The recent files.
+            threads: One thread, used for checks only.
+            look: Returns the stamps of all notes in some places.
         """
         self._glance = glance
         self._threads = threads
         self._comparison = PollComparison(look)
-        # Question -> a look that has not begun.
+        # By kind of check: one that has not begun yet, which later callers share.
         self._next: dict[object, asyncio.Future[Collection[Path]]] = {}
 
     def blocked_s(self) -> float:
-        """How long the files have not answered."""
+        """Return for how many seconds the running check has not returned."""
         return self._threads.busy_s()
 
     async def changed(self, patience_s: float) -> Collection[Path] | None:
-        """Of the few paths of a glance, those that look different at some moment after this call.
+        """Return the recent files that have changed at some moment after this call.
 
         Args:
-            patience_s: How long to wait. Where a look has waited for longer already, nobody waits once more.
+            patience_s: The timeout. If another caller has waited for longer, this one does not wait.
 
         Returns:
-            None where the files do not answer in time.
+            None if the files do not answer in time.
         """
         return await self._ask(None, self._glance.changed, patience_s)
 
@@ -235,15 +235,15 @@ class RecentFileCheck:
         unseen: frozenset[Path],
         patience_s: float,
     ) -> Collection[Path] | None:
-        """Of all notes in some places, what changed since the look before; likewise.
+        """Return the notes in some places that have changed since the last check, at some moment after this call.
 
         Args:
-            absent: Directories that were not there, or closed.
+            absent: Directories that did not exist, or could not be listed.
             unseen: Files, and directories with all below.
-            patience_s: How long to wait.
+            patience_s: The timeout.
 
         Returns:
-            None where that takes more than LOOK_S, or the files do not answer.
+            None if a check takes longer than LOOK_S, or the files do not answer.
         """
         comparison = self._comparison
         if unseen and comparison.took_s > LOOK_S:
@@ -263,13 +263,13 @@ class RecentFileCheck:
     async def replaced(
         self, roots: Mapping[Path, Identity | None], patience_s: float
     ) -> Collection[Path] | None:
-        """Of some directories, those in whose place there is another than was; likewise.
+        """Return those of some directories that were replaced by another one, at some moment after this call.
 
-        The thread costs a search 0.1 ms. On the event loop, one disk that does not answer would keep all agents waiting.
+        The thread costs 0.1 ms. On the event loop, one disk that does not answer would delay all agents.
 
         Args:
-            roots: Each with what was there.
-            patience_s: How long to wait.
+            roots: Directories with their previous identities.
+            patience_s: The timeout.
         """
         return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), patience_s)
 
@@ -280,11 +280,11 @@ class RecentFileCheck:
             return None
 
         def begin() -> Collection[Path]:
-            # Before the first look at the disk: whoever asks from here on may have written something that this one missed.
+            # Removed before the disk is read: later callers may have written something that this check misses.
             self._next.pop(question, None)
             return look()
 
-        asked = self._next.get(question)  # once: the thread may take it away at any moment
+        asked = self._next.get(question)  # read once, since the thread may remove it at any moment
         if asked is None:
             asked = self._next[question] = asyncio.ensure_future(self._threads.run(begin))
             asked.add_done_callback(partial(self._forget, question))
@@ -294,15 +294,15 @@ class RecentFileCheck:
         try:
             return asked.result()
         except (MemdError, OSError):
-            return None  # the process has no descriptors, for one
+            return None  # for example, the process has no free descriptor
 
     def _forget(self, question: object, asked: asyncio.Future[Collection[Path]]) -> None:
-        """Also where no thread ever began with it: its failure must not be the answer to whoever asks later."""
+        """Remove a check, even if no thread has begun it: its failure must not be the result for later callers."""
         if self._next.get(question) is asked:
             del self._next[question]
 
     async def look(self) -> dict[Path, FileSignature | None]:
-        """See Glance.look."""
+        """Return the current signatures; see RecentFiles.look."""
         return await self._threads.run(self._glance.look)
 
     async def remember(
@@ -311,5 +311,5 @@ class RecentFileCheck:
         before: Mapping[Path, FileSignature | None],
         within: Collection[Path] | None,
     ) -> None:
-        """See Glance.remember."""
+        """Record signatures after a pass; see RecentFiles.remember."""
         await self._threads.run(self._glance.remember, found, before, within)

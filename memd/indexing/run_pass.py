@@ -1,4 +1,4 @@
-"""One pass: what is marked, looked at on the disk and brought into an index."""
+"""Runs one pass: compares the marked paths with the disk, and updates an index."""
 
 import asyncio
 import contextlib
@@ -37,46 +37,46 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-HELD_S = 5.0  # before a file is looked at again that another program held
+HELD_S = 5.0  # until a file is checked again that another program had locked
 
 
-# What was made this long before all was looked at is watched by itself: setting watches anew takes less.
+# Files changed within this time before a full scan get watches of their own: setting up watches takes less time.
 _JUST_NS = 10_000_000_000
 _MOST_JUST_CHANGED = 256
 
 
 Between = Callable[[TakenChanges], Awaitable[None]]
-"""Makes a short pass over what is urgent, in the middle of a long one."""
+"""Runs a short pass over urgent paths in the middle of a long one."""
 
-# What a pass is about that fills an index built beside.
+# The marks of a pass that fills a new index.
 _EVERYTHING = TakenChanges(0, frozenset(), everything=True, force=False, eager=True)
 
 
 class PassResult(msgspec.Struct, frozen=True):
-    """What a pass has done."""
+    """The result of a pass."""
 
-    changed: int = 0  # files that were indexed anew
+    changed: int = 0  # files that were indexed again
     removed: int = 0
-    late: bool = False  # transcripts wait for another pass to be done with one
-    looked: int = 0  # files that were looked at
-    read: int = 0  # files that were opened, or would have been had they been due
+    late: bool = False  # due transcripts wait for another pass to finish reading
+    looked: int = 0  # files whose stamps were checked
+    read: int = 0  # files that were read, or were skipped because they are not due
 
 
 class _Pass:
-    """One pass that is under way."""
+    """A running pass."""
 
     def __init__(self, index: Index, between: Between | None = None, *, is_short: bool = False) -> None:
         self.index = index
-        self.between = between  # None: it fills an index that is built beside
-        self.is_short = is_short  # it was let through by a long one
-        self.known_at: int | None = None  # version of index.changed before what the index holds was read
+        self.between = between  # None: the pass fills a new index
+        self.is_short = is_short  # the pass runs in the middle of a long one
+        self.known_at: int | None = None  # the version of index.changed before the index was read
 
 
 class PassRunner:
-    """The passes of one agent, and what one of them tells the next.
+    """Runs the passes of one agent, and keeps state from one pass to the next.
 
-    A long pass lets short ones through between two groups of files, and while it reads a long transcript, so that an edit is
-    searchable at once while thousands of files are read.
+    A long pass lets short ones run between two groups of files, and while it reads a long transcript, so that an edit is searchable
+    at once while thousands of files are read.
     """
 
     def __init__(
@@ -91,19 +91,19 @@ class PassRunner:
         files: Threads,
         queues: AgentQueues,
     ) -> None:
-        """No pass runs yet.
+        """Create the object; `run` runs a pass.
 
         Args:
-            agent: Its id.
-            rules: Of the agent's files.
-            index: The one that serves.
-            pending: What has changed.
-            recent: Remembers what the newest files looked like.
-            backlog: Is told of files with several names.
-            files: Where files are read.
-            queues: Know what vectors are cached.
+            agent: The agent's id.
+            rules: The rules for the agent's files.
+            index: The current index.
+            pending: The marks.
+            recent: Records the signatures of the newest files.
+            backlog: Receives files with several names.
+            files: The threads that read files.
+            queues: Provide the cached vectors.
         """
-        self.writing = asyncio.Lock()  # held by whoever writes to the index that serves
+        self.writing = asyncio.Lock()  # held while the current index is written to
         self._agent = agent
         self._rules = rules
         self._index = index
@@ -113,33 +113,35 @@ class PassRunner:
         self._files = files
         self._queues = queues
         self._growing = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
-        # Passes over the index that serves -> what others have seen since.
+        # The running passes over the current index, each with the scans that others have made since it began.
         self._later: dict[_Pass, list[Scan]] = {}
-        self._is_full = False  # the disk was, and no room has been given back since
-        self._owes_room = False  # files were taken out since, and what they had is not given back yet
-        self._is_hearing = False  # transcripts are being read for the index that serves
-        self._unheard: set[Path] = set()  # transcripts that were due meanwhile
-        self._mounts: frozenset[MountPoint] | None = None  # that are expected; None: the index was not asked
-        self._kept: dict[str, BlindReason] = {}  # path -> why the index holds it as it was seen last
-        # What a scan passed over -> why; another file may have that name in the index.
+        self._is_full = False  # a write failed because the disk was full, and no space was freed since
+        self._owes_room = False  # files were deleted since, and their space is not freed yet
+        self._is_hearing = False  # transcripts are being read for the current index
+        self._unheard: set[Path] = set()  # transcripts that became due meanwhile
+        # The expected mount points; None: not read from the index yet.
+        self._mounts: frozenset[MountPoint] | None = None
+        self._kept: dict[str, BlindReason] = {}  # by path: why an indexed file could not be read again
+        # By path: why a scan skipped a file; another file may be indexed under that name.
         self._skipped: dict[str, SkipReason] = {}
-        self._failed: dict[str, SkipReason] = {}  # path -> why it could not be read
-        self._refused: dict[str, Stamp] = {}  # of those, transcripts that could not be read as they were then
-        self._reading: dict[_Pass, tuple[int, int]] = {}  # of each pass that is under way
+        self._failed: dict[str, SkipReason] = {}  # by path: why a file could not be read
+        # By path, of transcripts that could not be read: their stamps then.
+        self._refused: dict[str, Stamp] = {}
+        self._reading: dict[_Pass, tuple[int, int]] = {}  # progress of each running pass
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """(files read, files to read) of the longest pass that is under way, be it that of a rebuild."""
+        """(files read, files to read) of the longest running pass, rebuilds included; None: none runs."""
         return max(self._reading.values(), key=lambda one: one[1], default=None)
 
     @property
     def growing(self) -> int:
-        """How many transcripts have grown, and are read when more has come or they are quiet."""
+        """The number of transcripts that have grown, and are read once they grew further or are quiet."""
         return len(self._growing)
 
     @property
     def skipped(self) -> Mapping[str, int]:
-        """Reason -> files that are not indexed for it."""
+        """By reason: the number of files that are not indexed."""
         counted: dict[str, int] = {}
         for reason in (*self._skipped.values(), *self._failed.values()):
             counted[reason] = counted.get(reason, 0) + 1
@@ -147,22 +149,22 @@ class PassRunner:
 
     @property
     def kept(self) -> Mapping[str, int]:
-        """Reason -> indexed files that were not read again for it: what they say now, nobody can tell."""
+        """By reason: the number of indexed files that could not be read again, whose content may be outdated."""
         return Counter(map(str, self._kept.values()))
 
     def index_replaced(self) -> None:
-        """Another index serves, which may have been given all transcripts that grow; what failed with the one before goes on."""
+        """Adapt to a replaced index, which may include all grown transcripts; what failed before is retried."""
         self._growing.look_again()
         self._pending.hurry()
         self._mounts = None
         self._keep({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
 
     def stop(self) -> None:
-        """Wait for no transcript any more."""
+        """Cancel the timers of transcripts."""
         self._growing.stop()
 
     async def fill(self, beside: Index) -> None:
-        """Bring an index that is built beside the one that serves up to date with the disk.
+        """Bring a new index up to date with the disk.
 
         Raises:
             StoreUnavailable, StoreDamaged, ProcessExhausted: see run.
@@ -170,17 +172,17 @@ class PassRunner:
         await self._run(_EVERYTHING, _Pass(beside))
 
     async def run(self, taken: TakenChanges, between: Between, *, is_short: bool) -> PassResult:
-        """Bring the index that serves up to date with what is marked.
+        """Bring the current index up to date with the marked paths.
 
         Args:
-            taken: What is marked.
-            between: Called with what is urgent between two groups of files, and while a transcript is read.
-            is_short: Whether it was let through by another one: then it lets nobody through between two groups, or they
-                would nest without end.
+            taken: The marks.
+            between: Called with urgent paths between two groups of files, and while a transcript is read.
+            is_short: Whether the pass runs in the middle of another one: then it lets no others run, which would nest without
+                limit.
 
         Raises:
-            StoreUnavailable, StoreDamaged: not all of it was done.
-            ProcessExhausted: the process has no more descriptors.
+            StoreUnavailable, StoreDamaged: the pass was not completed.
+            ProcessExhausted: the process has no free descriptors.
         """
         this = _Pass(self._index, between, is_short=is_short)
         self._later[this] = []
@@ -200,7 +202,7 @@ class PassRunner:
             mounts = await self._expected_mounts(index)
             work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
-        # What is read again is known to fail until it does not: nobody sees it well in between.
+        # Files to be read again stay recorded as failed until they are read successfully.
         still = self._refused.keys() | {found.path for found in work.read}
         self._failed = {
             path: why for path, why in self._failed.items() if path in still or not seen.covers(path)
@@ -222,7 +224,7 @@ class PassRunner:
                 if not self._owes_room:
                     raise
                 await self._give_back()
-                changed = await self._read_notes(work, known, this)  # what was taken out has left room
+                changed = await self._read_notes(work, known, this)  # the deletions have freed space
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with spent("looking"):
@@ -235,7 +237,7 @@ class PassRunner:
         return PassResult(changed + more, gone, late, len(seen.found), len(work.read))
 
     async def _expected_mounts(self, index: Index) -> frozenset[MountPoint]:
-        """The mount points that files of an index lie below."""
+        """Return the expected mount points of an index's files."""
         if index is self._index and self._mounts is not None:
             return self._mounts
         stored = frozenset(MountPoint(*pair) for pair in await index.mounts())
@@ -249,7 +251,7 @@ class PassRunner:
         if after == before:
             return
         pairs = sorted((mount.place, mount.prefix) for mount in after if is_utf8(mount.place + mount.prefix))
-        with contextlib.suppress(StoreUnavailable):  # nothing depends on it before the next start
+        with contextlib.suppress(StoreUnavailable):  # not needed before the next start
             await index.put_mounts(pairs)
 
     def _note_kept(self, kept: Mapping[str, BlindReason], seen: Scan, still: Collection[str]) -> None:
@@ -280,8 +282,8 @@ class PassRunner:
         )
 
     async def _remove(self, index: Index, work: PassPlan, this: _Pass) -> int:
-        """What is gone out of an index; how many files that were."""
-        # What a pass that went in between has looked for is as that one saw it: a file may be back where it was.
+        """Remove deleted files from an index; return their number."""
+        # A path that a later pass has scanned is as that pass saw it: the file may exist again.
         later = self._later.get(this, [])
         gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
@@ -291,8 +293,8 @@ class PassRunner:
         return len(gone)
 
     async def _give_back(self) -> None:
-        """To the disk, what the index holds of it without need; where that fails, or somebody reads, the next pass does it."""
-        # The log may fill the disk: what comes is then written over its beginning.
+        """Free disk space that the index does not need; if that fails or a search runs, the next pass tries again."""
+        # The WAL may have filled the disk: after a checkpoint it is reused from its beginning.
         await self._index.database.checkpoint(wait=False)
         while await self._index.database.shrink():
             await self._index.database.checkpoint(wait=False)
@@ -300,7 +302,7 @@ class PassRunner:
             self._is_full = self._owes_room = False
 
     async def _read_notes(self, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass) -> int:
-        """Notes that are new or changed into an index; how many were indexed anew."""
+        """Index new and changed notes; return how many were indexed again."""
         changed = done = 0
         for group in groups(work.notes):
             self._reading[this] = (done, len(work.read))
@@ -319,10 +321,10 @@ class PassRunner:
         taken: TakenChanges,
         this: _Pass,
     ) -> tuple[int, bool]:
-        """Transcripts that are new or have changed, and are due, into an index.
+        """Index new and changed transcripts that are due.
 
         Returns:
-            How many were indexed anew, and whether some wait until another pass is done with what it reads.
+            How many were indexed again, and whether some wait because another pass is reading transcripts.
         """
         due: Sequence[FoundFile] = work.sessions
         if index is self._index:
@@ -344,7 +346,7 @@ class PassRunner:
         everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
         within = None if everything else taken.paths
         seen = await self._files.run(scan, self._rules.roots, max_bytes=self._rules.max_bytes, within=within)
-        # What could not be read and has not changed is not read by each pass: what was wrong with it stays known.
+        # A transcript that could not be read and has not changed is not read by each pass; its reason stays recorded.
         self._refused = {
             path: stamp
             for path, stamp in self._refused.items()
@@ -360,7 +362,7 @@ class PassRunner:
                 await this.between(urgent)
 
     async def _take_in(self, this: _Pass, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
-        """Some files into an index; how many of them were indexed anew."""
+        """Index some notes; return how many were indexed again."""
         index = this.index
         applied = await each_by_itself(
             group,
@@ -386,7 +388,7 @@ class PassRunner:
         *,
         force: bool,
     ) -> int:
-        """Some transcripts into an index, while edits go on being taken in; how many of them were indexed anew."""
+        """Index some transcripts while short passes go on; return how many were indexed again."""
         work = each_by_itself(
             group,
             lambda some: apply_sessions(
@@ -416,13 +418,13 @@ class PassRunner:
         return await self._account(index, applied, known)
 
     def _look_again_at_held(self, group: Sequence[FoundFile], applied: AppliedChanges) -> None:
-        # To ask for it is what has the lease given up, and no event tells when it is.
+        # Opening it makes its holder release the lease, and no event reports the release.
         held = [found.file for found in group if isinstance(applied.failed.get(found.path), FileHeld)]
         if held:
             asyncio.get_running_loop().call_later(HELD_S, self._pending.mark, held)
 
     async def _letting_through(self, this: _Pass, work: Coroutine[None, None, T]) -> T:
-        """What a long work gives, with short passes going on meanwhile."""
+        """Run long work with short passes in between, and return its result."""
         task = asyncio.create_task(work)
         try:
             while not task.done():
@@ -434,15 +436,15 @@ class PassRunner:
             await asyncio.wait([task])
 
     async def _account(self, index: Index, applied: AppliedChanges, known: Mapping[str, KnownFile]) -> int:
-        """Note what became of some files; how many of them were indexed anew."""
+        """Record the results for some files; return how many were indexed again."""
         for path in applied.taken:
             self._failed.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
             self._failed[path] = skip_of(trouble)
             if isinstance(trouble, FileMissing):
-                continue  # its deletion is an event of its own, and one whose root went may be back with it
-            # Unreadable today is no reason to forget what it said; what is no note any more is forgotten.
+                continue  # its deletion is a separate event, and the file may return together with its root
+            # An unreadable file keeps its indexed content; a file that is no note any more is removed.
             if path in known and not isinstance(trouble, FileUnreadable):
                 with spent("writing"):
                     await index.remove([path])
@@ -461,22 +463,22 @@ class PassRunner:
 
 
 async def _take_out(index: Index, paths: Sequence[str]) -> None:
-    """Files out of an index: together, or, where the disk has no room to write that down, some after the others."""
+    """Remove files from an index, together or, if the disk has no room for that, in parts."""
     try:
         await index.remove(paths)
     except StoreFull:
         if len(paths) == 1:
             raise
-        await index.database.checkpoint(wait=False)  # what was written is then written over
+        await index.database.checkpoint(wait=False)  # so that the WAL is reused
         half = len(paths) // 2
         await _take_out(index, paths[:half])
         await _take_out(index, paths[half:])
 
 
 def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:
-    """The notes that were made or written a moment ago, each with its inode; the newest of them.
+    """Return recently changed notes with their inodes, the newest ones.
 
-    Somebody may write on under a name that is gone. That a file came was told to nobody while watches were set anew.
+    A program may keep writing to a file whose name is gone. While watches were set, no event reported that the file was created.
     """
     recent = [
         found

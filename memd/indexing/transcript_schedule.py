@@ -1,7 +1,7 @@
-"""When a transcript that has grown is read again, and the alarm for the next one that is due.
+"""Decides when a transcript that has grown is read again, and sets a timer for the next one that is due.
 
-An agent writes to its transcript all the time, and what it has just said it knows anyway. So a transcript is read when
-enough has come, or when nothing has for a while.
+An agent writes to its transcript constantly, and knows what it has just said. So a transcript is read when it has grown enough,
+or has been quiet for a while.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import Root
 
-# A time further ahead than this was set, or the clock was put back since: it tells nothing about quiet.
+# A file dated further ahead had its time set, or the clock was set back: its time says nothing about quiet.
 _AHEAD_S = 2.0
 
 
 def due_at(
     came_bytes: int, came_lines: int, changed_at: float, settings: SessionSettings, now: float
 ) -> float:
-    """When a transcript that has changed is to be read.
+    """Return when a changed transcript is to be read.
 
     Args:
-        came_bytes: Since it was read last; all of it where it never was. None, or less than none: it was cut, written
-            anew, compressed or only touched, and what the index says of it may not be true any more.
-        came_lines: Likewise; 0 where nobody has counted, which can only make it later.
-        changed_at: When the file was last written to, in Unix time.
-        settings: How much is enough, and how long a while.
+        came_bytes: How much it has grown since it was read; its size if it never was. Zero or negative: it was truncated,
+            rewritten, compressed or only touched, and the index may be wrong.
+        came_lines: The same in lines; 0 if they were not counted, which can only delay reading.
+        changed_at: The time of the last write, in Unix time.
+        settings: The thresholds.
         now: Unix time.
 
     Returns:
-        Unix time; now or earlier: at once. It is never further away than the time of quiet, and a little.
+        Unix time; at once if it is not after `now`. At most the quiet time and a little later.
     """
     if came_bytes <= 0 or came_bytes >= settings.delta_bytes or came_lines >= settings.delta_messages:
         return now
@@ -52,19 +52,19 @@ def due_at(
     return changed_at + settings.idle_seconds
 
 
-_UNCOUNTED = Growth(0, 0)  # which can only make it later
+_UNCOUNTED = Growth(0, 0)  # no count can only delay reading
 
-_TOGETHER_S = 1.0  # those that are due so soon after one another are marked at once
+_TOGETHER_S = 1.0  # transcripts that are due within this time are marked together
 
 
 class _Later(msgspec.Struct, frozen=True):
     file: Path
     at: float  # unix time
-    stamp: Stamp  # as it was seen
+    stamp: Stamp  # when it was scheduled
 
 
 class TranscriptSchedule:
-    """Decides of transcripts that have changed which are read now, and has the others marked when they are due."""
+    """Decides which changed transcripts are read now, and marks the others when they are due."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class TranscriptSchedule:
         *,
         now: Clock = time.time,
     ) -> None:
-        """None grows yet.
+        """Start without transcripts.
 
         Args:
-            settings: How much is enough, and how long is quiet.
-            index: Knows how far each was read.
-            roots: Of the agent.
-            threads: Where lines are counted.
-            pending: Where those that are due are marked.
-            now: Unix time.
+            settings: The thresholds.
+            index: Contains the progress of each transcript.
+            roots: The agent's roots.
+            threads: The threads that count lines.
+            pending: Receives the marks.
+            now: Returns Unix time.
         """
         self._settings = settings
         self._index = index
@@ -106,13 +106,13 @@ class TranscriptSchedule:
         *,
         eager: bool,
     ) -> list[FoundFile]:
-        """Those of some transcripts that are to be read now, in the same order.
+        """Return the transcripts to read now, in the same order, and schedule the others.
 
         Args:
-            changed: The transcripts that a pass has met and that are not as the index has them.
-            known: What the index holds of what the pass is about.
-            covers: Whether the pass is about a path.
-            eager: All of them are due.
+            changed: Transcripts that differ from the index.
+            known: The indexed files that the pass covers.
+            covers: Whether the pass covers a path.
+            eager: Whether all of them are due.
 
         Raises:
             StoreUnavailable, StoreDamaged.
@@ -126,7 +126,7 @@ class TranscriptSchedule:
         self, changed: Sequence[FoundFile], known: Mapping[str, KnownFile]
     ) -> dict[str, _Later]:
         now = self._now()
-        # What the size and the time of a file decide needs no opening of it.
+        # If size and time alone decide, the file need not be opened.
         unsure = [found for found in changed if self._due_at(found, known, _UNCOUNTED, now) > now]
         stored = await self._index.stored_sessions([found.path for found in unsure]) if unsure else {}
         progress = {path: decoded(one.progress) for path, one in stored.items()}
@@ -142,25 +142,25 @@ class TranscriptSchedule:
 
     @staticmethod
     def _is_anew(found: FoundFile, known: Mapping[str, KnownFile]) -> bool:
-        """Whether another file is in the place of the one that was read: an agent that always writes all of it anew.
+        """Return whether a file was replaced, as by an agent that rewrites its whole transcript each time.
 
-        How much of that is new, only reading all of it would tell.
+        How much of it is new is then known only after reading all of it.
         """
         before = known.get(found.path)
         return before is not None and before.stamp.inode != found.stamp.inode
 
     def _due_at(self, found: FoundFile, known: Mapping[str, KnownFile], came: Growth, now: float) -> float:
         before = known.get(found.path)
-        # One that was just made and has nothing in it yet is no transcript that was cut.
+        # An empty new file is not a truncated transcript.
         came_bytes = max(1, found.stamp.size) if before is None else found.stamp.size - before.stamp.size
         if found.entry and came_bytes > 0:
-            came_bytes = max(1, came.bytes)  # its stamp tells events
+            came_bytes = max(1, came.bytes)  # the size in its stamp counts events
         return due_at(came_bytes, came.lines, found.stamp.mtime_ns / 1e9, self._settings, now)
 
     def _count(
         self, unsure: Sequence[FoundFile], progress: Mapping[str, ReadProgress | None]
     ) -> dict[str, Growth]:
-        """What came, of those that can be read: of the others, only reading tells what is wrong."""
+        """Count new lines of the transcripts that can be read; for others, reading reports the reason."""
         came: dict[str, Growth] = {}
         at_most = self._settings.delta_bytes
         for found in unsure:
@@ -179,16 +179,16 @@ class TranscriptSchedule:
 
     def _ring(self, files: Collection[Path]) -> None:
         self._alarm = None
-        # Whatever the clock says by now: the pass over them decides again, and sets the next alarm.
+        # Whatever the clock says: the pass over them decides again, and sets the next timer.
         self._pending.mark(files)
 
     async def forget(self, taken: Collection[str]) -> None:
-        """Wait no longer for transcripts that were read to where they were seen to have grown, all the same.
+        """Remove transcripts that were read as far as they had grown when they were scheduled.
 
-        A long pass lets short ones through, which may meet what it has not come to yet.
+        A long pass lets short passes run, which may read transcripts that it has not reached yet.
 
         Args:
-            taken: The paths of some that were read; what is not waited for among them does not matter.
+            taken: The paths of read transcripts; unscheduled ones are ignored.
 
         Raises:
             StoreUnavailable, StoreDamaged.
@@ -203,17 +203,17 @@ class TranscriptSchedule:
         self._set_alarm()
 
     def look_again(self) -> None:
-        """Another index is there, which may have been given all of them."""
+        """Adapt to a replaced index, which may include all grown transcripts."""
         if self._later:
             self._pending.mark([one.file for one in self._later.values()])
 
     def stop(self) -> None:
-        """Ring no more."""
+        """Cancel the timer."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
 
 def _is_as_seen(stamp: Stamp, seen: Stamp) -> bool:
-    # Of a file that was just written to, the time is not kept; see notes.reliable_stamp.
+    # The mtime of a file that was just written is not stored; see notes.reliable_stamp.
     return (stamp.size, stamp.inode) == (seen.size, seen.inode)

@@ -1,4 +1,4 @@
-"""Marks what changes on the disk: as events report it, and where the system reports none, by comparing stamps in intervals."""
+"""Marks changed files: as events report them and, where there are no events, by periodic comparison of stamps."""
 
 import asyncio
 import contextlib
@@ -26,24 +26,24 @@ log = structlog.get_logger()
 Looks = Mapping[Path, Stamp]
 Look = Callable[[frozenset[Path]], Looks]
 
-# With so many paths at once, looking at everything costs a pass less than looking at each.
+# Above this number of paths, a scan of everything is cheaper for a pass than a check of each path.
 _MANY_PATHS = 1000
 
 
 class PollPace(msgspec.Struct, frozen=True):
-    """How often to look.
+    """How often to compare stamps.
 
-    A look at 10,000 files takes 0.2 s on a local disk, and then comes every 4 s: a twentieth of one core at most,
-    however many files there are. Half a minute a look means a network that should not be asked more often than this.
+    A check of 10,000 files takes 0.2 s on a local disk, and is then repeated every 4 s: a twentieth of one core at most, for any
+    number of files. A check of half a minute indicates a slow network, which should not be used more often than this.
     """
 
-    least_s: float = 2.0  # between two looks: as soon as a person expects to find what was saved
-    share: float = 20.0  # times what the look took
+    least_s: float = 2.0  # between two checks: the delay that a user accepts for a saved file
+    share: float = 20.0  # times the duration of the check
     most_s: float = 600.0
-    failed_s: float = 10.0  # after a look that failed
+    failed_s: float = 10.0  # after a failed check
 
     def pause_s(self, took_s: float) -> float:
-        """How long to wait after a look that took so long."""
+        """Return the pause after a check of this duration, in seconds."""
         return min(self.most_s, max(self.least_s, self.share * took_s))
 
 
@@ -51,25 +51,25 @@ _USUAL = PollPace()
 
 
 class PolledPlaces:
-    """The places where changes are not seen as they happen; empty as a rule."""
+    """The places without file system events; usually none."""
 
     def __init__(self) -> None:
         self._places: frozenset[Path] = frozenset()
         self._changed = asyncio.Event()
 
     def take(self) -> frozenset[Path]:
-        """What they are now: files, and directories with all below. Later changes are told by changed."""
+        """Return the current places: files, and directories with all below. `changed` reports later changes."""
         self._changed.clear()
         return self._places
 
     def be(self, places: frozenset[Path]) -> None:
-        """From now on, it is these."""
+        """Replace the places."""
         if places != self._places:
             self._places = places
             self._changed.set()
 
     async def changed(self, within_s: float | None) -> None:
-        """Wait until they are others than were taken, or for so long."""
+        """Wait until the places differ from those last taken, or for `within_s` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._changed.wait()
@@ -83,17 +83,17 @@ async def poll(
     pace: PollPace = _USUAL,
     now_ns: ClockNs = time.time_ns,
 ) -> None:
-    """Mark what changes in the unseen places, for ever.
+    """Mark changes in places without events, until cancelled.
 
-    The files are compared with what they looked like at the look before, not with the index: so a pass, and a search
-    that waits for one, is needed only when there is something to do.
+    The files are compared with their state at the last check and not with the index, so that passes, and searches that wait for
+    them, are needed only for changes.
 
     Args:
-        unseen: Where to look.
-        pending: Where to mark.
-        look: What the files in some places look like; it may block.
-        pace: How often.
-        now_ns: Unix time in nanoseconds; see sources.notes.reliable_stamp.
+        unseen: The places.
+        pending: Receives the marks.
+        look: Returns the stamps of the files in some places; may block.
+        pace: How often to check.
+        now_ns: Returns Unix time in nanoseconds; see sources.notes.reliable_stamp.
     """
     threads = Threads(1, "memd-poll")
     comparison = PollComparison(look, now_ns)
@@ -121,29 +121,29 @@ async def poll(
 
 
 class PollComparison:
-    """What the files in some places look like, compared with the look before."""
+    """Compares the stamps of the files in some places with those of the last check."""
 
     def __init__(self, look: Look, now_ns: ClockNs = time.time_ns) -> None:
-        """Nobody has looked yet.
+        """Start without a check.
 
         Args:
-            look: What the files in some places look like; it may block.
-            now_ns: Unix time in nanoseconds; see sources.notes.reliable_stamp.
+            look: Returns the stamps of the files in some places; may block.
+            now_ns: Returns Unix time in nanoseconds; see sources.notes.reliable_stamp.
         """
         self._look = look
         self._now_ns = now_ns
         self._places: frozenset[Path] = frozenset()
         self._before: Looks = {}
-        self.took_s = 0.0  # the last look
-        self.at = -math.inf  # when it ended, by time.monotonic
+        self.took_s = 0.0  # duration of the last check
+        self.at = -math.inf  # time.monotonic() at its end
 
     def changed(self, places: frozenset[Path]) -> frozenset[Path] | None:
-        """The files that came, went or look different; None: nobody looked there before, so anything may have changed.
+        """Return the files that were created, deleted or changed; None if other places were checked last.
 
         Raises:
-            MemdError, OSError: the places could not be looked at; the next look is compared with the last that could.
+            MemdError, OSError: the check failed; the next one is compared with the last successful one.
         """
-        # Measured where the work is done: what others keep the event loop busy with is not the disk's doing.
+        # Measured on this thread, so that the load of the event loop does not count.
         began, began_ns = time.monotonic(), self._now_ns()
         after = self._look(places)
         self.at = time.monotonic()
@@ -154,17 +154,17 @@ class PollComparison:
         return changed
 
     def forget(self) -> None:
-        """The next look is the first."""
+        """Forget the last check."""
         self._places, self._before = frozenset(), {}
 
 
 def differences(before: Looks, after: Looks) -> frozenset[Path]:
-    """The files that came, went or look different."""
+    """Return the files that were created, deleted or changed."""
     return frozenset(file for file in before.keys() | after.keys() if before.get(file) != after.get(file))
 
 
 def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
-    """What the indexable files of these roots look like, by stats alone."""
+    """Return a function that returns the stamps of indexable files, by stat calls alone."""
 
     def look(places: frozenset[Path]) -> Looks:
         looks: dict[Path, Stamp] = {}
@@ -177,7 +177,7 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
 
 
 def _both(one: Stamp, other: Stamp) -> Stamp:
-    """What tells whether one of two sessions in a database has changed."""
+    """Combine the stamps of two sessions in one database."""
     return Stamp(
         size=one.size + other.size,
         mtime_ns=max(one.mtime_ns, other.mtime_ns),
@@ -194,14 +194,14 @@ async def follow(
     *,
     pace: PollPace = _USUAL,
 ) -> None:
-    """Mark every change of memory, for ever.
+    """Mark every change of memory, until cancelled.
 
     Args:
-        events: Of watch.
-        pending: Where to mark.
-        look: How to look where no events come from; see poll.
-        on_health: Called with whether changes are seen.
-        pace: How often to look there.
+        events: The events of watch.
+        pending: Receives the marks.
+        look: Returns stamps of files in places without events; see poll.
+        on_health: Called with the health of the watcher.
+        pace: How often to check places without events.
     """
     unseen = PolledPlaces()
     async with asyncio.TaskGroup() as tasks:
