@@ -738,10 +738,8 @@ class Searcher:
                 if asked.query.match is not None:
                     reader.keywords.prepare(asked.query.match)
                 spelt = spelling.spelt(asked.query, reader, asked.kinds)
-        except StoreClosed:
-            raise  # as in _keyword_results, which reports all other failures
         except (StoreDamaged, TransientError):
-            return asked
+            return asked  # _keyword_results reports it
         return asked if spelt is asked.query else msgspec.structs.replace(asked, query=spelt)
 
     def _keyword_results(self, reader: ChunkReader, asked: IndexQuestion) -> _KeywordResults:

@@ -11,6 +11,7 @@ from typing import cast
 import msgspec
 import pytest
 
+from memd.embedding.queue.agent_backlog import PublishedVectors
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.run_pass import PassRunner
@@ -153,3 +154,17 @@ async def test_the_cache_is_that_of_the_agent(tmp_path: Path) -> None:
         assert made.embedding.cache is made.queues.providers.cache
         made.queues.providers.cache = None
         assert made.embedding.cache is None
+
+
+async def test_vectors_that_are_to_be_computed_anew_are_not_taken_from_where_they_are_published(
+    tmp_path: Path,
+) -> None:
+    """An agent that publishes nothing has none there."""
+    async with bench(tmp_path) as made:
+        made.embedding.leave_out_published()
+        left_out: list[object] = []
+        made.queues.published = cast(
+            "PublishedVectors", SimpleNamespace(leave_out=lambda: left_out.append(None))
+        )
+        made.embedding.leave_out_published()
+        assert left_out == [None]

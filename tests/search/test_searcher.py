@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -10,11 +11,11 @@ import pytest
 
 from memd.config.settings import AgentSettings, Hybrid, QuerySettings
 from memd.domain_types import ChunkId, DegradedPart, Kind, Label, LabelKind
-from memd.providers.provider import Vector
+from memd.providers.provider import Calibration, Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
 from memd.search.ranked import Searched
-from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, Searcher
+from memd.search.searcher import ATTEMPTS, CANDIDATES, MAX_RESULTS, SPACES, Searcher
 from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreClosed, StoreDamaged, StoreRefused, StoreUnavailable
@@ -646,4 +647,40 @@ async def test_damage_of_one_side_is_told_and_the_other_side_answers(
     assert (by_words.mode, by_words.degraded) == ("keyword", (DegradedPart("vector", why),))
     assert (by_words.keyword_trouble, by_words.vector_trouble) == (None, why)
     assert [hit.snippet for hit in by_words.hits] == ["kettle 1"]
+    await index.close()
+
+
+class Obliging(OneSpeaker):
+    """Embeds a question for whatever vectors."""
+
+    def __init__(self) -> None:
+        super().__init__(Leaning())
+        self.models: list[str] = []
+
+    async def embed_query(self, text: str, space: Space) -> tuple[Vector, Calibration]:
+        self.models.append(space[0])
+        return await self.provider.embed_query(text), self.provider.calibration
+
+
+@pytest.mark.parametrize(("changes", "mode"), [(1, "hybrid"), (SPACES - 1, "hybrid"), (SPACES, "keyword")])
+async def test_a_question_is_embedded_for_the_vectors_that_are_there_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int, mode: str
+) -> None:
+    """Another index may have taken the place of theirs meanwhile; that it goes on doing so is not waited for."""
+    index, _ = await filled(tmp_path / "main.sqlite", ["kettle 1", "ledger 2"])
+    embedder = Obliging()
+    searcher = Searcher(index, AgentSettings(workspace=Path("/nowhere")), embedder)
+    current, looks = index.vectors.current, itertools.count(1)
+
+    def changing() -> object:
+        """Looked at before the question is embedded and afterwards: the second look finds what the next one begins with."""
+        held, number = current(), next(looks) // 2
+        assert held is not None
+        return held if number >= changes else ((f"model {number}", "k"), held[1])
+
+    monkeypatch.setattr(index.vectors, "current", changing)
+    found = await searcher.search("kettle", kinds=KINDS, max_results=5, min_score=0.0)
+    own = space_of(embedder.provider.identity)[0]
+    assert embedder.models == [*(f"model {number}" for number in range(changes)), own][:SPACES]
+    assert (found.mode, [one.part for one in found.degraded]) == (mode, ["rebuild"] * (mode == "keyword"))
     await index.close()
