@@ -8,7 +8,9 @@ import pytest
 
 from memd.chunk.split import parts_of
 from memd.domain_types import Chunk, ChunkId, Kind, TextHash, embedded_part
+from memd.store import chunk_parts
 from memd.store.chunk_parts import hash_of
+from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, ranked, vector_of
@@ -198,3 +200,14 @@ def test_a_part_that_begins_within_a_line_is_embedded_with_who_speaks(line: str,
     assert embedded_part(text, text.index("It was"), len(text)) == embedded
     assert embedded_part(text, text.index(line), len(text)) == line
     assert embedded_part(text, 0, 12) == "- Bob: Well?"
+
+
+@pytest.mark.parametrize("stored", [b"\0" * (2 * DIMENSIONS - 1), "text", None])
+def test_a_part_whose_vector_is_none_is_damage(stored: object) -> None:
+    """Whatever it is instead."""
+    query = np.frombuffer(vector_of(1), "<f4")
+    whole = np.frombuffer(vector_of(1), "<f4").astype("<f2").tobytes()
+    assert chunk_parts.closest_of([], query) == {}
+    assert list(chunk_parts.closest_of([(3, 0, 4, whole)], query)) == [3]
+    with pytest.raises(StoreDamaged, match="not what was written"):
+        chunk_parts.closest_of([(3, 0, 4, whole), (3, 5, 9, stored)], query)  # type: ignore[list-item]

@@ -1,4 +1,6 @@
 import asyncio
+import errno
+import os
 import sqlite3
 import threading
 import time
@@ -14,7 +16,7 @@ import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
 from memd.store import database as databases
-from memd.store import database_files, migrations, vector_matrix, vectors
+from memd.store import database_files, migrations, recovery, vector_matrix, vectors
 from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
@@ -922,3 +924,39 @@ async def test_an_index_that_was_handed_over_is_closed_and_all_of_it_is_in_its_f
         assert connection.execute("SELECT text FROM chunks").fetchall() == [("some words",)]
     finally:
         connection.close()
+
+
+async def test_an_index_that_was_made_for_other_text_is_not_taken_as_it_is(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it cannot be written just now, one of the same text serves; of other vectors it has none."""
+
+    async def full(*_: object) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    chunk = chunk_of("kettle")
+    await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(1)}, frozenset())
+    monkeypatch.setattr(index.database, "write", full)
+    await index.adopt(FINGERPRINT)
+    assert index.has_vectors
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        await index.adopt(msgspec.structs.replace(FINGERPRINT, chunking="c2"))
+
+
+async def test_a_file_that_cannot_be_set_aside_is_not_replaced(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wanted it is told, and what was there answers."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    await index.replace(found_file("memory/a.md"), b"1", [chunk_of("kettle")], {}, frozenset())
+    other = Index(tmp_path / "main.sqlite.next")
+    await other.open()
+    await other.adopt(FINGERPRINT)
+    monkeypatch.setattr(recovery, "set_aside", refuse)
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        await index.swap_in(other, damage="a page cannot be read")
+    assert set(await index.known()) == {"memory/a.md"}
+    await other.close()

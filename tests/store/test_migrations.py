@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import stat
@@ -240,3 +241,31 @@ async def test_of_several_copies_those_are_deleted_that_are_named(tmp_path: Path
     await database.drop_copies()
     assert (left, [copy.before for copy in database.copies]) == ([older.before], [])
     await database.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EACCES, StoreUnavailable)],
+)
+def test_a_disk_that_refuses_a_copy_is_told_by_what_can_be_done(
+    file: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[Exception]
+) -> None:
+    """Room can be made; and a file that cannot be written anew stays as it is."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    connection = written(file)
+    held = list(connection.execute("SELECT text FROM held"))
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "copy_pages", refuse)
+        with pytest.raises(StoreUnavailable) as failed:
+            migrations.make_copy(connection, file, 4)
+        assert type(failed.value) is kind
+        connection.close()
+        with pytest.raises(StoreUnavailable, match=f"cannot be written anew: {os.strerror(code)}"):
+            migrations.rewrite(file)
+    assert names(file.parent) == ["main.sqlite"]
+    assert rows(file)[1:] == held
+    migrations.rewrite(file)
+    assert rows(file)[1:] == held

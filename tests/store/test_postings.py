@@ -11,6 +11,7 @@ import pytest
 
 from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, Kind, Label, LabelKind, SearchFilter
 from memd.store import keywords, labels, search_keywords
+from memd.store.errors import StoreDamaged
 from memd.store.files import FileChange
 from memd.store.index import Index, Reader
 from memd.store.keywords import search as search_fts5
@@ -572,3 +573,20 @@ def test_facts_of_chunks_are_told_by_row_also_of_those_that_are_gone() -> None:
     ):
         assert facts.are_of(first_s, last_s).tolist() == [are, False, False]
     assert ChunkFacts.of([]).are_of(0, 1).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [(b"", 1.0), (b"\x00\x00", 1.0), (b"\x02\x05\x04", 4.5), (b"\x02\x81\x00\x04", 66.0)],
+)
+def test_the_average_length_of_a_chunk_is_that_of_all_columns(block: bytes, expected: float) -> None:
+    """Of an index in which nothing was ever written, or nothing is any more, it is a number all the same."""
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE keywords_data (id INTEGER PRIMARY KEY, block)")
+    with pytest.raises(StoreDamaged, match="how long"):
+        average_length(connection)
+    connection.execute("INSERT INTO keywords_data VALUES (1, 7)")
+    with pytest.raises(StoreDamaged, match="how long"):
+        average_length(connection)
+    connection.execute("UPDATE keywords_data SET block = ?", (block,))
+    assert average_length(connection) == expected

@@ -211,3 +211,19 @@ def test_the_vectors_of_chunks_are_told_whichever_block_they_are_in() -> None:
         assert chunk_id in rows
     assert ChunkId(5) not in rows
     assert ChunkId(9999) not in rows
+
+
+@pytest.mark.parametrize("bytes_are_made", [False, True])
+def test_the_nearest_of_some_chunks_are_found_however_many_others_are_nearer(*, bytes_are_made: bool) -> None:
+    """And those of all beside them, each once; the mean cosine is that of all."""
+    rows = Matrix(DIMENSIONS)
+    rows.add(row(n) for n in range(FEWEST_ROWS))
+    if bytes_are_made:
+        rows.make_bytes()
+    query = question(1)
+    whole = vector_matrix.nearest(rows.snapshot(), query, FEWEST_ROWS, EVERYTHING)
+    far = np.sort(np.array(whole[-20:], np.int64))
+    scanned = vector_matrix.scan(rows.snapshot(), query, 5, EVERYTHING, (None, far, far[:0]))
+    found = scanned.nearest_cosines()[0].tolist()
+    assert sorted(found) == sorted([*whole[:5], *whole[-20:-15]])
+    assert scanned.mean_cosine()[1] == FEWEST_ROWS
