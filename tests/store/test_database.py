@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from memd.runtime.threads import NoThread, Threads
-from memd.store import migrations
+from memd.store import migrations, recovery
 from memd.store.database import Database
 from memd.store.database_files import identity, size
 from memd.store.errors import StoreDamaged, StoreNewer, StoreRefused, StoreUnavailable
@@ -156,3 +156,17 @@ async def test_a_log_takes_the_mode_of_its_file(database: Database, tmp_path: Pa
         await copy.open()
         assert stat.S_IMODE(log.stat().st_mode) == expected
         await copy.close()
+
+
+async def test_a_file_that_cannot_be_brought_back_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be another time: what is left of it is not written over by a new one."""
+    cache = Database(tmp_path / "embeddings.sqlite", "embeddings", remakes=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(recovery, "bring_back", refusing(OSError(errno.EROFS, os.strerror(errno.EROFS))))
+        with pytest.raises(StoreUnavailable, match="cannot be made: Read-only file system"):
+            await cache.open()
+    assert identity(cache.file) is None
+    await cache.open()
+    await cache.close()

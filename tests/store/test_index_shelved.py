@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
 from memd.runtime import malloc
+from memd.runtime.threads import NoThread
 from memd.store import rough_vectors, search_vectors, vector_matrix, vectors
 from memd.store.disk_vectors import DiskVectors, ListedVector, NearVectors
 from memd.store.errors import StoreDamaged
@@ -382,3 +384,44 @@ async def test_the_bytes_of_vectors_are_made_beside_searches(tmp_path: Path) -> 
         assert rows_with_bytes(index) == 0
         await index.vectors.unshelve()
         await until_async(lambda: rows_with_bytes(index) == WORTH_BYTES + 20, 10)
+
+
+async def test_a_vector_of_another_size_that_a_search_meets_is_damage(tmp_path: Path) -> None:
+    """Unless the vectors are of another model by now: then there is nothing to say of them."""
+    async with opened(tmp_path / "a.sqlite", extension=False) as index:
+        await write(index, "memory/a.md", *range(3))
+        _, known = index.vectors.current() or (None, None)
+        assert isinstance(known, ListedVector)
+        assert await on_disk(index, known, np.ones(DIMENSIONS + 1, np.float32)) is None
+        await index.database.write(
+            lambda connection: connection.execute("UPDATE vectors_plain SET embedding = x'00'")
+        )
+        with pytest.raises(StoreDamaged, match=f"not of {DIMENSIONS} dimensions"):
+            await on_disk(index, known, question(1))
+
+
+async def test_without_a_thread_many_vectors_are_in_memory_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is searched, whatever it takes."""
+
+    async def none(*_: object) -> None:
+        raise NoThread("no thread can be started")
+
+    monkeypatch.setattr(search_vectors, "Threads", lambda *_: SimpleNamespace(run=none))
+    async with opened(tmp_path / "a.sqlite", resident=True) as index:
+        await write(index, "memory/a.md", *range(AT_ONCE + 20))
+        assert len(await near(index, 3)) == AT_ONCE + 20
+        await write(index, "memory/a.md", 5)
+        assert len(await near(index, 3)) == 1
+
+
+async def test_both_halves_of_an_index_in_memory_tell_when_they_were_asked(tmp_path: Path) -> None:
+    """The later of vectors and keywords; nothing before any search has come."""
+    async with opened(tmp_path / "a.sqlite", resident=True) as index:
+        await write(index, "memory/a.md", 1)
+        assert index.memory.asked_at is None
+        for search in (index.postings.asked, index.vectors.current, index.postings.asked):
+            search()
+            expected = index.vectors.asked_at if search == index.vectors.current else index.postings.asked_at
+            assert index.memory.asked_at == expected

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memd.domain_types import Kind, Label, LabelKind
+from memd.domain_types import Kind, Label, LabelKind, Turn
 from memd.store import chunk_parts, publication
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.publication import FileState, LackingChunk, PublishedFile
+from memd.store.sessions import SessionChange
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 
 KETTLE, HERON = chunk_of("the kettle", 1, "Kitchen"), chunk_of("the heron", 3)
@@ -151,3 +152,26 @@ async def test_a_digest_is_of_the_text_and_another_of_the_vectors(index: Index) 
     assert halves(after)[1] != halves(before)[1]
     assert halves(after, lines=("other",))[0] != halves(after)[0]
     assert halves(after, space=None)[1] != halves(after)[1]
+
+
+async def test_a_session_is_read_with_its_turns(index: Index) -> None:
+    """A note has none."""
+    turns = (Turn("id0", "user", 1.5, 1, 2, "the kettle"), Turn("id1", "assistant", 2.5, 3, 3, "the heron"))
+    change = SessionChange(
+        found=found_file("sessions/here/a.jsonl", kind=Kind.SESSION),
+        hash=b"h" * 32,
+        progress=b"p1",
+        since=None,
+        turns_from=0,
+        turns=turns,
+        chunks_from=0,
+        chunks=[msgspec.structs.replace(KETTLE, numbers=(1,), turn=0)],
+    )
+    await index.replace_sessions([change], {}, frozenset())
+    told = await read(index, "sessions/here/a.jsonl")
+    assert told is not None
+    assert told.turns == turns
+    await put(index)
+    note = await read(index)
+    assert note is not None
+    assert not note.turns

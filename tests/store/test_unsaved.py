@@ -1,6 +1,7 @@
 """What the cache of vectors holds while its file cannot be written."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.runtime import timing
+from memd.store.database import Database
 from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.bounds import shipped
@@ -178,3 +180,40 @@ async def test_a_clock_that_was_ahead_keeps_nothing_for_years(store: Failing) ->
     await store.put(SPACE, {C: b"c"}, 10.0)
     assert await store.prune(1, 11.0) == 1
     assert await store.held(SPACE, [A, C]) == {C}
+
+
+async def test_a_file_that_may_only_be_read_is_told_from_the_start(
+    store: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vectors are found; what comes is kept until it can be written."""
+    await store.put(SPACE, {A: b"first"}, 1.0)
+    await store.close()
+    connect = Database.connect
+
+    def read_only(database: Database, uri: str, flags: int) -> apsw.Connection:
+        if flags & apsw.SQLITE_OPEN_READWRITE:
+            raise apsw.ReadOnlyError("no permission to write")
+        return connect(database, uri, flags)
+
+    again = EmbeddingStore(store.file)
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "connect", read_only)
+        await again.open()
+        assert again.trouble is not None
+        assert "no permission to write" in again.trouble
+        await again.put(SPACE, {B: b"second"}, 2.0)
+    assert (await again.look_up(SPACE, [A, B], 3.0)).vectors == {A: b"first", B: b"second"}
+    await again.close()
+
+
+async def test_copies_of_the_file_of_before_are_told_and_deleted(store: Failing) -> None:
+    """Those that are named."""
+    await store.close()
+    for schema in (1, 2):
+        shutil.copy(store.file, f"{store.file}.before-schema-{schema}")
+    again = EmbeddingStore(store.file)
+    await again.open()
+    newer, older = again.copies
+    await again.drop_copies([newer])
+    assert again.copies == (older,)
+    await again.close()
