@@ -1,4 +1,4 @@
-"""Transcripts into the index: read on from where they were left, cut, with the vectors that are known already."""
+"""Indexes transcripts: reads them from their last position, chunks them, and adds vectors that are cached."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from memd.store.embedding_cache import KnownVectors
 from memd.store.index import Index
 from memd.store.sessions import SessionChange, StoredSession
 
-# By the name of the format.
+# The name of the agent, by format.
 _AGENTS = {
     "openclaw": "OpenClaw",
     "openclaw-branch": "OpenClaw",
@@ -42,10 +42,10 @@ _AGENTS = {
 
 
 class _Before(msgspec.Struct, frozen=True):
-    """What the index holds of a transcript."""
+    """The indexed state of a transcript."""
 
     stored: StoredSession
-    progress: ReadProgress | None  # None: of another version
+    progress: ReadProgress | None  # None: written by another version
 
 
 async def apply_sessions(
@@ -57,18 +57,18 @@ async def apply_sessions(
     threads: Threads,
     force: bool = False,
 ) -> AppliedChanges:
-    """Make the index hold some transcripts as they are now; those that cannot be read stay as they were in it.
+    """Index some transcripts; those that cannot be read keep their indexed content.
 
     Args:
-        index: Where to.
+        index: The index.
         group: The transcripts; see plan.groups.
-        rules: Of the agent.
-        vectors: What is known; None where there is no provider, or no cache.
-        threads: Where files are read.
-        force: Read all of each, whatever its ends and its size say.
+        rules: The rules of the agent.
+        vectors: The cache; None without a provider or a cache.
+        threads: The threads that read files.
+        force: Read each transcript from the beginning.
 
     Raises:
-        StoreUnavailable, StoreDamaged: none of them was taken in.
+        StoreUnavailable, StoreDamaged: none of them was indexed.
     """
     before = await _before(index, group)
     with spent("reading"):
@@ -101,7 +101,7 @@ async def apply_sessions(
 
 
 def read_and_cut_session(found: FoundFile, rules: IndexingRules) -> ChunkedTurns:
-    """Read all of a transcript and cut it.
+    """Read a whole transcript and chunk it.
 
     Raises:
         SourceError: it cannot be read.
@@ -110,7 +110,7 @@ def read_and_cut_session(found: FoundFile, rules: IndexingRules) -> ChunkedTurns
 
 
 def place_of(progress: ReadProgress) -> str:
-    """What places all chunks of a transcript: whose it is, and in which project: ``Claude Code session in app``."""
+    """Return the context of all chunks of a transcript, its agent and project: ``Claude Code session in app``."""
     agent = _AGENTS.get(progress.format or "", "")
     project = PurePath(progress.learnt.cwd.replace("\\", "/")).name if progress.learnt.cwd else ""
     return " ".join([*([agent, "session"] if agent else ["Session"]), *(["in", project] if project else [])])
@@ -154,28 +154,28 @@ def _read(found: FoundFile, progress: ReadProgress | None, rules: IndexingRules)
 async def _is_held(
     index: Index, path: str, reading: GrownTranscript | WholeTranscript, known: _Before | None
 ) -> bool:
-    """Whether the index holds just what was read."""
+    """Return whether the index contains exactly what was read."""
     if known is None or known.progress != reading.progress:
         return False
     return await index.turns(path) == list(reading.turns)
 
 
 def _cut_from(reading: GrownTranscript | WholeTranscript, known: _Before | None) -> int:
-    """The turn from which on chunks are cut again."""
+    """Return the first turn from which on chunks are created again."""
     if isinstance(reading, WholeTranscript) or known is None or known.progress is None:
         return 0
-    # Where turns went, be it the last one alone, a chunk before them may have ended where it did because of them.
+    # If turns were removed, even only the last one, an earlier chunk may have ended where it did because of them.
     turns = reading.turns_from + len(reading.turns)
     if turns < known.stored.turns or reading.turns_from < max(known.stored.resume, known.stored.turns - 1):
         return 0
-    # What places the chunks stands in each of them.
+    # The context is part of each chunk.
     return known.stored.resume if place_of(known.progress) == place_of(reading.progress) else 0
 
 
 async def _turns_kept(
     index: Index, path: str, begin: int, reading: GrownTranscript | WholeTranscript
 ) -> list[Turn]:
-    """The turns that are cut again and are as they were."""
+    """Return the unchanged turns that are chunked again."""
     if isinstance(reading, WholeTranscript) or begin == reading.turns_from:
         return []
     return (await index.turns(path, begin))[: reading.turns_from - begin]
