@@ -62,7 +62,8 @@ class BatchSubmitter:
         if not self._batches.jobs:
             return self._batches.reason
         where = "a batch job" if self._batches.jobs == 1 else f"{self._batches.jobs} batch jobs"
-        texts = f"{where} of {self._batches.claimed:,} texts"
+        claimed = self._batches.claimed
+        texts = f"{where} of {claimed:,} {'text' if claimed == 1 else 'texts'}"
         return f"in {texts}" if self._settings.wait else f"handed over to {texts}"
 
     def reason(self, *, use_cache: bool) -> str | None:

@@ -289,7 +289,7 @@ def submitter(
         (None, False, None),
         (Jobs(), False, None),
         (Jobs(reason="the quota is used up"), False, "the quota is used up"),
-        (Jobs(jobs=1, claimed=[b"1"]), False, "handed over to a batch job of 1 texts"),
+        (Jobs(jobs=1, claimed=[b"1"]), False, "handed over to a batch job of 1 text"),
         (Jobs(jobs=2, claimed=[b"1", b"2"]), True, "in 2 batch jobs of 2 texts"),
     ],
 )
@@ -316,7 +316,7 @@ async def test_what_waits_in_jobs_is_told_of_the_agent_whose_it_is(tmp_path: Pat
             queue.serve(IndexToEmbed(index.file.stem, index, use_cache=True))
         assert await queue.wait_for(indexes[1]) == (0, None)
         await until_async(lambda: all(one.is_idle for one in queue.backlogs.values()))
-        told = "in a batch job of 1 texts" if wait else "handed over to a batch job of 1 texts"
+        told = "in a batch job of 1 text" if wait else "handed over to a batch job of 1 text"
         assert [queue.note_of(agent) for agent in ("one", "other", "none")] == [told, None, None]
         left = [queue.only_jobs_left(agent) for agent in ("one", "other", "none")]
         assert left == [not wait, False, False]
