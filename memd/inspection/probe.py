@@ -19,7 +19,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all facts; a fact holds counts, paths and faults, never text of a note."""
 
 
-class Engine(Fact, frozen=True):
+class SqliteFacts(Fact, frozen=True):
     """SQLite as installed; a fault is None if the part works."""
 
     sqlite: str  # version
@@ -164,7 +164,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
     """The facts that a probe found, and why it ended early."""
 
     facts: tuple[object, ...] = ()
-    trouble: str | None = None  # a predicate without its subject; None: the probe has completed
+    reason: str | None = None  # a predicate without its subject; None: the probe has completed
     timed_out: bool = False
 
     def of(self, kind: type[F]) -> tuple[F, ...]:
@@ -179,7 +179,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
 class _End(msgspec.Struct, frozen=True):
     """The last message of a child that did not crash."""
 
-    trouble: str | None
+    reason: str | None
 
 
 class Probe:
@@ -206,7 +206,7 @@ class Probe:
                     return ProbeResult(tuple(facts), _cause_of_death(self._pid))
                 if isinstance(message, _End):
                     os.waitpid(self._pid, 0)
-                    return ProbeResult(tuple(facts), message.trouble)
+                    return ProbeResult(tuple(facts), message.reason)
                 facts.append(message)
         _kill(self._pid)
         return ProbeResult(tuple(facts), f"gave no answer within {self._timeout_s:g} s", timed_out=True)

@@ -14,14 +14,14 @@ import msgspec
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import QmdFailed, plain, run
 from memd.config.settings import AgentSettings
-from memd.inspection.probe import Engine, Model, Program
+from memd.inspection.probe import Model, Program, SqliteFacts
 
 
-def look_at_sqlite() -> Engine:
+def look_at_sqlite() -> SqliteFacts:
     """Try SQLite: find a word, and compare vectors."""
-    from memd.store.integrity import try_engine  # noqa: PLC0415 - it may crash
+    from memd.store.integrity import run_sqlite_selftest  # noqa: PLC0415 - it may crash
 
-    return Engine(**msgspec.structs.asdict(try_engine()))
+    return SqliteFacts(**msgspec.structs.asdict(run_sqlite_selftest()))
 
 
 def look_at_model() -> Model:

@@ -138,7 +138,7 @@ class SqliteSelftest(msgspec.Struct, frozen=True, kw_only=True):
     vec: str | None  # version of sqlite-vec; None: it could not be loaded
 
 
-def try_engine() -> SqliteSelftest:
+def run_sqlite_selftest() -> SqliteSelftest:
     """Create and query a keyword index and a vector table in memory."""
     vec, fault = _try_vectors()
     return SqliteSelftest(

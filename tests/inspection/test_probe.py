@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.inspection.probe import Disk, Engine, ProbeResult, start_probe
+from memd.inspection.probe import Disk, ProbeResult, SqliteFacts, start_probe
 from memd.inspection.programs import look_at_model, look_at_sqlite
 
 _DISK = Disk(kind="ext4", point="/", is_remote=False)
@@ -63,7 +63,7 @@ def _hanging() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(
-    ("look", "trouble"),
+    ("look", "reason"),
     [
         (_killed, "was ended by SIGILL"),
         (_without_a_module, "cannot be tried: No module named 'no_such_module'"),
@@ -73,12 +73,12 @@ def _hanging() -> Iterator[object]:
         (_unable_to_say_it, "failed with PicklingError"),
     ],
 )
-def test_what_was_found_until_the_end_is_kept(look: object, trouble: str) -> None:
+def test_what_was_found_until_the_end_is_kept(look: object, reason: str) -> None:
     """With why there is no more, and without what an error says that may quote anything."""
     result = start_probe(look, 30.0).result()  # type: ignore[arg-type]
     assert result.first(Disk) == _DISK
-    assert result.trouble is not None
-    assert result.trouble.replace("AttributeError", "PicklingError") == trouble
+    assert result.reason is not None
+    assert result.reason.replace("AttributeError", "PicklingError") == reason
     assert not result.timed_out
 
 
@@ -98,7 +98,7 @@ def test_many_and_large_facts_arrive_in_order() -> None:
     probes = [start_probe(lambda: [_MUCH, *range(1000)], 30.0) for _ in range(3)]
     for probe in probes:
         result = probe.result()
-        assert result.trouble is None
+        assert result.reason is None
         assert result.of(str) == (_MUCH,)
         assert result.of(int) == tuple(range(1000))
 
@@ -118,7 +118,7 @@ def test_a_child_prints_nothing_and_runs_nothing_of_its_parent(capfd: pytest.Cap
 
 def test_native_parts_are_tried_in_the_child_alone() -> None:
     """The real ones."""
-    engine = start_probe(lambda: [look_at_sqlite()], 60.0).result().first(Engine)
+    engine = start_probe(lambda: [look_at_sqlite()], 60.0).result().first(SqliteFacts)
     assert engine is not None
     assert engine.keywords is None
-    assert start_probe(lambda: [look_at_model()], 60.0).result().trouble is None
+    assert start_probe(lambda: [look_at_model()], 60.0).result().reason is None

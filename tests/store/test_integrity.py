@@ -6,13 +6,13 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from memd.store.integrity import IndexDamage, faults, try_engine
+from memd.store.integrity import IndexDamage, faults, run_sqlite_selftest
 from tests.bounds import shipped
 
 
 def test_what_is_installed_here_works() -> None:
     """Keywords and vectors are tried, and versions told."""
-    tried = try_engine()
+    tried = run_sqlite_selftest()
     assert (tried.keywords, tried.vectors) == (None, None)
     assert tried.vec is not None
     assert int(tried.sqlite.split(".")[0]) == 3
@@ -21,7 +21,7 @@ def test_what_is_installed_here_works() -> None:
 def test_a_missing_extension_is_a_fault_of_vectors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where sqlite-vec has no build."""
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
-    tried = try_engine()
+    tried = run_sqlite_selftest()
     assert tried.keywords is None
     assert tried.vec is None
     assert "sqlite-vec does not load" in str(tried.vectors)

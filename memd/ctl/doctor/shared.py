@@ -53,7 +53,7 @@ def check(config: Config | None, result: ProbeResult | None, context: DoctorCont
         if seen is None:
             yield wrong(
                 at,
-                f"it cannot be looked at: {result.trouble}",
+                f"it cannot be looked at: {result.reason}",
                 "Look whether the server runs, and can be reached.",
             )
         elif seen.troubles:

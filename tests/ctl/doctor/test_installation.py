@@ -10,12 +10,12 @@ from memd.config.load import ConfigError
 from memd.ctl.doctor import installation
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.installation import Platform, check_model, check_platform, check_sqlite, check_versions
-from memd.inspection.probe import Engine, Model, ProbeResult
+from memd.inspection.probe import Model, ProbeResult, SqliteFacts
 from tests.bounds import shipped
 from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _LINUX = Platform(python=(3, 11, 7), system="linux", machine="x86_64", libc="glibc 2.36")
-_ENGINE = Engine(sqlite="3.54.1", apsw="3.54.1.0", keywords=None, vectors=None, vec="v0.1.9")
+_ENGINE = SqliteFacts(sqlite="3.54.1", apsw="3.54.1.0", keywords=None, vectors=None, vec="v0.1.9")
 _LONG_MS = shipped("memd.ctl.doctor.installation._LONG_MS")
 _MODEL = Model(version="0.3.0", dimensions=384, length=1.0, related=0.88, unrelated=0.78, embed_ms=29.0)
 
@@ -70,8 +70,8 @@ def test_each_part_of_sqlite_is_judged_by_itself(answer: ProbeResult, bad: set[s
     found = by_name(check_sqlite(answer, CONTEXT))
     assert set(found) == {f"installation.{part}" for part in ("sqlite", "keywords", "vectors")}
     assert {name.partition(".")[2] for name, one in found.items() if not one.ok} == bad
-    if answer.trouble:
-        assert answer.trouble in found["installation.sqlite"].detail
+    if answer.reason:
+        assert answer.reason in found["installation.sqlite"].detail
 
 
 @pytest.mark.parametrize(

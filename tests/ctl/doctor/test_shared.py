@@ -89,6 +89,6 @@ def test_what_agents_are_to_do_must_be_granted(agents: str, seen: dict[str, bool
 def test_a_look_without_an_end(tmp_path: Path) -> None:
     """It is wrong, and says so; where nothing is shared there is nothing to say."""
     config = _config(tmp_path / "team.dsn")
-    [found] = check(config, ProbeResult((), timed_out=True, trouble="has not answered"), CONTEXT)
+    [found] = check(config, ProbeResult((), timed_out=True, reason="has not answered"), CONTEXT)
     assert not found.ok
     assert list(check(config, None, CONTEXT)) == []
