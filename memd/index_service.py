@@ -172,9 +172,9 @@ class IndexService:
         return frozenset(self._parts.queues.queues)
 
     @property
-    def vectors_rest(self) -> bool:
+    def vectors_suspended(self) -> bool:
         """Whether embedding is suspended, because no search uses vectors now."""
-        return self._parts.queues.rest
+        return self._parts.queues.suspended
 
     @property
     def is_whole(self) -> bool:
@@ -330,14 +330,14 @@ class IndexService:
         """Return what a rebuild would have to embed; see CostEstimate.of_rebuild."""
         return await self._parts.estimate.of_rebuild(force=force)
 
-    def rest_vectors(self) -> None:
+    def suspend_vectors(self) -> None:
         """Suspend embedding, because another backend answers searches; existing vectors stay."""
-        self._parts.queues.rest = True
+        self._parts.queues.suspended = True
         self._parts.follower.look_again()
 
-    def want_vectors(self) -> None:
+    def resume_vectors(self) -> None:
         """Resume embedding."""
-        self._parts.queues.rest = False
+        self._parts.queues.suspended = False
         self._parts.follower.look_again()
 
     # --- background tasks

@@ -79,7 +79,7 @@ class RunningAgent:
     @property
     def embeds(self) -> bool:
         """Whether chunks without a vector are to be embedded."""
-        return self.providers.embeds and not self.sync.vectors_rest
+        return self.providers.embeds and not self.sync.vectors_suspended
 
     async def close(self) -> None:
         """Close the backend, the index service and the index; each is closed even if another fails."""

@@ -230,7 +230,9 @@ async def _scan_periodically(agent: RunningAgent) -> None:
 
 def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
     """Return a callback that lets the local index be embedded only while the other backend has failed."""
-    return lambda is_left_alone: agent.sync.want_vectors() if is_left_alone else agent.sync.rest_vectors()
+    return lambda is_left_alone: (
+        agent.sync.resume_vectors() if is_left_alone else agent.sync.suspend_vectors()
+    )
 
 
 def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:
@@ -240,7 +242,7 @@ def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin)
     fallback finds it ready. Its vectors are not, so that embedding is not paid for twice: they rest as long
     as qmd answers.
     """
-    agent.sync.rest_vectors()
+    agent.sync.suspend_vectors()
 
     async def create() -> QmdBackend:
         return await QmdBackend.create(agent, environment, builtin)
@@ -263,7 +265,7 @@ def _postgres(
     # Imported only here, because it imports psycopg.
     from memd.backends import postgres  # noqa: PLC0415
 
-    agent.sync.rest_vectors()
+    agent.sync.suspend_vectors()
 
     async def create() -> postgres.PostgresBackend:
         return await postgres.PostgresBackend.create(

@@ -64,7 +64,7 @@ def may_be_tried(state: BreakerState, now: float) -> bool:
     return isinstance(state, InUse) or now >= state.retry_at
 
 
-class LosableBackend(Protocol):
+class GuardedBackend(Protocol):
     """A backend that a circuit breaker creates and closes."""
 
     async def run(self) -> None:
@@ -76,7 +76,7 @@ class LosableBackend(Protocol):
         ...
 
 
-class ReadableBackend(LosableBackend, Protocol):
+class ReadableBackend(GuardedBackend, Protocol):
     """A backend that also reads files of its memory."""
 
     async def get(
@@ -90,7 +90,7 @@ class ReadableBackend(LosableBackend, Protocol):
         ...
 
 
-B = TypeVar("B", bound=LosableBackend)
+B = TypeVar("B", bound=GuardedBackend)
 
 
 class BreakerTimeouts(msgspec.Struct, frozen=True):

@@ -15,13 +15,13 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import CircuitBreaker, LeftAlone, LosableBackend, ReadableBackend
+from memd.backends.circuit_breaker import CircuitBreaker, GuardedBackend, LeftAlone, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.runtime.timing import Clock
 
 
-class ChosenBackend(LosableBackend, Protocol):
+class ChosenBackend(GuardedBackend, Protocol):
     """The configured backend, which may fail at any time."""
 
     async def search(self, question: BackendQuestion) -> BackendAnswer:

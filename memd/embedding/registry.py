@@ -316,18 +316,18 @@ class AgentQueues:
         """
         self.providers = providers
         self.published = published
-        self.rest = False  # searches by vectors are suspended
+        self.suspended = False  # searches by vectors are suspended
         self.queues: set[EmbeddingQueue] = set()
         self._agent = agent
 
     @property
     def embeds(self) -> bool:
         """Whether texts are to be embedded, even if the model is not known yet."""
-        return self.providers.embeds and not self.rest
+        return self.providers.embeds and not self.suspended
 
     def queue(self, space: Space | None) -> EmbeddingQueue | None:
         """Return the queue of a vector space; None: no running provider has it, or embedding is suspended."""
-        return None if self.rest else self.providers.queue(space)
+        return None if self.suspended else self.providers.queue(space)
 
     def known(self, space: Space | None) -> KnownVectors | None:
         """Return the cache of a vector space; None: the agent uses no cache."""

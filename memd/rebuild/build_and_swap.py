@@ -127,7 +127,7 @@ class NewIndexEmbedding:
             StoreUnavailable, StoreDamaged.
         """
         providers, old = self._queues.providers, self._old
-        if self._queues.rest or new.space is None or new.space == old.space:
+        if self._queues.suspended or new.space is None or new.space == old.space:
             return
         try:
             for _ in range(CATCHING_UP):

@@ -107,8 +107,8 @@ class ModelFollower:
 
     async def _adapt(self) -> None:
         providers = self._queues.providers
-        if self._queues.rest:
-            await self._let_rest()
+        if self._queues.suspended:
+            await self._suspend()
             return
         wanted = providers.wanted
         if wanted is not None:
@@ -122,7 +122,7 @@ class ModelFollower:
         if asked is not None and providers.queue(asked.known.space) is not asked:
             self._rebuilder.give_up()  # the queue is gone, so nobody can confirm through it any more
 
-    async def _let_rest(self) -> None:
+    async def _suspend(self) -> None:
         """Stop embedding, both in the current index and in one that is being built for another model."""
         stored = await self._index.fingerprint()
         if self._rebuilder.changes_space and stored is not None:

@@ -156,7 +156,9 @@ async def test_all_of_an_agent_is_closed_though_a_part_fails(failing: str | None
 @pytest.mark.parametrize("rests", [False, True])
 def test_chunks_get_vectors_where_somebody_embeds_and_they_do_not_rest(embeds: bool, rests: bool) -> None:
     """Else they are not waited for."""
-    agent = running("a", providers=SimpleNamespace(embeds=embeds), sync=SimpleNamespace(vectors_rest=rests))
+    agent = running(
+        "a", providers=SimpleNamespace(embeds=embeds), sync=SimpleNamespace(vectors_suspended=rests)
+    )
     assert agent.embeds is (embeds and not rests)
 
 

@@ -158,21 +158,21 @@ async def test_each_agent_has_the_backend_of_its_settings(state: Path) -> None:
     """Vectors of the built-in index rest where another backend answers, and are made as soon as that fails."""
     async with built(state) as agent:
         assert type(agent.backend) is Builtin
-        assert not agent.sync.vectors_rest
+        assert not agent.sync.vectors_suspended
         assert agent.publisher is None
     for name, kind in (("qmd", Fallback), ("postgres", ReadingFallback)):
         async with built(state, backend=name) as agent:
             assert type(agent.backend) is kind
             assert agent.backend.status().backend == name
-            assert agent.sync.vectors_rest
+            assert agent.sync.vectors_suspended
             await agent.backend.warm()  # neither is there
             assert agent.backend.status().backend == "builtin"
-            assert not agent.sync.vectors_rest
+            assert not agent.sync.vectors_suspended
     include = (IncludedMemory(server="team", memory="alice/main", dsn_file=str(state / "none")),)
     async with built(state, include=include) as agent:
         assert type(agent.backend) is Including
         assert agent.backend.status().included == (IncludedState("team:alice/main", None),)
-        assert not agent.sync.vectors_rest
+        assert not agent.sync.vectors_suspended
 
 
 async def test_an_agent_is_published_where_its_settings_say_so(state: Path) -> None:

@@ -232,7 +232,7 @@ async def test_an_agent_is_served_by_queues_until_it_leaves_them() -> None:
         assert (known is None) is not cache
         assert known is None or known.space == SPACE
         assert queues.known(None) is None
-        queues.rest = True
+        queues.suspended = True
         assert (queues.embeds, queues.queue(SPACE)) == (False, None)
         queues.serve(one, index)
         queues.serve(other, index)

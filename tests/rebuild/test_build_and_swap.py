@@ -101,9 +101,9 @@ async def test_nothing_is_waited_for_that_no_search_gains_by(tmp_path: Path) -> 
     async with bench(tmp_path) as made:
         made.is_answering = False
         assert await made.embed() == 3
-        made.is_answering, made.queues.rest = True, True
+        made.is_answering, made.queues.suspended = True, True
         assert await made.embed() == 3
-        made.queues.rest = False
+        made.queues.suspended = False
         await made.new.adopt(msgspec.structs.replace(FINGERPRINT, model="the model of before"))
         assert await made.embed() == 3
         assert made.fillings == 0

@@ -214,7 +214,7 @@ async def test_where_vectors_rest_nothing_is_built_for_another_model(
 ) -> None:
     """And nobody embeds."""
     place = Place(FINGERPRINT.space, OTHER)
-    place.queues.rest, place.rebuilder.changes_space = True, changes_space
+    place.queues.suspended, place.rebuilder.changes_space = True, changes_space
     given_up = [("keep", "m")] if changes_space else []
     assert await place.adapted(monkeypatch) == [*given_up, ("leave all but", set())]
 

@@ -564,7 +564,7 @@ async def test_status_names_the_daemon_and_its_agents(bench: Bench) -> None:
 async def test_status_says_what_is_done_to_an_index_and_its_vectors(bench: Bench) -> None:
     """Why it is built anew, from when that is asked for; and why nothing is embedded."""
     await bench.handlers.handle(wire.Reindex())
-    bench.agents.all()["main"].sync.rest_vectors()
+    bench.agents.all()["main"].sync.suspend_vectors()
     status = await bench.handlers.handle(wire.Status())
     assert isinstance(status, wire.StatusReport)
     told = status.agents["main"]

@@ -100,7 +100,7 @@ async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassRepor
     """
     counts = [await agent.sync.counts() for agent in agents]
     waiting = sum(count.waiting for count, agent in zip(counts, agents, strict=True) if agent.embeds)
-    embedding = [agent for agent in agents if not agent.sync.vectors_rest]
+    embedding = [agent for agent in agents if not agent.sync.vectors_suspended]
     queues = [(agent.id, agent.queue) for agent in embedding if agent.queue is not None]
     troubles = [queue.reason_of(agent_id) for agent_id, queue in queues]
     troubles += [agent.providers.reason for agent in embedding if agent.queue is None]
