@@ -43,7 +43,7 @@ from memd.store.embedding_cache import EmbeddingStore
 
 log = structlog.get_logger()
 
-PATIENCE = FallbackThresholds()
+THRESHOLDS = FallbackThresholds()
 RELOAD_AGAIN_S = 1.0  # delay before a reload is retried for which the process lacked resources
 
 
@@ -84,7 +84,7 @@ async def serve(
     choose: Choose,
     *,
     on_stop: Callable[[SignalAction], None] | None = None,
-    patience: FallbackThresholds = PATIENCE,
+    thresholds: FallbackThresholds = THRESHOLDS,
 ) -> SignalAction:
     """Start everything in order, serve until a signal, and stop in the reverse order; return the action to take.
 
@@ -93,7 +93,7 @@ async def serve(
         environ: The process's environment; variables of the service manager are removed.
         choose: Chooses the embedding providers.
         on_stop: Called as soon as a signal asks for a stop or restart.
-        patience: When providers count as failed.
+        thresholds: When providers count as failed.
 
     Raises:
         FatalError: the daemon cannot run, and the message says why; or another version shall run, which the
@@ -122,7 +122,7 @@ async def serve(
                 background.keep(BackgroundTask("saving vectors to the cache", embeddings.run))
             )
             registry = ProviderRegistry(
-                ProviderParts(embeddings, tasks, Random(), patience, background=background), choose
+                ProviderParts(embeddings, tasks, Random(), thresholds, background=background), choose
             )
             environment = BackendEnvironment(environ, Path.home())
             limit = MemoryLimit(agents, ProcessMemory(registry))

@@ -81,12 +81,12 @@ class QuestionQueue:
         self._answered_at = float("-inf")
         self._is_closed = False
 
-    async def ask(self, text: str, patience_s: float, asker: Hashable = None) -> Vector:
+    async def ask(self, text: str, timeout_s: float, asker: Hashable = None) -> Vector:
         """Return the vector of a question, shape (dimensions,), length 1.
 
         Args:
             text: The question.
-            patience_s: The timeout in seconds; it restarts whenever any question is answered.
+            timeout_s: The timeout in seconds; it restarts whenever any question is answered.
             asker: Questions are taken from askers in round-robin order.
 
         Raises:
@@ -105,7 +105,7 @@ class QuestionQueue:
             self._fill()
         question.askers += 1
         try:
-            return _vector_or_raise(await self._awaited(question, patience_s))
+            return _vector_or_raise(await self._awaited(question, timeout_s))
         finally:
             question.askers -= 1
             if not question.askers:
@@ -120,10 +120,10 @@ class QuestionQueue:
             self._answer_question(question, EmbedUnavailable("the embedding provider is closed"))
         self._waiting.clear()
 
-    async def _awaited(self, question: _Question, patience_s: float) -> Outcome:
+    async def _awaited(self, question: _Question, timeout_s: float) -> Outcome:
         began = self._clock()
         while True:
-            until = min(max(began, self._answered_at) + patience_s, began + max(patience_s, self._longest_s))
+            until = min(max(began, self._answered_at) + timeout_s, began + max(timeout_s, self._longest_s))
             left_s = until - self._clock()
             if left_s <= 0:
                 waited = f"{self._clock() - began:.1f}".removesuffix(".0")

@@ -211,10 +211,10 @@ class AgentProviders:
                 "provider", "nobody embeds questions for the vectors in the index"
             )
         configured_s = running.query_timeout_s
-        patience_s = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
+        timeout_s = QUERY_TIMEOUT_S if configured_s is None else configured_s + SPARE_S
         questions = running.questions
         try:
-            vector = await questions.ask(text, patience_s, asker=self)
+            vector = await questions.ask(text, timeout_s, asker=self)
         except EmbedUnavailable as failure:
             return DegradedPart("query_embedding", str(failure))
         return vector, questions.provider.calibration

@@ -80,18 +80,16 @@ class Freshness:
         except TimeoutError:
             return False
 
-    async def _changed(
-        self, unwatched: Collection[Path] | None, patience_s: float
-    ) -> Collection[Path] | None:
+    async def _changed(self, unwatched: Collection[Path] | None, timeout_s: float) -> Collection[Path] | None:
         """Return paths to check in addition to marked ones; None: they cannot be determined in time."""
-        known = await self._recent.changed(patience_s) if unwatched is None else unwatched
+        known = await self._recent.changed(timeout_s) if unwatched is None else unwatched
         absent = self._backlog.missing
         unseen: frozenset[Path] = frozenset()
         if unwatched is not None:
             absent, unseen = absent | self._backlog.absent, self._backlog.unseen
         if known is None or not (absent or unseen):
             return known
-        beside = await self._recent.changed_in(absent, unseen, patience_s)
+        beside = await self._recent.changed_in(absent, unseen, timeout_s)
         return None if beside is None else [*known, *beside]
 
     async def _passes_over_all_that_is_marked(self) -> bool:

@@ -218,29 +218,29 @@ class RecentFileCheck:
         """Return for how many seconds the running check has not returned."""
         return self._threads.busy_s()
 
-    async def changed(self, patience_s: float) -> Collection[Path] | None:
+    async def changed(self, timeout_s: float) -> Collection[Path] | None:
         """Return the recent files that have changed at some moment after this call.
 
         Args:
-            patience_s: The timeout. If another caller has waited for longer, this one does not wait.
+            timeout_s: The timeout. If another caller has waited for longer, this one does not wait.
 
         Returns:
             None if the files do not answer in time.
         """
-        return await self._ask(None, self._glance.changed, patience_s)
+        return await self._ask(None, self._glance.changed, timeout_s)
 
     async def changed_in(
         self,
         absent: frozenset[Path],
         unseen: frozenset[Path],
-        patience_s: float,
+        timeout_s: float,
     ) -> Collection[Path] | None:
         """Return the notes in some places that have changed since the last check, at some moment after this call.
 
         Args:
             absent: Directories that did not exist, or could not be listed.
             unseen: Files, and directories with all below.
-            patience_s: The timeout.
+            timeout_s: The timeout.
 
         Returns:
             None if a check takes longer than LOOK_S, or the files do not answer.
@@ -249,7 +249,7 @@ class RecentFileCheck:
         if unseen and comparison.took_s > LOOK_S:
             if time.monotonic() - comparison.at < _SHARE * comparison.took_s:
                 return None
-            patience_s = min(patience_s, LOOK_S)
+            timeout_s = min(timeout_s, LOOK_S)
 
         def look() -> Collection[Path]:
             came = [*listable(absent), *self._glance.changed_in(absent)]
@@ -258,10 +258,10 @@ class RecentFileCheck:
             changed = comparison.changed(unseen)
             return [*came, *(unseen if changed is None else changed)]
 
-        return await self._ask((absent, unseen), look, patience_s)
+        return await self._ask((absent, unseen), look, timeout_s)
 
     async def replaced(
-        self, roots: Mapping[Path, Identity | None], patience_s: float
+        self, roots: Mapping[Path, Identity | None], timeout_s: float
     ) -> Collection[Path] | None:
         """Return those of some directories that were replaced by another one, at some moment after this call.
 
@@ -269,14 +269,14 @@ class RecentFileCheck:
 
         Args:
             roots: Directories with their previous identities.
-            patience_s: The timeout.
+            timeout_s: The timeout.
         """
-        return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), patience_s)
+        return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), timeout_s)
 
     async def _ask(
-        self, question: object, look: Callable[[], Collection[Path]], patience_s: float
+        self, question: object, look: Callable[[], Collection[Path]], timeout_s: float
     ) -> Collection[Path] | None:
-        if self._threads.busy_s() > patience_s:
+        if self._threads.busy_s() > timeout_s:
             return None
 
         def begin() -> Collection[Path]:
@@ -288,7 +288,7 @@ class RecentFileCheck:
         if asked is None:
             asked = self._next[question] = asyncio.ensure_future(self._threads.run(begin))
             asked.add_done_callback(partial(self._forget, question))
-        answered, _ = await asyncio.wait([asked], timeout=patience_s)
+        answered, _ = await asyncio.wait([asked], timeout=timeout_s)
         if not answered:
             return None
         try:

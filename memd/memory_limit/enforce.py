@@ -25,7 +25,7 @@ log = structlog.get_logger()
 LOOK_S = 6.0  # between two checks; other checks run every 2 s, at the same moments
 REFUSED_S = 60.0  # how long vectors that could not be read stay on disk
 SQUEEZED_S = 60.0  # between two attempts to release SQLite's memory
-PATIENCE_S = 10.0  # timeout for one agent, whose disk may be dead, so that the others get their turn
+TIMEOUT_S = 10.0  # timeout for one agent, whose disk may be dead, so that the others get their turn
 LOG_AGAIN_S = 3600.0  # between two log lines that say that the limit cannot be kept
 MB = 1_000_000
 
@@ -150,7 +150,7 @@ class MemoryLimit:
         *,
         clock: Clock = time.monotonic,
         look_s: float = LOOK_S,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Create it without a limit.
 
@@ -159,13 +159,13 @@ class MemoryLimit:
             memory: Measures what memd holds.
             clock: The clock of `ResidentVectors.asked_at`.
             look_s: Seconds between two checks.
-            patience_s: Timeout for one agent, in seconds.
+            timeout_s: Timeout for one agent, in seconds.
         """
         self._agents = agents
         self._memory = memory
         self._clock = clock
         self._look_s = look_s
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._limit_bytes = 0
         self._changed = asyncio.Event()
         self._seen: tuple[MemorySeen, ...] = ()
@@ -248,7 +248,7 @@ class MemoryLimit:
         if vectors is not None:
             freed = vectors.resident_bytes
             with contextlib.suppress(TimeoutError):  # retried at the next check
-                async with asyncio.timeout(self._patience_s):
+                async with asyncio.timeout(self._timeout_s):
                     await vectors.shelve()
                 self._given_up[agent] = self._clock()
                 log.info("memory.vectors_given_up", agent=agent, mb=round(freed / MB, 1))
@@ -258,7 +258,7 @@ class MemoryLimit:
         if vectors is None:
             return
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 await vectors.unshelve()
         except (MemdError, TimeoutError) as failure:
             # They are still searched on disk, as far as it can be read.
@@ -266,7 +266,7 @@ class MemoryLimit:
             log.warning(
                 "memory.vectors_left_on_disk",
                 agent=agent,
-                reason=str(failure) or f"its index has not answered for {self._patience_s:g} s",
+                reason=str(failure) or f"its index has not answered for {self._timeout_s:g} s",
             )
         else:
             self._refused.pop(agent, None)
@@ -296,7 +296,7 @@ class MemoryLimit:
         for vectors in self._agents.vectors().values():
             # An agent that was stopped holds nothing.
             with contextlib.suppress(MemdError, TimeoutError):
-                async with asyncio.timeout(self._patience_s):
+                async with asyncio.timeout(self._timeout_s):
                     await vectors.release_pages()
         await malloc.give_back_beside()
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, MutableMapping
 
 # Sending waits only while the manager's queue is full; the daemon must not wait long for it.
-_PATIENCE_S = 0.5
+_TIMEOUT_S = 0.5
 
 
 class Notifier:
@@ -52,7 +52,7 @@ class Notifier:
         message = "\n".join(lines).encode(errors="replace")
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-                manager.settimeout(_PATIENCE_S)
+                manager.settimeout(_TIMEOUT_S)
                 manager.sendto(message, self._address)
         except OSError:
             return  # a manager that does not listen is no reason to fail

@@ -139,8 +139,8 @@ class Connection(asyncio.Protocol):
             self._expect_nothing()
         # Not restarted by each byte, so that a client that trickles bytes runs into the timeout, too.
         if self._patience is None and not self._is_full and (self._reader.is_midway or not self._greeted):
-            patience_s = self._bounds.frame_s if self._greeted else self._bounds.hello_s
-            self._patience = asyncio.get_running_loop().call_later(patience_s, self._too_slow)
+            timeout_s = self._bounds.frame_s if self._greeted else self._bounds.hello_s
+            self._patience = asyncio.get_running_loop().call_later(timeout_s, self._too_slow)
 
     @property
     def _is_full(self) -> bool:

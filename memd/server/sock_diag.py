@@ -22,7 +22,7 @@ _ATTRIBUTE = struct.Struct("=HH")  # nlattr: length, type
 _FILE = struct.Struct("=II")  # unix_diag_vfs
 _MESSAGE_BYTES = 16  # of a unix_diag_msg
 _BUFFER_BYTES = 1 << 16
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 
 
 def is_listened_on(path: Path) -> bool:
@@ -46,7 +46,7 @@ def _files() -> Iterator[tuple[int, int]]:
     request = _REQUEST.pack(socket.AF_UNIX, 0, 0, _LISTENING, 0, _SHOW_VFS, 0xFFFFFFFF, 0xFFFFFFFF)
     header = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
-        kernel.settimeout(_PATIENCE_S)
+        kernel.settimeout(_TIMEOUT_S)
         kernel.sendto(header + request, (0, 0))
         while True:
             data = kernel.recv(_BUFFER_BYTES)

@@ -52,23 +52,23 @@ class CacheCondition(DatabaseCondition, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
-def look_at_index(file: Path, patience_s: float) -> IndexCondition:
+def look_at_index(file: Path, timeout_s: float) -> IndexCondition:
     """Check an index, also while a daemon writes to it.
 
     Args:
         file: An existing file.
-        patience_s: The timeout in seconds.
+        timeout_s: The timeout in seconds.
 
     Raises:
         LookImpossible: the file must not be opened now, or the timeout expired.
         StoreDamaged, StoreUnavailable: it cannot be opened or read.
     """
-    return _looked(file, patience_s, _condition_of_index)
+    return _looked(file, timeout_s, _condition_of_index)
 
 
-def look_at_cache(file: Path, patience_s: float) -> CacheCondition:
+def look_at_cache(file: Path, timeout_s: float) -> CacheCondition:
     """Check embeddings.sqlite; see look_at_index."""
-    return _looked(file, patience_s, _condition_of_cache)
+    return _looked(file, timeout_s, _condition_of_cache)
 
 
 def _condition_of_index(connection: apsw.Connection) -> IndexCondition:
@@ -97,11 +97,11 @@ def _condition_of_cache(connection: apsw.Connection) -> CacheCondition:
     return CacheCondition(schema=schema, known_schema=known, faults=faults, rows=rows, files=files)
 
 
-def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T]) -> T:
+def _looked(file: Path, timeout_s: float, look: Callable[[apsw.Connection], T]) -> T:
     """Run `look` on a file; repeat it if the file or its WAL changed meanwhile."""
-    if patience_s <= 0:
+    if timeout_s <= 0:
         raise LookImpossible("no time was left for it")
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     for _ in range(_LOOKS):
         log = Path(f"{file}-wal")
         before = _state(file), _state(log)
@@ -117,7 +117,7 @@ def _looked(file: Path, patience_s: float, look: Callable[[apsw.Connection], T])
             ) as connection:
                 result = look(connection)
         except InterruptedLook:
-            raise LookImpossible(f"that takes longer than {patience_s:g} s") from None
+            raise LookImpossible(f"that takes longer than {timeout_s:g} s") from None
         except (StoreDamaged, StoreUnavailable) as failure:
             trouble = failure
         # SQLite does not check an immutable file for changes: pages of two states could be read as one.

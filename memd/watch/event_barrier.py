@@ -164,13 +164,13 @@ class EventBarrier:
         """The places without events: each search scans them."""
         return self._unseen
 
-    async def drained(self, patience_s: float) -> frozenset[Path] | None:
+    async def drained(self, timeout_s: float) -> frozenset[Path] | None:
         """Wait until the events of all writes, renames and deletions before this call were passed on.
 
         Costs a few microseconds if no event waits.
 
         Args:
-            patience_s: How long to wait. If another task has waited for longer in vain, this one does not wait.
+            timeout_s: How long to wait. If another task has waited for longer in vain, this one does not wait.
 
         Returns:
             The directories, and the files with several names, that are not watched yet: the caller must scan them. Usually
@@ -187,9 +187,9 @@ class EventBarrier:
         now = self._clock()
         if self._waited_since is None:
             self._waited_since = now
-        elif now - self._waited_since > patience_s:
+        elif now - self._waited_since > timeout_s:
             raise TimeoutError
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             return await self._reached()
 
     async def _reached(self) -> frozenset[Path] | None:

@@ -64,7 +64,7 @@ class WatcherPace(msgspec.Struct, frozen=True):
     # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is.
     check_s: float = 2.0
     check_told_s: float = 60.0  # likewise, where events tell, but for who may enter a directory above a root
-    check_patience_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
+    check_timeout_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
     rewatch_quiet_s: float = 0.2  # directories that come and go are watched anew when this long none did,
     rewatch_cap_s: float = 2.0  # and at the latest after this long
     # A watch that breaks sooner than this would only break again.
@@ -223,7 +223,7 @@ async def _watched(
             changed |= await names.follow(feed, batch, changed)
             is_another = False
             if batch.remounted or _may_be_closed(batch, plan) or clock() >= check.due_at:
-                is_another, returned = await check.look(pace.check_patience_s, remounted=batch.remounted)
+                is_another, returned = await check.look(pace.check_timeout_s, remounted=batch.remounted)
                 changed |= frozenset() if is_another else returned
             if changed:
                 yield PathsChanged(changed)
@@ -334,11 +334,11 @@ class _Check:
         period_s = self._missing_s if self._backlog.missing else self._usual_s
         return _next_check(self._looked_at, period_s, self._roots)
 
-    async def look(self, patience_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
+    async def look(self, timeout_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
         """Compare, unless the last comparison still runs.
 
         Args:
-            patience_s: How long to wait for it.
+            timeout_s: How long to wait for it.
             remounted: Something was mounted or unmounted.
 
         Returns:
@@ -348,7 +348,7 @@ class _Check:
         self._remounted |= remounted
         if self._asked is None:
             self._asked = asyncio.create_task(self._threads.run(self._look))
-        await asyncio.wait([self._asked], timeout=patience_s)
+        await asyncio.wait([self._asked], timeout=timeout_s)
         self._looked_at = asyncio.get_running_loop().time()
         if not self._asked.done():
             return False, frozenset()

@@ -10,7 +10,7 @@ from pathlib import Path
 from memd_client import codec
 from memd_client.messages import PROTOCOL, Hello, Reply, Request
 
-PATIENCE_S = 10.0  # until a test that hangs fails
+TIMEOUT_S = 10.0  # until a test that hangs fails
 
 
 class Peer:
@@ -18,7 +18,7 @@ class Peer:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._connection.settimeout(PATIENCE_S)
+        self._connection.settimeout(TIMEOUT_S)
         self._frames = codec.FrameReader(codec.REQUEST_LIMIT)
 
     def greet(self, protocol: int = PROTOCOL) -> Hello:
@@ -64,7 +64,7 @@ class Peer:
         except TimeoutError:
             return True
         finally:
-            self._connection.settimeout(PATIENCE_S)
+            self._connection.settimeout(TIMEOUT_S)
 
     def _next_payload(self) -> bytes:
         while (payload := self._frames.next_frame()) is None:
@@ -97,7 +97,7 @@ def serving(address: Path, *scripts: Script) -> Iterator[None]:
         stop.close()  # the test has failed already: let the scripts that nobody came for go
         raise
     finally:
-        thread.join(2 * PATIENCE_S)
+        thread.join(2 * TIMEOUT_S)
         for end in (listener, stop, stopped):
             end.close()
         address.unlink()
@@ -111,7 +111,7 @@ def _play_all(
 ) -> None:
     threads = []
     for number, script in enumerate(scripts):
-        ready, _, _ = select.select([listener, stopped], [], [], PATIENCE_S)
+        ready, _, _ = select.select([listener, stopped], [], [], TIMEOUT_S)
         if listener not in ready:
             failures.append(AssertionError(f"nobody came for script {number}"))
             break
@@ -120,7 +120,7 @@ def _play_all(
         threads[-1].start()
     listener.shutdown(socket.SHUT_RDWR)  # from here on a client is refused
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)
 
 
 def _play(script: Script, connection: socket.socket, failures: list[BaseException]) -> None:

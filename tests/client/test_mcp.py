@@ -29,7 +29,7 @@ from tests.daemon.process import Daemon
 if TYPE_CHECKING:  # to import it takes a second, in each worker
     from mcp import Client as McpClient
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 SERVER = [sys.executable, "-P", "-m", "memd_client.mcp"]
 
 GREETING = (
@@ -180,11 +180,11 @@ def test_a_call_that_is_cancelled_gets_no_answer_and_the_next_one_does(address: 
         assert process.stdout is not None
         answered.extend(json.loads(process.stdout.readline())["id"] for _ in range(2))
         hang_up_input(process)
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
 
     with serving(address, slow), started("--socket", address) as process:
         tell(process, *GREETING, CALL)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stdout.read() == b""
     assert answered == [1, 3]
@@ -345,11 +345,11 @@ def test_a_client_that_hangs_up_in_mid_call_ends_it_quietly(
         peer.greet()
         assert isinstance(peer.hear()[1], Search)
         disconnect(process)
-        ended.append(process.wait(PATIENCE_S))
+        ended.append(process.wait(TIMEOUT_S))
 
     with serving(address, waits), started("--socket", address) as process:
         tell(process, *GREETING, CALL)
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert ended == [0]
@@ -363,7 +363,7 @@ def test_a_client_that_reads_no_more_ends_it_quietly(address: Path) -> None:
         process.stdout.readline()
         hang_up_output(process)
         tell(process, CALL)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
 
@@ -375,7 +375,7 @@ def test_without_a_client_it_ends_quietly(redirection: str) -> None:
         ["/bin/sh", "-c", f'exec "$0" -P -m memd_client.mcp {redirection}', sys.executable],
         capture_output=True,
         check=False,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
@@ -394,7 +394,7 @@ def test_standard_output_is_the_protocol_alone(address: Path) -> None:
             assert message["jsonrpc"] == "2.0"
             answered[message.get("id")] = message
         hang_up_input(process)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stdout.read() == b""
     assert answered[2]["result"]["isError"]
     assert "error" in answered[4]
@@ -503,7 +503,7 @@ def serving_nobody() -> Iterator["subprocess.Popen[bytes]"]:
 @contextmanager
 def failing_after(process: "subprocess.Popen[bytes]") -> Iterator[None]:
     """Ends the process where nothing comes, so that a read ends in a failure."""
-    timer = threading.Timer(PATIENCE_S, process.kill)
+    timer = threading.Timer(TIMEOUT_S, process.kill)
     timer.start()
     try:
         yield

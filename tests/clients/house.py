@@ -53,7 +53,7 @@ class House:
         self.state = self.home / ".local" / "state" / "memd"
         self._command = command
         self._directory = directory
-        self._patience_s = program.patience_s
+        self._timeout_s = program.timeout_s
         self._until = until  # by the monotonic clock; no program runs longer
         scratch = directory / "t"
         for made in (self.work, scratch):
@@ -94,8 +94,8 @@ class House:
 
     def program(self, *arguments: str) -> Ended:
         """Run the program to its end."""
-        patience_s = min(self._patience_s, self._until - time.monotonic())
-        return self._run([*self._command, *arguments], max(1.0, patience_s))
+        timeout_s = min(self._timeout_s, self._until - time.monotonic())
+        return self._run([*self._command, *arguments], max(1.0, timeout_s))
 
     def kill_daemon(self) -> None:
         """Kill the daemon as a crash does."""
@@ -108,7 +108,7 @@ class House:
         locks = list(self.state.rglob("*.lock"))
         return next((pid for lock in locks if (pid := find_holder(lock)) is not None), None)
 
-    def _run(self, command: list[str], patience_s: float) -> Ended:
+    def _run(self, command: list[str], timeout_s: float) -> Ended:
         began = time.monotonic()
         with subprocess.Popen(
             command,
@@ -120,7 +120,7 @@ class House:
             start_new_session=True,
         ) as process:
             try:
-                out, err = process.communicate(timeout=patience_s)
+                out, err = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 out, err = process.communicate()

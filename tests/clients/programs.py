@@ -31,7 +31,7 @@ class Program(msgspec.Struct, frozen=True):
     searches: bool = False  # the model finds tools by a search: no request offers them
     quotes: bool = False  # it puts a prompt of the command line in quotation marks
     masks: bool = False  # it masks secrets itself, in what it prints and keeps
-    patience_s: float = 180.0  # for one answer
+    timeout_s: float = 180.0  # for one answer
 
 
 def _write(file: Path, value: Any) -> None:
@@ -280,7 +280,7 @@ PROGRAMS: Mapping[str, Program] = {
             "openclaw",
             searches=True,
             masks=True,
-            patience_s=600.0,
+            timeout_s=600.0,
         ),
     )
 }

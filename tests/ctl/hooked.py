@@ -11,7 +11,7 @@ from memd.ctl.__main__ import main
 from tests.daemon.forked import Files, ForkedProcess
 from tests.wait import until
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class Hooked(NamedTuple):
@@ -45,7 +45,7 @@ def hook(
             os.environ | (environ or {}),
             Files(out, err, Path("/"), stdin),
         )
-        return Hooked(program.wait(PATIENCE_S), out.read_text("utf-8"), err.read_text("utf-8"))
+        return Hooked(program.wait(TIMEOUT_S), out.read_text("utf-8"), err.read_text("utf-8"))
 
 
 def brought(

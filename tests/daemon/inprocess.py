@@ -60,7 +60,9 @@ async def served(
         patience: With providers that do not answer.
     """
     places = DaemonPlaces(home / "config.toml", home / "state", home / "s")
-    serving = asyncio.create_task(daemon.serve(places, {}, choose, patience=patience or FallbackThresholds()))
+    serving = asyncio.create_task(
+        daemon.serve(places, {}, choose, thresholds=patience or FallbackThresholds())
+    )
     try:
         await until_async(lambda: places.socket.exists() or serving.done(), 10)
         async with AsyncClient(socket=places.socket, timeout=60) as client:

@@ -12,7 +12,7 @@ from tests.daemon.process import Daemon
 from tests.wait import until
 
 SETTINGS = 'provider = "none"\nsync = { watch_debounce_ms = 50, wait_ms = 10000, interval_minutes = 600 }'
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_deleted_notes_are_found_no_longer(
         daemon.start()
         settled(daemon)
     with daemon.client() as client:
-        until(lambda: shown(client, "walrus") == (0, False, False), PATIENCE_S)
+        until(lambda: shown(client, "walrus") == (0, False, False), TIMEOUT_S)
         client.sync(vectors=False)
         status = client.status().agents["main"]
         assert status.watcher.ok
@@ -126,7 +126,7 @@ def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
         daemon.start()
         settled(daemon)
     with daemon.client() as client:
-        until(lambda: shown(client, "walrus") == (1, True, True), PATIENCE_S)
+        until(lambda: shown(client, "walrus") == (1, True, True), TIMEOUT_S)
         status = client.status().agents["main"].watcher
         assert not status.ok
         assert "1 indexed file is shown as it was seen last" in (status.reason or "")
@@ -139,7 +139,7 @@ def test_a_root_that_is_not_there_keeps_its_files_and_says_so(
         if by_link and not restarted:
             vault.unlink()
         (daemon.home / "away").rename(vault)
-        until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
+        until(lambda: shown(client, "walrus") == (1, False, False), TIMEOUT_S)
 
 
 @pytest.mark.rows(1)
@@ -213,7 +213,7 @@ def test_a_mount_point_below_a_directory_that_is_excluded_now_keeps_nothing(
     own.inside("mount", "-t", "tmpfs", "disk", point)
     (own.as_seen(point) / "a.md").write_text("walrus\n")
     with own.client() as client:
-        until(lambda: shown(client, "walrus") == (1, False, False), PATIENCE_S)
+        until(lambda: shown(client, "walrus") == (1, False, False), TIMEOUT_S)
     own.stop()
     own.configure(f'{SETTINGS}\nexclude = ["memory/disk/"]')
     own.start()

@@ -15,7 +15,7 @@ from tests.daemon.process import Daemon
 from tests.wait import until
 
 NOTES = 200  # far more than a look at the newest would cover
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 # A search that may wait this long is stale on a stalled machine only. By keywords alone, nothing that merely resembles the
 # new text can take its place among the hits.
 SETTINGS = 'provider = "none"\nsync = { wait_ms = 5000, interval_minutes = 600 }'
@@ -187,7 +187,7 @@ def test_a_note_that_is_written_under_another_name(watched: Daemon, other: str, 
         with watched.client() as client:
             armed = watched.printed().count("watch.armed")
             (link.parent / "note.md").write_text("another\n")
-            until(lambda: watched.printed().count("watch.armed") > armed or not running, PATIENCE_S)
+            until(lambda: watched.printed().count("watch.armed") > armed or not running, TIMEOUT_S)
             client.sync()
     if not running:
         watched.stop()
@@ -264,7 +264,7 @@ def test_what_is_not_there_blinds_nobody_to_the_rest(home: Path, what: str) -> N
         if watches:
             daemon.limit("max_inotify_watches", watches)
             (daemon.workspace / "memory" / "new").mkdir()
-            until(lambda: not client.status().agents["main"].watcher.ok, PATIENCE_S)
+            until(lambda: not client.status().agents["main"].watcher.ok, TIMEOUT_S)
         client.sync()
         missed, stale = [], 0
         for number in range(30):
@@ -311,8 +311,8 @@ def test_searches_right_after_a_workspace_came_back(watched: Daemon) -> None:
     with watched.client() as client:
         shutil.rmtree(watched.workspace)
         watched.write("memory/again.md", "first word0q\n")
-        until(lambda: any("word0q" in hit.snippet for hit in client.search("word0q").results), PATIENCE_S)
-        until(lambda: client.status().agents["main"].watcher.reason is None, PATIENCE_S)
+        until(lambda: any("word0q" in hit.snippet for hit in client.search("word0q").results), TIMEOUT_S)
+        until(lambda: client.status().agents["main"].watcher.reason is None, TIMEOUT_S)
         for number in range(1, 20):
             watched.write("memory/again.md", f"later word{number}q\n")
             answer = client.search(f"word{number}q")

@@ -9,7 +9,7 @@ import pytest
 from tests.daemon.process import ROOT, Daemon
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def test_written_note_is_found_and_read(daemon: Daemon) -> None:
@@ -89,7 +89,7 @@ def test_a_deleted_socket_is_bound_again(daemon: Daemon) -> None:
         for _ in range(2):
             assert connected.search("PostgreSQL").results
             daemon.socket.unlink()
-            until(daemon.socket.exists, PATIENCE_S)
+            until(daemon.socket.exists, TIMEOUT_S)
             with daemon.client() as client:
                 assert client.search("PostgreSQL").results
     assert not daemon.socket.exists()
@@ -104,11 +104,11 @@ def test_a_closed_standard_stream_is_no_trouble(redirection: str) -> None:
         process = subprocess.Popen(
             ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", *daemon.command], cwd=ROOT
         )
-        until(daemon.socket.exists, PATIENCE_S)
+        until(daemon.socket.exists, TIMEOUT_S)
         with daemon.client() as client:
             client.sync()
         process.terminate()
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
 
 
 def test_signals_that_its_parent_has_blocked_are_heard(home: Path) -> None:
@@ -133,9 +133,9 @@ def test_a_state_directory_that_was_moved_is_told_of_and_heals(daemon: Daemon) -
         away = daemon.state.with_name("away")
         daemon.state.rename(away)
         daemon.write("memory/a.md", "- kangaroo\n")
-        until(lambda: "put it back" in (client.status().agents["main"].store.reason or ""), PATIENCE_S)
+        until(lambda: "put it back" in (client.status().agents["main"].store.reason or ""), TIMEOUT_S)
         away.rename(daemon.state)
-        until(lambda: client.search("kangaroo").results, PATIENCE_S)
-        until(lambda: client.status().agents["main"].store.ok, PATIENCE_S)
+        until(lambda: client.search("kangaroo").results, TIMEOUT_S)
+        until(lambda: client.status().agents["main"].store.ok, TIMEOUT_S)
         daemon.write("memory/b.md", "- lighthouse\n")
         assert client.search("lighthouse").results

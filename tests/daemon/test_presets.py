@@ -8,7 +8,7 @@ from tests.daemon.process import Daemon
 from tests.fakes.homes import ClaudeCode, Codex, OpenClaw
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def _started(daemon: Daemon, settings: str) -> Daemon:
@@ -42,7 +42,7 @@ def test_a_session_keeps_its_name_through_all_that_becomes_of_its_file(daemon: D
     session.user("The walrus is called Wanda.", AT + 60)
     _started(daemon, f'sources = ["memory", "sessions"]\nsessions = {{ presets = ["codex"], {AT_ONCE} }}')
     with daemon.client() as client:
-        until(lambda: bool(holding(client, "Wanda")), PATIENCE_S)
+        until(lambda: bool(holding(client, "Wanda")), TIMEOUT_S)
         [name] = _paths(client, "Wanda")
         assert name.startswith("sessions/codex/rollout-")
         assert name.endswith(".jsonl")
@@ -52,7 +52,7 @@ def test_a_session_keeps_its_name_through_all_that_becomes_of_its_file(daemon: D
             assert _paths(client, "Wanda") == [name]
             assert status(client).files == 1
         session.delete()
-        until(lambda: not holding(client, "Wanda"), PATIENCE_S)
+        until(lambda: not holding(client, "Wanda"), TIMEOUT_S)
         assert client.get(name).missing
 
 
@@ -64,11 +64,11 @@ def test_a_reset_session_is_history_and_a_deleted_one_is_not(daemon: Daemon) -> 
     gone.user("The heron is called Hubert.", AT + 60)
     _started(daemon, f'sources = ["memory", "sessions"]\nsessions = {{ presets = ["openclaw"], {AT_ONCE} }}')
     with daemon.client() as client:
-        until(lambda: bool(holding(client, "Wanda")) and bool(holding(client, "Hubert")), PATIENCE_S)
+        until(lambda: bool(holding(client, "Wanda")) and bool(holding(client, "Hubert")), TIMEOUT_S)
         before = _paths(client, "Wanda")
         kept.reset(AT + 120)
         gone.delete(AT + 120)
-        until(lambda: not holding(client, "Hubert"), PATIENCE_S)
+        until(lambda: not holding(client, "Hubert"), TIMEOUT_S)
         client.sync()
         assert _paths(client, "Wanda") == before
         assert Path(before[0]).parent == Path("sessions/openclaw")

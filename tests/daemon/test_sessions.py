@@ -32,7 +32,7 @@ from tests.daemon.process import Daemon
 from tests.fakes.homes import ClaudeCode, ClaudeCodeSession
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def test_what_was_said_is_found_after_sync_and_can_be_read(daemon: Daemon) -> None:
@@ -66,7 +66,7 @@ def test_warming_up_a_session_reads_the_others(daemon: Daemon) -> None:
     configured(daemon).start()
     session = begun(daemon.home, "the walrus is called Wanda")
     with daemon.client() as client:
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         assert not holding(client, "Wanda")
         client.warm("agent:main:main")
         assert [hit.path for hit in holding(client, "Wanda")] == [name_of(session)]
@@ -92,12 +92,12 @@ def test_a_transcript_is_read_by_itself_when_it_is_due(
     with daemon.client() as client:
         session = begun(daemon.home, "the walrus is called Wanda")
         if texts:
-            until(lambda: waiting(client) == 1, PATIENCE_S)
+            until(lambda: waiting(client) == 1, TIMEOUT_S)
             answer = client.search("Wanda")
             assert (answer.results, answer.stale) == ([], False)
             say(session, *texts)
-        until(lambda: holding(client, "Wanda"), PATIENCE_S)
-        until(lambda: waiting(client) == 0, PATIENCE_S)
+        until(lambda: holding(client, "Wanda"), TIMEOUT_S)
+        until(lambda: waiting(client) == 0, TIMEOUT_S)
 
 
 def test_a_search_does_not_wait_for_a_transcript_that_grows(daemon: Daemon) -> None:
@@ -145,8 +145,8 @@ def test_nothing_is_missed_and_nothing_read_again_over_a_restart(daemon: Daemon)
     sessions[2].path.write_bytes(sessions[2].path.read_bytes().replace(b"word2q", b"word9q"))
     os.utime(sessions[2].path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with daemon.start().client() as client:
-        until(lambda: holding(client, "word04q"), PATIENCE_S)
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+        until(lambda: holding(client, "word04q"), TIMEOUT_S)
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         assert not holding(client, "word11q")
         assert holding(client, "word9q")
         assert not holding(client, "word2q")
@@ -253,7 +253,7 @@ def test_a_daemon_that_is_killed_while_it_reads_transcripts_misses_none(daemon: 
         daemon.start()
         with daemon.client() as client:
             client.sync(wait=False)
-            until(lambda done=done: status(client).files >= done, PATIENCE_S)  # type: ignore[misc]
+            until(lambda done=done: status(client).files >= done, TIMEOUT_S)  # type: ignore[misc]
             daemon.kill()
     with daemon.start().client(timeout=60) as client:
         client.sync()
@@ -281,7 +281,7 @@ def test_edits_are_found_at_once_while_transcripts_are_read_the_first_time(daemo
     daemon.start()
     with daemon.client() as client:
         client.sync(wait=False)
-        until(lambda: status(client).progress, PATIENCE_S)
+        until(lambda: status(client).progress, TIMEOUT_S)
         meanwhile = 0
         for number in range(20):
             daemon.write("memory/a.md", f"urgent word{number}q\n")
@@ -291,8 +291,8 @@ def test_edits_are_found_at_once_while_transcripts_are_read_the_first_time(daemo
         other = begun(daemon.home, "the heron is called Hugo")
         answer = client.search("heron Hugo")
         assert answer.stale or name_of(other) in {hit.path for hit in answer.results}
-        until(lambda: holding(client, "Hugo"), PATIENCE_S)
-        until(lambda: status(client).progress is None, PATIENCE_S)
+        until(lambda: holding(client, "Hugo"), TIMEOUT_S)
+        until(lambda: status(client).progress is None, TIMEOUT_S)
         assert status(client).files == 603
 
 
@@ -303,12 +303,12 @@ def test_a_rebuild_has_all_that_was_said(daemon: Daemon) -> None:
     with daemon.start().client() as client:
         client.sync()
         say(session, "the heron is called Hugo")
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         costs = client.reindex(dry_run=True)
         assert (costs.files, costs.chunks) == (1, 1)
         client.reindex()
-        until(lambda: holding(client, "Hugo"), PATIENCE_S)
-        until(lambda: waiting(client) == 0, PATIENCE_S)
+        until(lambda: holding(client, "Hugo"), TIMEOUT_S)
+        until(lambda: waiting(client) == 0, TIMEOUT_S)
         say(session, "the stork is called Stella")
         client.sync()
         becomes_fresh(daemon, client, settings(daemon.home))
@@ -344,7 +344,7 @@ def test_two_agents_may_read_the_same_transcripts(daemon: Daemon) -> None:
     with daemon.start().client() as client:
         client.sync()
         say(session, "the heron is called Hugo")
-        until(lambda: client.search("Hugo", agent="other").results, PATIENCE_S)
+        until(lambda: client.search("Hugo", agent="other").results, TIMEOUT_S)
         assert "Hugo" not in str(client.search("Hugo", agent="main").results)
         client.sync()
         for agent in ("main", "other"):
@@ -392,23 +392,23 @@ def test_transcripts_are_taken_in_and_out_by_a_reload(daemon: Daemon) -> None:
         assert not holding(client, "Wanda")
         daemon.configure(settings(daemon.home, "idle_seconds = 0"))
         daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: holding(client, "Wanda"), PATIENCE_S)
+        until(lambda: holding(client, "Wanda"), TIMEOUT_S)
         assert status(client).rebuild is None, "what there was of notes is as good as before"
         daemon.configure(settings(daemon.home, NEVER))
         client.reload()
-        until(lambda: grown(client) == 1, PATIENCE_S)
+        until(lambda: grown(client) == 1, TIMEOUT_S)
         say(session, "the heron is called Hugo")
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         daemon.configure(settings(daemon.home, AT_ONCE))
         daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: holding(client, "Hugo"), PATIENCE_S)
+        until(lambda: holding(client, "Hugo"), TIMEOUT_S)
         daemon.configure(f'provider = "none"\n{QUICK}')
         daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: status(client).sources == ["memory"], PATIENCE_S)
+        until(lambda: status(client).sources == ["memory"], TIMEOUT_S)
         assert not client.search("Wanda").results
         assert client.get(name_of(session)).missing
-        until(lambda: status(client).rebuild is None and status(client).files == 1, PATIENCE_S)
-        until(lambda: not files_with(daemon.state, b"Wanda"), PATIENCE_S)
+        until(lambda: status(client).rebuild is None and status(client).files == 1, TIMEOUT_S)
+        until(lambda: not files_with(daemon.state, b"Wanda"), TIMEOUT_S)
         assert holding(client, "lighthouse")
 
 
@@ -423,8 +423,8 @@ def test_other_paths_are_followed_after_a_reload(daemon: Daemon) -> None:
         assert holding(client, "Wanda")
         daemon.configure(settings(elsewhere, AT_ONCE))
         daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: holding(client, "Hugo"), PATIENCE_S)
-        until(lambda: not holding(client, "Wanda"), PATIENCE_S)
+        until(lambda: holding(client, "Hugo"), TIMEOUT_S)
+        until(lambda: not holding(client, "Wanda"), TIMEOUT_S)
         assert status(client).files == 1
 
 

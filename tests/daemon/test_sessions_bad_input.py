@@ -33,7 +33,7 @@ from tests.fakes.homes import ClaudeCode, Codex, Gemini, OpenClaw
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 AT_ONCE = "delta_bytes = 0"
 
 
@@ -322,8 +322,8 @@ def test_clocks_that_go_backwards_hide_nothing(daemon: Daemon) -> None:
                 stream.write(line(f"later {name}3x"))
             dated(name, at)
         for name in ("future", "past", "epoch"):
-            until(lambda name=name: found_at(client, f"{name}3x"), PATIENCE_S)  # type: ignore[misc]
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+            until(lambda name=name: found_at(client, f"{name}3x"), TIMEOUT_S)  # type: ignore[misc]
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         assert not found_at(client, "steady3x")
     # Nobody sees a file grow whose time is set back to what it was.
     daemon.stop()
@@ -358,7 +358,7 @@ def test_the_same_directory_twice_is_one(daemon: Daemon, monkeypatch: pytest.Mon
         client.sync()
         [name] = found_at(client, "lonely1x")
         session.user("and lonely2x", MORNING + 60)
-        until(lambda: found_at(client, "lonely2x"), PATIENCE_S)
+        until(lambda: found_at(client, "lonely2x"), TIMEOUT_S)
         assert found_at(client, "lonely2x") == {name}
         assert status(client).files == 1
         becomes_fresh(daemon, client, twice)

@@ -14,7 +14,7 @@ from tests.sources.transcripts.openclaw_store import OpenClawStore
 from tests.sources.transcripts.opencode_store import OpenCodeStore
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 GROUP = "agent:main:telegram:group:-1"
 PRIVATE = "agent:main:telegram:direct:4711"
 SCOPE = 'scope = { default = "allow" }\n'
@@ -58,17 +58,17 @@ def test_what_is_said_is_found_and_what_is_taken_back_is_gone(daemon: Daemon, st
         assert (hit.path, hit.source) == ("sessions/openclaw/0000.jsonl", "sessions")
         assert "herrings" in client.get(hit.path).text
         store.say("0000", "one more about flamingos")
-        until(lambda: waiting(client) == 1, PATIENCE_S)
+        until(lambda: waiting(client) == 1, TIMEOUT_S)
         assert not holding(client, "flamingos")
         store.say("0000", "two more")
         store.say("0000", "three more")
-        until(lambda: holding(client, "flamingos"), PATIENCE_S)
+        until(lambda: holding(client, "flamingos"), TIMEOUT_S)
         store.rewind("0000", "she likes squid", first)
         client.sync()
         assert holding(client, "squid")
         assert not holding(client, "herrings")
         store.delete("0000")
-        until(lambda: not holding(client, "squid"), PATIENCE_S)
+        until(lambda: not holding(client, "squid"), TIMEOUT_S)
 
 
 def test_no_file_is_left_beside_it_and_its_program_can_close_it(daemon: Daemon, store: OpenClawStore) -> None:
@@ -157,7 +157,7 @@ def test_what_is_said_in_opencode_is_found(daemon: Daemon) -> None:
         assert _paths(client, "Wanda", GROUP) == []
         store.say("ses_1", "Wanda likes herrings", "assistant")
         question = store.say("ses_1", "and flamingos?")
-        until(lambda: holding(client, "flamingos"), PATIENCE_S)
+        until(lambda: holding(client, "flamingos"), TIMEOUT_S)
         store.take_back("ses_1", question)
         client.sync()
         assert not holding(client, "flamingos")

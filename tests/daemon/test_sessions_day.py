@@ -15,7 +15,7 @@ from tests.daemon.process import Daemon
 from tests.fakes.homes import CodexSession
 from tests.wait import until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 NEVER = "delta_bytes = 1000000, delta_messages = 1000, idle_seconds = 80000"
 SOON = "delta_bytes = 3000, delta_messages = 1000, idle_seconds = 0.4"
 # One random day, and with --hypothesis-profile=long some more.
@@ -109,7 +109,7 @@ def _morning(daemon: Daemon, client: Client, day: Day) -> None:
     before = set(day.words)
     for talk in live(day):
         talk.talk()
-    until(lambda: waiting(client) == len(AGENTS), PATIENCE_S)
+    until(lambda: waiting(client) == len(AGENTS), TIMEOUT_S)
     new = sorted(set(day.words) - before)
     assert not any(found_at(client, word) for word in new)
     assert not client.search(new[0]).stale
@@ -160,12 +160,12 @@ def _afternoon(daemon: Daemon, client: Client, day: Day) -> None:
     """Nobody asks for anything: what grows is due by quiet or by size."""
     daemon.configure(settings(SOON))
     daemon.process.send_signal(signal.SIGHUP)
-    until(lambda: daemon.printed().count("config.reloaded") == 1, PATIENCE_S)
+    until(lambda: daemon.printed().count("config.reloaded") == 1, TIMEOUT_S)
     for exchanges in (1, 10):
         for talk in live(day):
             talk.talk(exchanges=exchanges)
-        until(lambda: found_all(client, day), PATIENCE_S)
-    until(lambda: waiting(client) == 0, PATIENCE_S)
+        until(lambda: found_all(client, day), TIMEOUT_S)
+    until(lambda: waiting(client) == 0, TIMEOUT_S)
     for talk in live(day):
         talk.copy_over()
         talk.stammer()

@@ -24,7 +24,7 @@ from tests.fakes.homes import ClaudeCode, Codex, CodexSession, Gemini, OpenClaw,
 from tests.redact.corpus import PREFIXED, Sample, samples
 from tests.wait import until
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 A_SESSION = 60  # turns
 A_NOTE = 100  # samples
 # Of the samples one in so many, of each kind in each setting; all of them with --hypothesis-profile=long.
@@ -170,9 +170,9 @@ def test_no_secret_of_any_kind_is_left_anywhere(
     # Rules come into force: what was indexed without them goes.
     text = configure(daemon, "all")
     with daemon.start().client(timeout=120) as client:
-        until(lambda: status(client).rebuild is None and status(client).redacted, PATIENCE_S)
+        until(lambda: status(client).rebuild is None and status(client).redacted, TIMEOUT_S)
         client.sync()
-        until(lambda: not hunt.met_below(daemon.state), PATIENCE_S)
+        until(lambda: not hunt.met_below(daemon.state), TIMEOUT_S)
         said = b"\n".join(replies(client, given, Random(1)))
         assert b"[REDACTED:" in said
         for command in (["status", "--json"], ["doctor", "--json"], ["config", "show", "--json"]):
@@ -231,7 +231,7 @@ def test_a_file_that_is_reloaded_and_cannot_be_read_quotes_no_secret(daemon: Dae
             daemon.configure(f'provider = "none"\n{text}')
             before = daemon.printed().count("config.")
             daemon.process.send_signal(signal.SIGHUP)
-            until(lambda before=before: daemon.printed().count("config.") > before, PATIENCE_S)  # type: ignore[misc]
+            until(lambda before=before: daemon.printed().count("config.") > before, TIMEOUT_S)  # type: ignore[misc]
         told = client.status()
         assert b"mellon" not in msgspec.json.encode(told)
     assert "mellon" not in daemon.printed()

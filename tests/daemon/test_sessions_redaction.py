@@ -15,7 +15,7 @@ from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
 from tests.wait import until, until_told
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 SECRET = "hunter2secretX9"  # said in the transcript
 NOTED = "mellon4friendsY8"  # written in the note
 BADGE = "BADGE77431"
@@ -35,8 +35,8 @@ def reloaded(daemon: Daemon, client: Client, more: str) -> None:
     daemon.configure(settings(daemon.home, NEVER, more))
     before = daemon.printed().count("config.reloaded")
     daemon.process.send_signal(signal.SIGHUP)
-    until(lambda: daemon.printed().count("config.reloaded") > before, PATIENCE_S)
-    until(lambda: status(client).rebuild is None and status(client).files == files, PATIENCE_S)
+    until(lambda: daemon.printed().count("config.reloaded") > before, TIMEOUT_S)
+    until(lambda: status(client).rebuild is None and status(client).files == files, TIMEOUT_S)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_other_rules_redact_what_is_indexed(talked: Daemon) -> None:
         assert status(client).redacted["badge"] == 31
         for secret in (SECRET, NOTED, BADGE):
             assert not holding(client, secret)
-            until(lambda secret=secret: not holding_bytes(talked.state, secret), PATIENCE_S)  # type: ignore[misc]
+            until(lambda secret=secret: not holding_bytes(talked.state, secret), TIMEOUT_S)  # type: ignore[misc]
         note = client.get("memory/a.md")
         assert note.text.splitlines() == [
             "# Door",
@@ -94,8 +94,8 @@ def test_what_an_earlier_version_of_the_rules_left_is_taken_out(talked: Daemon) 
     assert holding_bytes(talked.state, SECRET)
     configured(talked)
     with talked.start().client() as client:
-        until(lambda: status(client).rebuild is None and status(client).redacted, PATIENCE_S)
-        until(lambda: not holding_bytes(talked.state, SECRET), PATIENCE_S)
+        until(lambda: status(client).rebuild is None and status(client).redacted, TIMEOUT_S)
+        until(lambda: not holding_bytes(talked.state, SECRET), TIMEOUT_S)
         assert holding_bytes(talked.state, NOTED)
         becomes_fresh(talked, client, settings(talked.home))
 
@@ -133,7 +133,7 @@ async def test_better_rules_embed_what_changed_alone(home: Path, monkeypatch: py
                 status = (await client.status()).agents["main"]
                 return status.rebuild is None and status.files == 21
 
-            await until_told(is_built, PATIENCE_S)
+            await until_told(is_built, TIMEOUT_S)
             assert (await client.sync()).vectors == "complete"
             assert sum(map(len, provider.requests)) == embedded
             [hit] = (await client.search("walrus")).results[:1]

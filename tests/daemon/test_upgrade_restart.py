@@ -17,7 +17,7 @@ from memd_client import Client, MemdClientError
 from memd_client.messages import StatusReport
 from tests.wait import until
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 SECRET = "ghp_" + "9fK2" * 9
 
 pytestmark = pytest.mark.long
@@ -51,11 +51,11 @@ def daemon(home: Path, site: Path, request: pytest.FixtureRequest) -> Iterator[s
             stdout=log,
         )
     try:
-        until(lambda: _status(home) is not None, PATIENCE_S)
+        until(lambda: _status(home) is not None, TIMEOUT_S)
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
 
 
 def _status(home: Path) -> StatusReport | None:
@@ -90,7 +90,7 @@ def test_the_new_version_runs_in_the_place_of_the_old_one(
     assert before is not None
     assert before.version == memd.VERSION
     _install(site)
-    until(lambda: (now := _status(home)) is not None and now.version == "99.1.0", PATIENCE_S)
+    until(lambda: (now := _status(home)) is not None and now.version == "99.1.0", TIMEOUT_S)
     assert daemon.poll() is None
     (home / "talks/a.jsonl").write_text(
         f'{{"role": "user", "content": "the walrus is called Wanda, her token is {SECRET}"}}\n'
@@ -109,5 +109,5 @@ def test_a_service_manager_starts_the_new_version(
 ) -> None:
     """What it has given to the old process goes to the new one."""
     _install(site)
-    assert daemon.wait(PATIENCE_S) == MANAGED_STATUS
+    assert daemon.wait(TIMEOUT_S) == MANAGED_STATUS
     assert not (home / "s").exists()

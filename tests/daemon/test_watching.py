@@ -13,7 +13,7 @@ from tests.daemon.process import Daemon
 from tests.wait import until
 
 QUICK = "sync = { watch_debounce_ms = 50, interval_minutes = 600 }"
-PATIENCE_S = 30.0  # an edit is found within seconds; the machine may be busy
+TIMEOUT_S = 30.0  # an edit is found within seconds; the machine may be busy
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def status(daemon: Daemon) -> AgentStatus:
 
 def has_files(daemon: Daemon, count: int) -> None:
     """Wait until so many files are indexed. Nothing is searched: that alone would have some of them found."""
-    until(lambda: status(daemon).files == count, PATIENCE_S)
+    until(lambda: status(daemon).files == count, TIMEOUT_S)
 
 
 def finds(daemon: Daemon, word: str) -> bool:
@@ -54,7 +54,7 @@ def test_watches_run_out_and_come_back(own: Namespaced) -> None:
     own.limit("max_inotify_watches", 1)
     # The limit is met in the middle: a directory comes, and there is no watch for it.
     own.write("memory/new/b.md", "# second\n\nbravo\n")
-    until(lambda: not status(own).watcher.ok, PATIENCE_S)
+    until(lambda: not status(own).watcher.ok, TIMEOUT_S)
     assert "sudo sysctl fs.inotify.max_user_watches=" in (status(own).watcher.reason or "")
     has_files(own, 2)
     own.write("memory/new/deep/c.md", "# third\n\ncharlie\n")
@@ -65,7 +65,7 @@ def test_watches_run_out_and_come_back(own: Namespaced) -> None:
         (degraded,) = [one for one in client.search("charlie").degraded if one.part == "watcher"]
     assert "max_user_watches" in degraded.reason
     own.limit("max_inotify_watches", 1000)
-    until(lambda: status(own).watcher.ok, PATIENCE_S)
+    until(lambda: status(own).watcher.ok, TIMEOUT_S)
     own.write("memory/new/deep/e.md", "# fifth\n\necho\n")
     has_files(own, 4)
     with own.client() as client:
@@ -127,9 +127,9 @@ def test_a_disk_comes_goes_and_returns(own: Namespaced, home: Path, place: str) 
     (notes / "b.md").unlink()
     (notes / "c.md").write_text("# new on the disk\n\ncharlie\n")
     own.inside("mount", "--bind", elsewhere, point)
-    until(lambda: finds(own, "charlie") and finds(own, "alphabet"), PATIENCE_S)
+    until(lambda: finds(own, "charlie") and finds(own, "alphabet"), TIMEOUT_S)
     (notes / "c.md").write_text("# new on the disk\n\nchanged to foxtrot\n")
-    until(lambda: finds(own, "foxtrot") and status(own).files == 2, PATIENCE_S)
+    until(lambda: finds(own, "foxtrot") and status(own).files == 2, TIMEOUT_S)
 
 
 def test_a_workspace_comes_goes_and_returns(quick: Daemon) -> None:
@@ -140,7 +140,7 @@ def test_a_workspace_comes_goes_and_returns(quick: Daemon) -> None:
     assert status(quick).watcher.ok
     quick.write("memory/a.md", "# first\n\nalpha\n")
     has_files(quick, 1)
-    until(lambda: status(quick).watcher.reason is None, PATIENCE_S)  # a scan may find it before it is watched
+    until(lambda: status(quick).watcher.reason is None, TIMEOUT_S)  # a scan may find it before it is watched
 
     other = quick.home / "other"
     (other / "memory").mkdir(parents=True)
@@ -152,7 +152,7 @@ def test_a_workspace_comes_goes_and_returns(quick: Daemon) -> None:
 
     shutil.rmtree(quick.workspace)
     quick.write("memory/d.md", "# fourth\n\ndelta\n")
-    until(lambda: finds(quick, "delta") and status(quick).files == 1, PATIENCE_S)
+    until(lambda: finds(quick, "delta") and status(quick).files == 1, TIMEOUT_S)
 
 
 def test_a_symlink_above_a_root(home: Path, quick: Daemon) -> None:
@@ -165,13 +165,13 @@ def test_a_symlink_above_a_root(home: Path, quick: Daemon) -> None:
     has_files(quick, 1)
     (home / "me").rename(home / "moved")
     (home / "me").symlink_to(home / "moved")
-    until(lambda: "symlink" in (status(quick).watcher.reason or ""), PATIENCE_S)
+    until(lambda: "symlink" in (status(quick).watcher.reason or ""), TIMEOUT_S)
     (home / "moved" / "vault" / "b.md").write_text("# second\n\nbravo\n")
     assert status(quick).files == 1
     (home / "me").unlink()
     (home / "moved").rename(home / "me")
     has_files(quick, 2)
-    until(lambda: status(quick).watcher.reason is None, PATIENCE_S)
+    until(lambda: status(quick).watcher.reason is None, TIMEOUT_S)
 
 
 def test_notes_dated_in_the_future(quick: Daemon) -> None:
@@ -187,4 +187,4 @@ def test_notes_dated_in_the_future(quick: Daemon) -> None:
     os.utime(notes[7], (ahead, ahead))
     notes[8].write_text("# 8\n\ndelta\n")
     os.utime(notes[8], (1, 1))
-    until(lambda: finds(quick, "delta") and finds(quick, "bravo"), PATIENCE_S)
+    until(lambda: finds(quick, "delta") and finds(quick, "bravo"), TIMEOUT_S)

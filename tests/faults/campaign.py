@@ -14,7 +14,7 @@ from memd_client import Client
 from tests.faults import history
 from tests.faults.death import Death, arm
 from tests.faults.directory import Change, Files, after, carry_out, is_note, on_disk
-from tests.faults.life import PATIENCE_S, Home, busy, embedder, whole
+from tests.faults.life import TIMEOUT_S, Home, busy, embedder, whole
 from tests.faults.process import Ended, Killed, Process
 from tests.faults.rounds import Kill, Life, Round, Stop, draw_deaths, draw_restarts
 from tests.faults.verdict import Diverged, differing, left_behind, require_none, unsound
@@ -224,9 +224,9 @@ def serve(home: Home, files: Files, life: Life) -> tuple[dict[str, bytes], Kille
 def see_everything(home: Home, files: Files, last: tuple[Change, ...]) -> dict[str, bytes]:
     """Be a daemon while notes change, until it says that all of them are indexed."""
     with started(home, partial(whole, home)) as process:
-        until(home.socket.exists, PATIENCE_S)
+        until(home.socket.exists, TIMEOUT_S)
         files = change_all(home, files, last)
-        with Client(socket=home.socket, timeout=PATIENCE_S) as memd:
+        with Client(socket=home.socket, timeout=TIMEOUT_S) as memd:
             report = memd.sync()
             status = memd.status().agents["main"]
         wrong = [report.vectors != "complete", status.rebuild, status.skipped, status.vectors.waiting]

@@ -25,7 +25,7 @@ from tests.store.golden.read import WORKSPACE, stores, unpack
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0  # until what is over counts as not healed
+TIMEOUT_S = 60.0  # until what is over counts as not healed
 _CLEAN = {"unavailable", "timed_out", "busy"}  # what may be answered instead of an answer
 _SETTINGS = """
 chunking = {{ tokens = 40, overlap = 10 }}
@@ -180,8 +180,8 @@ class _Witness:
             await self._attempt(self._memd.sync())
         began, pause = time.monotonic(), asyncio.Event()
         while complaint := await self._complaint():
-            if time.monotonic() - began > PATIENCE_S:
-                self._told.wrong.append(f"not healed after {PATIENCE_S:.0f} s: {complaint}")
+            if time.monotonic() - began > TIMEOUT_S:
+                self._told.wrong.append(f"not healed after {TIMEOUT_S:.0f} s: {complaint}")
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.05):

@@ -13,7 +13,7 @@ from tests.daemon.inprocess import configure, running
 from tests.fakes import HashingProvider
 from tests.faults.scratch import ScratchDirectory
 
-PATIENCE_S = 60.0  # until a process counts as hung
+TIMEOUT_S = 60.0  # until a process counts as hung
 
 # Small chunks, so that small notes have several of them.
 _SETTINGS = """

@@ -25,7 +25,7 @@ from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import running
 from tests.fakes import HashingProvider
 from tests.faults.directory import carry_out, is_note, on_disk
-from tests.faults.life import PATIENCE_S, Home
+from tests.faults.life import TIMEOUT_S, Home
 from tests.faults.powercut_machine import Cut, Machine, restore
 from tests.faults.powercut_nights import Deed, Night, Outside, Rebuilt, Said, Start, draw_night, say
 from tests.faults.process import Ended, Process
@@ -368,7 +368,7 @@ async def _live(home: Home, embedder: HashingProvider, during: Deeds, *, wait_fo
         await _be_complete(memd)
         if wait_for_cache:
             # It is filled behind the scenes.
-            await until_async(lambda: not _missing_in_cache(home), PATIENCE_S)
+            await until_async(lambda: not _missing_in_cache(home), TIMEOUT_S)
         ready = time.monotonic()
         for deeds in during:
             for deed in deeds:
@@ -393,7 +393,7 @@ async def _sync(memd: AsyncClient) -> None:
         try:
             report = await memd.sync()
         except RequestFailed:  # the index is damaged, and another one is on its way
-            if time.monotonic() - began > PATIENCE_S:
+            if time.monotonic() - began > TIMEOUT_S:
                 raise
         else:
             assert report.vectors == "complete", report

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from tests.faults.death import Place
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.wait import until
 
 
@@ -56,7 +56,7 @@ class Process:
 
     def wait(self, databases: tuple[Path, ...] = ()) -> Killed | Ended:
         """Wait for its end; where it stops itself, see which of the databases are being written, and kill it."""
-        status = until(self.poll, PATIENCE_S)
+        status = until(self.poll, TIMEOUT_S)
         if isinstance(status, Ended):
             return status
         place = msgspec.json.decode(self._marker.read_bytes(), type=Place)
@@ -67,7 +67,7 @@ class Process:
         self.let_be(wait_s)
         if self._ended is None:
             os.kill(self.pid, signal.SIGSTOP)
-            until(self.poll, PATIENCE_S)
+            until(self.poll, TIMEOUT_S)
         return self._ended or self._kill(None, databases)
 
     def terminate_after(self, wait_s: float, databases: tuple[Path, ...] = ()) -> Killed | Ended:
@@ -79,7 +79,7 @@ class Process:
     def let_be(self, wait_s: float) -> bool:
         """Wait for so long at most; whether it ended or stopped itself meanwhile."""
         moment = time.monotonic() + wait_s
-        until(lambda: time.monotonic() >= moment or self.poll(), PATIENCE_S)
+        until(lambda: time.monotonic() >= moment or self.poll(), TIMEOUT_S)
         return bool(self.poll())
 
     def discard(self) -> None:
@@ -90,7 +90,7 @@ class Process:
     def _kill(self, place: Place | None, databases: tuple[Path, ...]) -> Killed:
         busy = tuple(file.name for file in databases if _is_being_written(file))
         os.kill(self.pid, signal.SIGKILL)
-        until(lambda: isinstance(self.poll(), Ended), PATIENCE_S)
+        until(lambda: isinstance(self.poll(), Ended), TIMEOUT_S)
         return Killed(place, busy)
 
     def poll(self) -> Ended | bool:

@@ -65,7 +65,7 @@ class Machine:
             self,
             clock=lambda: self.now,
             look_s=0.001,
-            patience_s=0.01,
+            timeout_s=0.01,
         )
 
     def held(self) -> tuple[int, int] | None:
@@ -251,7 +251,7 @@ async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
 
 def test_an_agent_whose_disk_is_dead_is_waited_for_so_long() -> None:
     """The next one has its turn then."""
-    seconds = shipped("memd.memory_limit.enforce.PATIENCE_S")
+    seconds = shipped("memd.memory_limit.enforce.TIMEOUT_S")
 
     async def waited_s() -> float:
         dead = Vectors(50)

@@ -8,7 +8,7 @@ import pytest
 from memd.runtime.installed_code import InstalledCode
 
 LOOK_S = 0.01
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def test_another_version_is_noticed(package: Path) -> None:
     await asyncio.sleep(10 * LOOK_S)
     assert not noticed.done()
     _install(package, "2")
-    await asyncio.wait_for(noticed, PATIENCE_S)
+    await asyncio.wait_for(noticed, TIMEOUT_S)
 
 
 async def test_what_cannot_be_loaded_is_not_run(package: Path) -> None:
@@ -50,4 +50,4 @@ async def test_what_cannot_be_loaded_is_not_run(package: Path) -> None:
     await asyncio.sleep(0.5)
     assert not noticed.done()
     (package / "what_is_not_there_yet.py").write_text("")
-    await asyncio.wait_for(noticed, PATIENCE_S)
+    await asyncio.wait_for(noticed, TIMEOUT_S)

@@ -29,7 +29,7 @@ NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 QUESTIONS = ("what does the vault open with", "vault", "the word", "opens with the word of the vault")
 _KINDS: tuple[SessionKind, ...] = ("main", "group")
 _AT_ONCE = 60  # requests on one connection
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 _SETTINGS = """
 workspace = "{inside}/workspace"
@@ -120,10 +120,10 @@ class Race:
                     reader.start()
                 ended.wait(seconds)
                 with suppress(AssertionError):  # then it is told by the tally
-                    until(lambda: ended.is_set() or self._has_done(least or {}), _PATIENCE_S)
+                    until(lambda: ended.is_set() or self._has_done(least or {}), _TIMEOUT_S)
                 ended.set()
                 for reader in readers:
-                    reader.join(_PATIENCE_S)
+                    reader.join(_TIMEOUT_S)
             if failures:
                 raise failures[0]
             self._settles(names)
@@ -149,7 +149,7 @@ class Race:
 
     def _names(self) -> list[str]:
         """What the index calls all that is inside, and a few names that are none."""
-        with self.daemon.client(_PATIENCE_S) as client:
+        with self.daemon.client(_TIMEOUT_S) as client:
             client.sync()
             found = {
                 path
@@ -180,7 +180,7 @@ class Race:
                 self._hears("get", reply)
 
     def _searches(self) -> None:
-        with self.daemon.client(_PATIENCE_S) as client:
+        with self.daemon.client(_TIMEOUT_S) as client:
             for question in QUESTIONS:
                 for agent in self._agents:
                     found = client.search(question, max_results=50, min_score=0, max_chars=0, agent=agent)
@@ -189,7 +189,7 @@ class Race:
                 self._hears("explain", client.explain(question, max_results=50, min_score=0, agent="main"))
 
     def _syncs(self) -> None:
-        with self.daemon.client(_PATIENCE_S) as client:
+        with self.daemon.client(_TIMEOUT_S) as client:
             self._hears("status", client.status())
             try:
                 self._hears("sync", client.sync(force=True, vectors=False))
@@ -226,7 +226,7 @@ class Race:
 
     def _settles(self, names: list[str]) -> None:
         """With everything in its place again, everything is found and read again."""
-        with self.daemon.client(_PATIENCE_S) as client:
+        with self.daemon.client(_TIMEOUT_S) as client:
             client.sync(force=True)
             for name in names:
                 assert INSIDE in client.get(name).text, name
@@ -250,7 +250,7 @@ class Race:
             with ExitStack() as stopping:
                 stopping.callback(swapper.kill)
                 yield done
-                out, _ = swapper.communicate(timeout=_PATIENCE_S)
+                out, _ = swapper.communicate(timeout=_TIMEOUT_S)
                 assert swapper.returncode == 0
                 done.update(json.loads(out))
 

@@ -13,7 +13,7 @@ import msgspec
 from memd_client import codec
 from memd_client.messages import PROTOCOL, Failure, Hello, Reply, Request
 
-PATIENCE_S = 20.0  # until a test that hangs fails
+TIMEOUT_S = 20.0  # until a test that hangs fails
 
 
 class Stranger:
@@ -21,7 +21,7 @@ class Stranger:
 
     def __init__(self, path: Path) -> None:
         self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.connection.settimeout(PATIENCE_S)
+        self.connection.settimeout(TIMEOUT_S)
         self.connection.connect(str(path))
         self._frames = codec.FrameReader(codec.REPLY_LIMIT)
 

@@ -14,7 +14,7 @@ from memd.store.index import Index
 from tests.bounds import shipped
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 def _files(directory: Path) -> dict[str, tuple[int, bytes]]:
@@ -45,7 +45,7 @@ async def test_an_open_index_is_looked_at_beside_its_writer(tmp_path: Path) -> N
     """With what is in the log alone, and without a trace in file or log; connections of one process share the memory."""
     index = await _filled(tmp_path / "main.sqlite")
     before = _files(tmp_path)
-    seen = await asyncio.to_thread(read_only.look_at_index, index.file, _PATIENCE_S)
+    seen = await asyncio.to_thread(read_only.look_at_index, index.file, _TIMEOUT_S)
     after = _files(tmp_path)
     assert before.keys() == after.keys()
     assert all(after[name] == before[name] for name in before if not name.endswith("-shm"))
@@ -57,7 +57,7 @@ async def test_an_open_index_is_looked_at_beside_its_writer(tmp_path: Path) -> N
 def test_a_closed_index_is_looked_at_without_a_trace(closed: Path) -> None:
     """SQLite would leave an empty log beside a file it opens for reading."""
     before = _files(closed.parent)
-    seen = read_only.look_at_index(closed, _PATIENCE_S)
+    seen = read_only.look_at_index(closed, _TIMEOUT_S)
     assert (seen.faults, seen.files) == ((), 40)
     assert _files(closed.parent) == before
 
@@ -66,7 +66,7 @@ def test_a_file_name_may_hold_what_an_address_does_not(closed: Path) -> None:
     """SQLite is given addresses, in which some letters mean something."""
     odd = closed.with_name("a b?mode=rwc#%41.sqlite")
     closed.rename(odd)
-    assert read_only.look_at_index(odd, _PATIENCE_S).files == 40
+    assert read_only.look_at_index(odd, _TIMEOUT_S).files == 40
 
 
 def test_overwritten_pages_are_found(closed: Path) -> None:
@@ -75,7 +75,7 @@ def test_overwritten_pages_are_found(closed: Path) -> None:
         stream.seek(4096 * 10)
         stream.write(b"\xa5" * 4096 * 8)
     try:
-        seen = read_only.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _TIMEOUT_S)
     except StoreDamaged:
         return
     assert seen.faults
@@ -98,7 +98,7 @@ def test_a_broken_keyword_index_is_found(closed: Path, damage: str) -> None:
     connection.commit()
     connection.close()
     try:
-        seen = read_only.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _TIMEOUT_S)
     except StoreDamaged:
         return
     assert seen.faults
@@ -109,13 +109,13 @@ def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "main.sqlite"
     file.write_text("not a database, " * 300, encoding="utf-8")
     with pytest.raises(StoreDamaged):
-        read_only.look_at_index(file, _PATIENCE_S)
+        read_only.look_at_index(file, _TIMEOUT_S)
 
 
 def test_a_newer_schema_is_told_and_not_looked_into(closed: Path) -> None:
     """Its tables may be others."""
     apsw.Connection(str(closed)).pragma("user_version", 99)
-    seen = read_only.look_at_index(closed, _PATIENCE_S)
+    seen = read_only.look_at_index(closed, _TIMEOUT_S)
     assert seen.is_newer
     assert (seen.schema, seen.files) == (99, 0)
 
@@ -123,7 +123,7 @@ def test_a_newer_schema_is_told_and_not_looked_into(closed: Path) -> None:
 def test_an_empty_file_is_no_fault(tmp_path: Path) -> None:
     """The daemon makes one before it writes."""
     (tmp_path / "main.sqlite").touch()
-    assert read_only.look_at_index(tmp_path / "main.sqlite", _PATIENCE_S).faults == ()
+    assert read_only.look_at_index(tmp_path / "main.sqlite", _TIMEOUT_S).faults == ()
 
 
 def test_what_takes_too_long_is_given_up(closed: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_log_without_its_shared_memory_is_left_alone(closed: Path) -> None:
     Path(f"{closed}-wal").write_bytes(b"x" * 100)
     before = _files(closed.parent)
     with pytest.raises(read_only.LookImpossible, match="log"):
-        read_only.look_at_index(closed, _PATIENCE_S)
+        read_only.look_at_index(closed, _TIMEOUT_S)
     assert _files(closed.parent) == before
 
 
@@ -147,7 +147,7 @@ def test_a_log_that_holds_nothing_is_in_nobodys_way(closed: Path) -> None:
     """A power cut may leave its name alone; nothing is made beside it."""
     Path(f"{closed}-wal").touch()
     before = _files(closed.parent)
-    assert read_only.look_at_index(closed, _PATIENCE_S).faults == ()
+    assert read_only.look_at_index(closed, _TIMEOUT_S).faults == ()
     assert _files(closed.parent) == before
 
 
@@ -157,13 +157,13 @@ def test_a_missing_part_of_the_vectors_is_found(closed: Path) -> None:
     connection.pragma("writable_schema", True)
     connection.execute("DELETE FROM sqlite_schema WHERE name = 'vectors_rowids'")
     connection.close()
-    assert read_only.look_at_index(closed, _PATIENCE_S).faults == ("no such table or index: vectors_rowids",)
+    assert read_only.look_at_index(closed, _TIMEOUT_S).faults == ("no such table or index: vectors_rowids",)
 
 
 def test_a_file_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
     """And is not made."""
     with pytest.raises(StoreUnavailable):
-        read_only.look_at_index(tmp_path / "none.sqlite", _PATIENCE_S)
+        read_only.look_at_index(tmp_path / "none.sqlite", _TIMEOUT_S)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -172,9 +172,9 @@ async def test_the_cache_tells_its_rows(tmp_path: Path) -> None:
     cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await cache.open()
     await cache.put(("p", "m", "k"), {chunk_of(str(n)).hash: vector_of(n) for n in range(9)}, 1.0)
-    assert (await asyncio.to_thread(read_only.look_at_cache, cache.file, _PATIENCE_S)).rows == 9
+    assert (await asyncio.to_thread(read_only.look_at_cache, cache.file, _TIMEOUT_S)).rows == 9
     await cache.close()
-    seen = read_only.look_at_cache(cache.file, _PATIENCE_S)
+    seen = read_only.look_at_cache(cache.file, _TIMEOUT_S)
     assert (seen.rows, seen.faults) == (9, ())
 
 
@@ -190,7 +190,7 @@ async def test_a_cache_that_is_empty_or_newer_is_told_and_not_looked_into(
     connection = apsw.Connection(str(cache.file))
     connection.pragma("user_version", schema)
     connection.close()
-    seen = read_only.look_at_cache(cache.file, _PATIENCE_S)
+    seen = read_only.look_at_cache(cache.file, _TIMEOUT_S)
     assert (seen.schema, seen.rows, seen.faults) == (schema, 0, ())
 
 
@@ -218,8 +218,8 @@ async def test_what_is_written_during_a_look_is_no_damage(
 
     monkeypatch.setattr(integrity, "faults", written_meanwhile)
     if changes < _LOOKS:
-        seen = read_only.look_at_index(closed, _PATIENCE_S)
+        seen = read_only.look_at_index(closed, _TIMEOUT_S)
         assert (seen.faults, seen.files) == ((), 40)
     else:
         with pytest.raises(read_only.LookImpossible):
-            read_only.look_at_index(closed, _PATIENCE_S)
+            read_only.look_at_index(closed, _TIMEOUT_S)

@@ -209,11 +209,11 @@ async def test_readers_are_waited_for_the_longer_the_log_is(
 ) -> None:
     """Twice as long for each time that it has the length at which they give way; then the write ends all the same."""
     monkeypatch.setattr(databases, "CHECKPOINT_PAGES", 20)
-    patience_s: list[float] = []
+    timeout_s: list[float] = []
 
     class Waited(queue.SimpleQueue[Any]):
         def get(self, block: bool = True, timeout: float | None = None) -> Any:
-            patience_s.extend([] if timeout is None else [timeout])
+            timeout_s.extend([] if timeout is None else [timeout])
             return super().get(block, timeout)
 
     monkeypatch.setattr(databases, "queue", SimpleNamespace(SimpleQueue=Waited, Empty=queue.Empty))
@@ -233,7 +233,7 @@ async def test_readers_are_waited_for_the_longer_the_log_is(
         finally:
             is_over.set()
         await asyncio.gather(*readers)
-    assert patience_s == [pytest.approx(shipped("memd.store.database.ASIDE_S") * 2**times)]
+    assert timeout_s == [pytest.approx(shipped("memd.store.database.ASIDE_S") * 2**times)]
 
 
 async def test_a_log_is_not_emptied_under_a_reader(tmp_path: Path) -> None:

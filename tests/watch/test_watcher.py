@@ -398,7 +398,7 @@ async def test_a_disk_that_does_not_answer(base: Path) -> None:
             hangs.wait(20)
         return ""
 
-    pace = WatcherPace(check_s=0.02, check_patience_s=0.02)
+    pace = WatcherPace(check_s=0.02, check_timeout_s=0.02)
     methods = WatchMethods(recursive=False, feed=Untold, mountinfo=hanging)
     try:
         async with watching(ExtraDirectory(base / "vault"), pace=pace, methods=methods) as seen:
@@ -816,7 +816,7 @@ def test_the_shipped_pace() -> None:
     assert WatcherPace() == WatcherPace(
         check_s=2.0,
         check_told_s=60.0,
-        check_patience_s=0.5,
+        check_timeout_s=0.5,
         rewatch_quiet_s=0.2,
         rewatch_cap_s=2.0,
         trusted_s=5.0,

@@ -17,7 +17,7 @@ from memd.providers.provider import Vector
 # Sent by the kernel when memory is short, by a service manager, or by a person: never by what the worker does itself.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
-STEPS = 10  # that the patience with a worker is counted in
+STEPS = 10  # in which the timeout of a worker is counted
 KILLED_S = 5.0  # a killed process is gone long before, unless the disk it waits for is
 
 
@@ -84,33 +84,33 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         """Whether nothing comes of it any more: the process is gone, or hangs in the kernel and cannot even die."""
         return self._ended.is_set() or self._is_lost
 
-    async def greeting(self, patience_s: float) -> Ready:
+    async def greeting(self, timeout_s: float) -> Ready:
         """The first message, which comes once; it is remembered.
 
         Raises:
             WorkerDied: before or instead of it.
         """
         if self._ready is None:
-            match await self._receive(patience_s):
+            match await self._receive(timeout_s):
                 case Ready() as ready:
                     self._ready = ready
                 case Embedded():
                     raise await self._expelled()
         return self._ready
 
-    async def embed(self, text: str, patience_s: float) -> Vector:
+    async def embed(self, text: str, timeout_s: float) -> Vector:
         """The vector of a text, as long as the greeting said.
 
         Raises:
             WorkerDied: or did not answer in so many seconds, and was killed.
         """
-        dimensions = (await self.greeting(patience_s)).dimensions
+        dimensions = (await self.greeting(timeout_s)).dimensions
         self._asked += 1
         pipe = self._transport.get_pipe_transport(0)
         if pipe is not None and not pipe.is_closing():
             cast("asyncio.WriteTransport", pipe).write(encode(Passage(self._asked, text)))
         while True:
-            match await self._receive(patience_s):
+            match await self._receive(timeout_s):
                 case Embedded(id=self._asked, vector=data) if len(data) == 4 * dimensions:
                     return np.frombuffer(data, np.float32)
                 case Embedded(id=earlier) if earlier < self._asked:
@@ -118,13 +118,13 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 case _:
                     raise await self._expelled()
 
-    async def _receive(self, patience_s: float) -> Ready | Embedded:
+    async def _receive(self, timeout_s: float) -> Ready | Embedded:
         try:
-            message = await self._next_message(patience_s)
+            message = await self._next_message(timeout_s)
         except TimeoutError:
             is_stopped = _is_stopped(self.pid)
             await self.stop(grace_s=0)
-            how = f"did not answer in {patience_s:.1f} s, and was killed"
+            how = f"did not answer in {timeout_s:.1f} s, and was killed"
             if is_stopped:
                 how = f"was stopped by a signal, {how}"
             raise WorkerDied(how, by_itself=not is_stopped) from None
@@ -133,7 +133,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             raise self._death()
         return message
 
-    async def _next_message(self, patience_s: float) -> Ready | Embedded | None:
+    async def _next_message(self, timeout_s: float) -> Ready | Embedded | None:
         """What comes next; None: nothing does.
 
         A container or a machine may be paused, and the worker with it: the loop then runs a timer that is long due before
@@ -143,7 +143,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         Raises:
             TimeoutError: nothing came in so many seconds in which the daemon ran.
         """
-        loop, step_s, left = asyncio.get_running_loop(), patience_s / STEPS, STEPS
+        loop, step_s, left = asyncio.get_running_loop(), timeout_s / STEPS, STEPS
         while left:
             began = loop.time()
             with contextlib.suppress(TimeoutError):

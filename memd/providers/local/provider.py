@@ -35,11 +35,11 @@ CALIBRATION = Calibration.where(0.0, 0.25)
 # About two seconds of work on two cores: as much may be lost when a request is interrupted.
 LIMITS = ProviderLimits(tokens=3200, texts=1000, concurrency=1)
 IDLE_S = 60.0
-START_PATIENCE_S = 180.0  # long, as the model is read only while no other program uses the disk
+START_TIMEOUT_S = 180.0  # long, as the model is read only while no other program uses the disk
 # A hundred times what a text takes on two idle cores. Beside busy programs the worker gets a small share of
 # them: a chunk then took ten seconds where 0.4 is usual.
-PATIENCE_S = 120.0
-PATIENCE_S_PER_BYTE = 0.05
+TIMEOUT_S = 120.0
+TIMEOUT_S_PER_BYTE = 0.05
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 DEATHS = 2  # a text on which so many workers died is refused
@@ -66,7 +66,7 @@ class LocalProvider:
         *,
         command: Sequence[str] = COMMAND,
         idle_s: float = IDLE_S,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
         first_wait_s: float = FIRST_WAIT_S,
         questions: QueryThread[QuestionEmbedder] | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class LocalProvider:
             rng: Source of the jitter between two starts of the worker.
             command: Starts a worker that speaks memd.providers.local.protocol.
             idle_s: The worker is stopped after so many seconds without work, to free its memory.
-            patience_s: A worker that does not answer for one text within this time, plus a little for each
+            timeout_s: A worker that does not answer for one text within this time, plus a little for each
                 byte, is killed.
             first_wait_s: The longest wait before a restart of the worker after its first death.
             questions: Embeds questions; None: the bundled model does.
@@ -86,7 +86,7 @@ class LocalProvider:
         self._identity = _identity(installed)
         self._command = tuple(command)
         self._idle_s = idle_s
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         # Held for one text at a time, so that a short request need not wait for all of a long one.
         self._turn = asyncio.Lock()
         self._worker: WorkerProcess | None = None
@@ -180,10 +180,10 @@ class LocalProvider:
     async def _passage(self, index: int, text: str) -> Vector:
         self._stay_awake()
         head = fit(text, bundled_model.PASSAGE_BYTES)
-        patience_s = self._patience_s + PATIENCE_S_PER_BYTE * len(head.encode())
+        timeout_s = self._timeout_s + TIMEOUT_S_PER_BYTE * len(head.encode())
         try:
             worker = await self._running_worker()
-            vector = bundled_model.unit(await worker.embed(head, patience_s))
+            vector = bundled_model.unit(await worker.embed(head, timeout_s))
         except WorkerDied as death:
             raise self._blame(death, index, text) from death
         finally:
@@ -207,7 +207,7 @@ class LocalProvider:
                 self._wait_out()
                 self._worker = await WorkerProcess.start(self._command)
                 log.info("embed.worker_started", pid=self._worker.pid)
-            ready = await self._worker.greeting(START_PATIENCE_S)
+            ready = await self._worker.greeting(START_TIMEOUT_S)
         except OSError as failure:
             raise self._unavailable(f"does not start ({failure})") from failure
         except WorkerDied as death:

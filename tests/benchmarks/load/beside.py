@@ -27,7 +27,7 @@ _WATCH_S = 1.0  # between two looks at the status, as `status --watch` has it
 _GO_S = 0.4  # between two clients that go away before they have their answer
 _HOOK_S = 0.5  # between two that ask once and are gone, as a hook does
 _SAY_S = 0.25  # between two exchanges in transcripts
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 _Session = ClaudeCodeSession | CodexSession
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -127,7 +127,7 @@ class Beside:
             self._seen.vitals.append(look(at_s, self._daemon.process.pid, index))
 
     def _client(self) -> AsyncClient:
-        return AsyncClient(socket=self._daemon.socket, timeout=_PATIENCE_S)
+        return AsyncClient(socket=self._daemon.socket, timeout=_TIMEOUT_S)
 
     async def _ask(self, kind: str, question: Coroutine[Any, Any, WireMessage]) -> None:
         try:

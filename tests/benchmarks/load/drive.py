@@ -24,7 +24,7 @@ from tests.daemon.process import Daemon
 from tests.redact.corpus import Sample, samples
 from tests.wait import until
 
-PATIENCE_S = 60.0  # of a client: with all of them asking at once, the last waits for all others
+TIMEOUT_S = 60.0  # of a client: with all of them asking at once, the last waits for all others
 _REBUILT_S = 600.0  # for which a rebuild is waited at the end
 _SECRETS = 400
 _LENGTH = 12  # of a secret that is no word by chance
@@ -51,7 +51,7 @@ def run(home: Path, plan: Plan) -> Outcome:
             until(lambda: not client.status().agents["main"].rebuild, _REBUILT_S)
             client.sync()
             lost, ghosts = _lost(client, seen)
-            until(lambda: not hunt.met(_log_of(index)), PATIENCE_S)
+            until(lambda: not hunt.met(_log_of(index)), TIMEOUT_S)
         daemon.stop()
         printed = daemon.printed()
         leaked = sorted(hunt.met_below(daemon.state)) + ["what it printed"] * bool(hunt.met(printed.encode()))
@@ -117,7 +117,7 @@ async def _drive(daemon: Daemon, plan: Plan, secrets: list[Sample]) -> Seen:
 async def _connected(daemon: Daemon, number: int) -> AsyncIterator[list[AsyncClient]]:
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(AsyncClient(socket=daemon.socket, timeout=PATIENCE_S))
+            await stack.enter_async_context(AsyncClient(socket=daemon.socket, timeout=TIMEOUT_S))
             for _ in range(number)
         ]
         for client in clients:

@@ -23,7 +23,7 @@ from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering
 from tests.ctl.conftest import Run
-from tests.ctl.hooked import PATIENCE_S, SILENT, brought, hook
+from tests.ctl.hooked import SILENT, TIMEOUT_S, brought, hook
 from tests.daemon.process import Daemon
 from tests.modules import existing
 
@@ -111,7 +111,7 @@ def test_of_a_long_note_so_many_lines_are_asked_for(
     run: Run, address: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last ones, after a first piece that tells how long it is."""
-    monkeypatch.setattr("memd.ctl.commands.hook._TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr("memd.ctl.commands.hook._TIMEOUT_S", TIMEOUT_S)
     path, heard = f"memory/{day(0)}.md", list[Request]()
     beginning = Note(path=path, text="first", end_line=1, next_line=2, total_lines=1000)
     end = Note(path=path, text="last", start_line=1000, end_line=1000)
@@ -299,7 +299,7 @@ def test_an_input_that_does_not_end_is_not_waited_for(daemon: Daemon) -> None:
         assert process.stdin is not None
         process.stdin.write(b'{"prompt"')
         process.stdin.flush()
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stdout.read() == b""
 
@@ -317,7 +317,7 @@ def test_closed_streams_are_no_trouble(daemon: Daemon, event: str, redirection: 
         input=b'{"prompt": "PostgreSQL database for billing?"}',
         capture_output=True,
         check=False,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         cwd="/",
     )
     assert (ran.returncode, ran.stderr) == (0, b"")

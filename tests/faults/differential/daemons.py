@@ -14,7 +14,7 @@ from memd.providers.choose import ProviderChoice
 from memd_client import Client, MemdClientError
 from memd_client.messages import AgentStatus, Found
 from tests.faults.differential.places import Form, Places
-from tests.faults.life import PATIENCE_S, embedder
+from tests.faults.life import TIMEOUT_S, embedder
 from tests.faults.process import Ended, Process
 from tests.faults.verdict import Diverged
 from tests.wait import until
@@ -45,7 +45,7 @@ class Daemon:
         """Start one, and wait until it answers."""
         places = self._places
         self._process = started(places, places.state, places.socket, places.log)
-        self._client = Client(places.socket, timeout=PATIENCE_S)
+        self._client = Client(places.socket, timeout=TIMEOUT_S)
 
     def reload(self, form: Form) -> None:
         """Have it read its configuration anew."""
@@ -53,7 +53,7 @@ class Daemon:
         said = self._said_reloaded()
         self._places.configure(form)
         os.kill(self._process.pid, signal.SIGHUP)
-        until(lambda: self._said_reloaded() > said, PATIENCE_S)
+        until(lambda: self._said_reloaded() > said, TIMEOUT_S)
 
     def _said_reloaded(self) -> int:
         return self._places.log.read_bytes().count(b"config.reloaded")
@@ -92,7 +92,7 @@ def started(places: Places, state: Path, socket: Path, log: Path) -> Process:
             return False
 
     try:
-        until(answers, PATIENCE_S)
+        until(answers, TIMEOUT_S)
     except BaseException:
         process.discard()
         raise
@@ -120,7 +120,7 @@ def fresh(places: Places) -> Iterator[tuple[Client, Path]]:
     socket.unlink(missing_ok=True)
     process = started(places, state, socket, places.directory / "fresh.log")
     try:
-        with Client(socket, timeout=PATIENCE_S) as client:
+        with Client(socket, timeout=TIMEOUT_S) as client:
             complete(client)
             yield client, state / "agents" / "main.sqlite"
     finally:
@@ -133,7 +133,7 @@ def complete(client: Client, *, force: bool = False) -> AgentStatus:
     Raises:
         Diverged: it is not.
     """
-    until(lambda: client.status().agents["main"].rebuild is None, PATIENCE_S)
+    until(lambda: client.status().agents["main"].rebuild is None, TIMEOUT_S)
     report = client.sync(force=force)
     if report.vectors != "complete":
         raise Diverged(f"a sync has not indexed everything: {report}")

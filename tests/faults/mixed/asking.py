@@ -18,7 +18,7 @@ from memd_client import (
     MemdClientError,
 )
 from memd_client.messages import Search
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed.household import MINE
 from tests.faults.mixed.ledger import Ledger, Standing
 from tests.vanishing import vanish
@@ -238,4 +238,4 @@ class Steward:
 
 async def until_answered(question: Callable[[], Awaitable[bool]]) -> None:
     """Ask until there is an answer."""
-    await until_told(question, PATIENCE_S)
+    await until_told(question, TIMEOUT_S)

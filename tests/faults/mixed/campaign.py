@@ -13,7 +13,7 @@ import msgspec
 
 from memd_client import MemdClientError
 from tests.faults import history
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed import daemons, outside
 from tests.faults.mixed.course import Course, draw
 from tests.faults.mixed.household import Household
@@ -96,14 +96,14 @@ def _live(household: Household, course: Course, hidden: Secrets, tally: Tally) -
             look_around(household, hidden)
             if other.let_be(0):
                 raise Diverged(f"the process beside ended:\n{daemons.tail(household.outside)}")
-        until(lambda: household.begun.exists() or other.let_be(0), PATIENCE_S)
+        until(lambda: household.begun.exists() or other.let_be(0), TIMEOUT_S)
         os.kill(other.pid, outside.ENOUGH)
-        until(lambda: household.quiet.exists() or other.let_be(0), PATIENCE_S)
+        until(lambda: household.quiet.exists() or other.let_be(0), TIMEOUT_S)
         household.configure("usual", fresh=True)
         with daemons.started(
             partial(daemons.serve, household, None), household.log, household.marker
         ) as last:
-            daemons.first_answer(household, last, PATIENCE_S, tally.starts)
+            daemons.first_answer(household, last, TIMEOUT_S, tally.starts)
             if (end := other.wait()) != Ended(0):
                 raise Diverged(f"the process beside: {end}\n{daemons.tail(household.outside)}")
             come_to_rest(household)

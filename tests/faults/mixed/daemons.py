@@ -15,7 +15,7 @@ from memd.providers.choose import ProviderChoice
 from memd_client import Client, ConnectionLost, DaemonNotRunning, TimedOut
 from tests.fakes import hashing_worker
 from tests.faults.death import Death, arm
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed.course import AtStart, Event, KillWorker, Life, Rebuild, Reload
 from tests.faults.mixed.household import Household
 from tests.faults.mixed.tally import Starts, Tally
@@ -88,7 +88,7 @@ def _place(life: Life) -> str:
 def _its_end(household: Household, life: Life, process: Process, tally: Tally) -> Killed | Ended:
     if isinstance(life.end, AtStart):
         return process.kill_after(life.end.after_ms / 1000, household.databases)
-    if not first_answer(household, process, PATIENCE_S, tally.starts):
+    if not first_answer(household, process, TIMEOUT_S, tally.starts):
         return process.wait(household.databases)
     began = time.monotonic()
     for event in life.events:
@@ -121,10 +121,10 @@ def _happen(household: Household, event: Event, process: Process, tally: Tally) 
                 pass  # it has come to its place of death
 
 
-def first_answer(household: Household, process: Process, patience_s: float, starts: Starts) -> bool:
+def first_answer(household: Household, process: Process, timeout_s: float, starts: Starts) -> bool:
     """Wait until a daemon answers; False where it comes to its end before."""
     began = time.monotonic()
-    while time.monotonic() - began < patience_s:
+    while time.monotonic() - began < timeout_s:
         if process.let_be(0):
             return False
         try:
@@ -134,7 +134,7 @@ def first_answer(household: Household, process: Process, patience_s: float, star
         except (ConnectionLost, DaemonNotRunning, TimedOut):
             process.let_be(0.005)
     else:
-        raise Diverged(f"a daemon did not answer in {patience_s} s:\n{tail(household.log)}")
+        raise Diverged(f"a daemon did not answer in {timeout_s} s:\n{tail(household.log)}")
     starts.after_kills_s.append(time.monotonic() - began)
     computed = _computed_s(process.pid)
     starts.computed_s.append(computed)

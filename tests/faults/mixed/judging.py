@@ -7,7 +7,7 @@ import msgspec
 from memd_client import Client
 from tests.daemon.hunt import Hunt
 from tests.fakes import hashing_worker
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed.household import FRESH, MINE, Household, changed
 from tests.faults.mixed.outside import Seen
 from tests.faults.verdict import Diverged, differing, left_behind, misplaced_parts, require_none, unsound
@@ -56,8 +56,8 @@ def look_around(household: Household, hidden: Secrets) -> None:
 
 def come_to_rest(household: Household) -> None:
     """Have everything indexed, and see that the daemon says nothing else."""
-    with Client(household.socket, timeout=PATIENCE_S) as client:
-        until(lambda: not any(agent.rebuild for agent in client.status().agents.values()), PATIENCE_S)
+    with Client(household.socket, timeout=TIMEOUT_S) as client:
+        until(lambda: not any(agent.rebuild for agent in client.status().agents.values()), TIMEOUT_S)
         report = client.sync()
         agents = client.status().agents
     wrong = [f"{agent}: {told}" for agent, told in agents.items() if told.rebuild or told.damaged]

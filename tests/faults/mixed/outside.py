@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from memd_client import AsyncClient, Client
-from tests.faults.life import PATIENCE_S
+from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed.asking import (
     Asker,
     Met,
@@ -60,10 +60,10 @@ async def _live(household: Household, course: Course, secrets: Sequence[str]) ->
     asker = Asker(household.socket, ledger, met)
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(AsyncClient(household.socket, timeout=PATIENCE_S))
+            await stack.enter_async_context(AsyncClient(household.socket, timeout=TIMEOUT_S))
             for _ in range(_SEEKERS + 2)
         ]
-        beside = stack.enter_context(Client(household.socket, timeout=PATIENCE_S))
+        beside = stack.enter_context(Client(household.socket, timeout=TIMEOUT_S))
         mine, stewards, *others = clients
         steward = Steward(asker, stewards, Random(rng.random()))
         async with asyncio.TaskGroup() as tasks:

@@ -191,7 +191,7 @@ async def test_a_kill_from_outside_is_not_the_texts_fault(make: Make) -> None:
 
 async def test_a_wedged_worker_is_killed(make: Make) -> None:
     """No answer in time counts as a death: the worker goes, and the second time the text too."""
-    provider = make(patience_s=0.3)
+    provider = make(timeout_s=0.3)
     request = asyncio.create_task(provider.embed_passages(["hang"]))
     pid = await worker_of(provider)
     with pytest.raises(EmbedUnavailable, match="did not answer"):
@@ -203,7 +203,7 @@ async def test_a_wedged_worker_is_killed(make: Make) -> None:
 @pytest.mark.long
 async def test_a_worker_that_somebody_has_stopped_blames_no_text(make: Make) -> None:
     """It is replaced like one that is wedged, however often, and the text has its vector in the end."""
-    provider = make(patience_s=0.2)
+    provider = make(timeout_s=0.2)
     for _ in range(local.DEATHS + 1):
         await embedded(provider, ["warm"])
         pid = await worker_of(provider)
