@@ -1,4 +1,4 @@
-"""What is wrong with the rules of redaction that a user adds. Pure."""
+"""Validates redaction rules that a user adds. Pure."""
 
 import re
 import warnings
@@ -9,31 +9,31 @@ from memd.config.toml_lines import Key
 from memd.errors import FatalError
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
-_LONGEST = 2000  # signs of a pattern
+_LONGEST = 2000  # characters of a pattern
 
 
 class BadRule(FatalError):
-    """A user's rule cannot be used; the message says which, and why."""
+    """A user's rule is invalid; the message names it and the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, exit_code=78)
 
 
 def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """What is wrong with the rules of an agent; see ``faults``.
+    """Validate the redaction rules of an agent; see ``faults``.
 
     Yields:
-        The keys that take part, relative to the agent; a sentence about them.
+        The keys concerned, relative to the agent, and a sentence about them.
     """
     for at, key, fault in faults(settings.redact):
         yield (("redact", "extra", at, key), ("redact", "extra")), f"the {key} of a rule {fault}"
 
 
 def require_faultless(settings: Redact) -> None:
-    """Do nothing, unless a rule that a user adds cannot be used.
+    """Raise if any rule that a user adds is invalid.
 
     Raises:
-        BadRule: it says which, and why.
+        BadRule: names the rule and the reason.
     """
     found = list(faults(settings))
     if found:
@@ -41,10 +41,10 @@ def require_faultless(settings: Redact) -> None:
 
 
 def faults(settings: Redact) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with the rules that a user adds.
+    """Validate the rules that a user adds.
 
     Yields:
-        The place of the rule, from 0; which of its keys; what is wrong with it, as the rest of a sentence.
+        The index of the rule, from 0; its key; and what is wrong with it, as the rest of a sentence.
     """
     seen: set[str] = set()
     for at, rule in enumerate(settings.extra):
@@ -71,7 +71,7 @@ def _pattern_fault(pattern: str) -> str | None:
         return f"has {len(pattern)} signs; {_LONGEST} are the most"
     try:
         with warnings.catch_warnings():
-            # A pattern that will mean something else one day is to be mended now.
+            # A pattern that a future version of Python will read differently is rejected now.
             warnings.simplefilter("error")
             compiled = re.compile(pattern)
     except (re.error, OverflowError, Warning) as error:
@@ -85,8 +85,8 @@ def _pattern_fault(pattern: str) -> str | None:
     except RecursionError:
         return "is nested too deeply"
     except (ImportError, AttributeError, LookupError, TypeError, ValueError):
-        # Python's parser is private: another version may have none of this name or form. A daemon must start there
-        # all the same, and no rule may be left out, for then secrets would stay. So what is plainly bounded is taken.
+        # Python's parser is private, and another version may differ. The daemon must start there all the same, and no rule may be
+        # dropped, since secrets would then be stored. So patterns that are plainly bounded are accepted.
         return None if is_plainly_bounded(pattern) else _UNREAD
 
 
@@ -95,10 +95,10 @@ _UNREAD = "cannot be looked through by memd under this version of Python, and so
 
 
 def _structural_fault(pattern: str) -> str | None:
-    """What follows from the parsed structure of a pattern.
+    """Return the fault found in the parsed structure of a pattern; None if there is none.
 
     Raises:
-        ImportError, AttributeError, LookupError, TypeError, ValueError: Python's parser is not what it was.
+        ImportError, AttributeError, LookupError, TypeError, ValueError: Python's private parser has changed.
     """
     from memd.config import regex_safety  # noqa: PLC0415 - of what is private to Python
 
@@ -112,7 +112,7 @@ def _structural_fault(pattern: str) -> str | None:
     return None
 
 
-# An escape, a set, what follows an opening bracket, a repeat with what qualifies it.
+# An escape, a set, the characters after an opening bracket, or a repeat with its modifier.
 _PIECE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?|(?P<group>\))?(?P<repeat>[*+?]|\{(?P<least>\d*)(?P<up>,?)(?P<most>\d*)\})[?+]?",
     re.DOTALL,
@@ -120,9 +120,9 @@ _PIECE = re.compile(
 
 
 def is_plainly_bounded(pattern: str) -> bool:
-    """Whether a pattern, read sign by sign, has so few repeats that none can compete; in doubt, no.
+    """Return whether a pattern has so few repeats that none can compete; False in doubt.
 
-    With one repeat whose count varies, and no group that is repeated, the ways to try grow with the length alone.
+    With one repeat of variable count, and no repeated group, the number of ways to match grows linearly with the text.
     """
     varying = 0
     for piece in _PIECE.finditer(pattern):

@@ -1,12 +1,11 @@
-"""Whether a regular expression may take exponential time, or a high power of the length, to fail. Pure.
+"""Detects regular expressions that may take exponential time, or a high power of the length, to fail. Pure.
 
-It is the structure that Python's own parser gives which is looked through. That parser is private to Python: another version
-may keep it elsewhere, or give it another form. So nothing imports this module before there is a pattern to look through, and
-its caller can do without it (memd.config.check_redaction).
+It analyses the structure given by Python's own parser. That parser is private: another version may move or change it. So this
+module is imported only if there is a pattern to check, and its caller can do without it (memd.config.check_redaction).
 
-Exponential time: each place of the pattern that takes a sign is a state, as in Glushkov's automaton. Where two different ways
-lead from a state back to it over the same signs, every further round doubles the ways to try; else their number has a power
-of the length as its bound. Source: Weber, Seidl: On the degree of ambiguity of finite automata, 1991.
+Exponential time: each position of the pattern that takes a character is a state, as in Glushkov's automaton. If two different
+paths lead from a state back to it over the same characters, every further round doubles the number of ways to match; otherwise
+a power of the length bounds it. Source: Weber, Seidl: On the degree of ambiguity of finite automata, 1991.
 """
 
 import re
@@ -35,7 +34,7 @@ REPEATS = frozenset({ops.MAX_REPEAT, ops.MIN_REPEAT})
 """That give back what they took."""
 _LOOKS = frozenset({ops.ASSERT, ops.ASSERT_NOT})
 
-# Signs that are not ASCII stand together: letters and digits, blanks, all others.
+# Characters outside ASCII are treated in three classes: letters and digits, blanks, all others.
 _BEYOND, _WORD, _BLANK, _OTHER = 128, 128, 129, 130
 _BEYOND_ALL = frozenset({_WORD, _BLANK, _OTHER})
 _ALL = frozenset(range(_BEYOND)) | _BEYOND_ALL
@@ -76,7 +75,7 @@ _OF_ONE_SIGN: dict[Any, Callable[[Any], frozenset[int]]] = {
 
 
 def signs(parsed: Any, ignores_case: bool) -> frozenset[int]:
-    """Which signs a pattern can take; rather too many than too few."""
+    """Return the set of characters that a pattern can take, possibly with some that it cannot."""
     found: set[int] = set()
     for op, arguments in parsed:
         if op is ops.IN:
@@ -96,12 +95,12 @@ def signs(parsed: Any, ignores_case: bool) -> frozenset[int]:
 
 
 def parsed(pattern: str) -> Any:
-    """What Python's own parser makes of a pattern, which is known to be one."""
+    """Return the structure of a valid pattern, as Python's parser gives it."""
     return parser.parse(pattern)
 
 
 def looks(parsed: Any) -> Iterator[Any]:
-    """What is looked for around places, which is a pattern of its own each time."""
+    """Yield the patterns of lookarounds, each of which is matched by itself."""
     for op, arguments in parsed:
         for inside in parts(op, arguments):
             if op in _LOOKS:
@@ -111,7 +110,7 @@ def looks(parsed: Any) -> Iterator[Any]:
 
 
 def parts(op: Any, arguments: Any) -> list[Any]:
-    """The patterns inside of an operation of a parsed pattern."""
+    """Return the patterns inside of an operation of a parsed pattern."""
     if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
         return [arguments[2]]
     if op is ops.ATOMIC_GROUP:
@@ -128,20 +127,20 @@ def parts(op: Any, arguments: Any) -> list[Any]:
 
 
 _MOST_STATES = 400
-_MOST_STEPS = 200_000  # of the search; what takes more is counted as ambiguous
-_MOST_COPIES = 64  # of a part that stands there so many times
-_FEW = 4  # so many times of a part can each be read otherwise without taking long
+_MOST_STEPS = 200_000  # of the search; a pattern that needs more counts as ambiguous
+_MOST_COPIES = 64  # of a part that is repeated a fixed number of times
+_FEW = 4  # repeats up to this count are fast, even if each round is ambiguous
 
-_Ways = Mapping[int, int]  # state -> in how many ways it is reached
+_Ways = Mapping[int, int]  # by state: the number of ways to reach it
 _TAKES = {ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.RANGE, ops.CATEGORY}
 
 
 class _TooMany(Exception):
-    """There are too many states, steps or ways."""
+    """The pattern has too many states, steps or ways."""
 
 
 class _Part(NamedTuple):
-    """A part of the pattern: how it begins and ends, and in how many ways it takes nothing."""
+    """A part of the pattern: its first and last states, and the number of ways to match the empty string."""
 
     empty: int
     first: _Ways
@@ -152,16 +151,16 @@ _NOTHING = _Part(1, {}, {})
 
 
 class _States:
-    """The states of a pattern, and how they follow one another."""
+    """The states of a pattern, and their successors."""
 
     def __init__(self) -> None:
         self.signs: list[frozenset[int]] = []
         self.next: Counter[tuple[int, int]] = Counter()
-        # What a repeat that gives nothing back has taken all of: no such sign comes next.
+        # The characters that a possessive repeat has taken all of: none of them can follow.
         self._exhausted: dict[int, frozenset[int]] = {}
 
     def whole(self, structure: Sequence[Any], *, ignores_case: bool, ends: bool = False) -> _Part:
-        """The parts of a pattern one after the other; whether it ends with them."""
+        """Add the parts of a sequence; `ends`: the pattern ends after them."""
         made = _NOTHING
         for at, (op, arguments) in enumerate(structure, 1):
             is_last = ends and at == len(structure)
@@ -190,7 +189,7 @@ class _States:
             )
         if op is ops.GROUPREF:
             return self._optional(self.repeated(self._state(signs([(op, arguments)], ignores_case))))
-        return _NOTHING  # it looks around, or stands at a place
+        return _NOTHING  # a lookaround or an anchor
 
     def _state(self, of: frozenset[int]) -> _Part:
         if len(self.signs) >= _MOST_STATES:
@@ -204,12 +203,12 @@ class _States:
         if most == 0:
             return _NOTHING
         if least > 1 and narrow == 0:
-            raise _TooMany  # which of the rounds take nothing can be chosen in as many ways as there are rounds
+            raise _TooMany  # there are as many ways to choose the empty rounds as there are rounds
         if most == 1:
             made = self.whole(inside, ignores_case=ignores_case)
         elif least == most and narrow == wide and most <= _MOST_COPIES:
             if op in REPEATS and most > _FEW and _doubles(inside, ignores_case):
-                raise _TooMany  # it ends, but not before as many ways as two to the power of the rounds
+                raise _TooMany  # bounded, but by two to the power of the number of rounds
             made = _NOTHING
             for _ in range(most):
                 made = self._after(made, self.whole(inside, ignores_case=ignores_case))
@@ -220,7 +219,7 @@ class _States:
         return made if least else self._optional(made)
 
     def _last(self, arguments: Any, ignores_case: bool) -> _Part:
-        """A repeat at the end of the pattern: once it has come often enough, nothing fails any more."""
+        """Add a repeat at the end of the pattern: after the least count, it cannot fail any more."""
         least, _, inside = arguments
         if inside.getwidth()[1] == 0:
             raise _TooMany  # nested loops around an empty match
@@ -248,7 +247,7 @@ class _States:
         )
 
     def repeated(self, part: _Part) -> _Part:
-        """A part that may come again and again."""
+        """Connect a part to itself, since it may be repeated."""
         self._join(part.last, part.first)
         return part
 
@@ -282,10 +281,10 @@ def _sum(one: _Ways, other: _Ways, times: int) -> dict[int, int]:
 
 
 def is_ambiguous(structure: Any) -> bool:
-    """Whether the ways to try can grow exponentially with the length of a text; in doubt, yes.
+    """Return whether the number of ways to match can grow exponentially with the length of a text; True in doubt.
 
     Args:
-        structure: What Python's own parser of regular expressions makes of one.
+        structure: The structure given by Python's parser.
     """
     ignores_case = bool(structure.state.flags & re.IGNORECASE)
     return _is_ambiguous(structure, ignores_case=ignores_case)
@@ -303,7 +302,7 @@ def _is_ambiguous(structure: Any, *, ignores_case: bool) -> bool:
 
 
 def _doubles(inside: Any, ignores_case: bool) -> bool:
-    """Whether each further round of a part doubles the ways to try."""
+    """Return whether each further round of a part doubles the number of ways to match."""
     rounds = _States()
     rounds.repeated(rounds.whole(inside, ignores_case=ignores_case))
     return _has_two_ways_around(rounds)
@@ -330,7 +329,7 @@ def _reached(after: list[list[int]], start: int) -> set[int]:
 
 
 def _comes_back(start: int, states: _States, after: list[list[int]], steps: list[int]) -> bool:
-    """Whether two ways that part at a state, and take the same signs, meet there again."""
+    """Return whether two paths that diverge at a state, over the same characters, meet there again."""
     home = _reached(after, start)
     reached: set[tuple[int, int, bool]] = {(start, start, False)}
     waiting = deque(reached)
@@ -353,13 +352,13 @@ def _comes_back(start: int, states: _States, after: list[list[int]], steps: list
 
 
 def has_rival_repeats(parsed: Any) -> bool:
-    """Whether repeats without a bound follow each other that could each take what the other takes, and then fail.
+    """Return whether unbounded repeats that can take the same characters follow each other, and can then fail.
 
-    Two with nothing between that must be there, or more than MOST_APART of them in all, take time that grows with a
-    high power of the length.
+    Two without a required character between them, or more than MOST_APART in all, take time that grows with a high power of the
+    length.
 
     Args:
-        parsed: What Python's own parser of regular expressions makes of one.
+        parsed: The structure given by Python's parser.
     """
     ignores_case = bool(parsed.state.flags & re.IGNORECASE)
     try:
@@ -376,29 +375,29 @@ _MOST_WAYS = 64
 
 
 class _Open(NamedTuple):
-    """A repeat without a bound that could still take more."""
+    """An unbounded repeat that could still take more characters."""
 
     signs: frozenset[int]
-    depth: int  # how many rivals stand one after the other, with it
-    is_apart: bool  # something had to be there since
+    depth: int  # the number of consecutive rivals, including this one
+    is_apart: bool  # a required character came since
 
 
 class _Way(NamedTuple):
-    """How a place of a pattern was come to, as far as it matters behind it."""
+    """How a position of the pattern was reached, as far as it matters afterwards."""
 
     repeats: tuple[_Open, ...] = ()
-    is_rival: bool = False  # two compete, and nothing could fail since
+    is_rival: bool = False  # two repeats compete, and nothing could fail since
 
 
 class _Compete(Exception):
-    """Repeats compete in front of what may fail, or there are too many ways to tell."""
+    """Repeats compete before something that may fail, or there are too many ways."""
 
 
 def _walked(structure: Any, ways: set[_Way], ignores_case: bool) -> set[_Way]:
-    """The ways behind a part of a pattern.
+    """Return the ways after a part of a pattern.
 
     Raises:
-        _Compete: repeats do on one of them.
+        _Compete: repeats compete in one of them.
     """
     for op, arguments in structure:
         if op is ops.SUBPATTERN:
@@ -410,7 +409,7 @@ def _walked(structure: Any, ways: set[_Way], ignores_case: bool) -> set[_Way]:
             behind = {
                 after._replace(is_rival=after.is_rival or way.is_rival)
                 for way in ways
-                # Where what may be left out fails, it is left out.
+                # If an optional part fails, it is skipped.
                 for after in _walked(
                     arguments[2], {way._replace(is_rival=way.is_rival and not is_optional)}, ignores_case
                 )
@@ -439,12 +438,12 @@ def _behind(way: _Way, op: Any, arguments: Any, ignores_case: bool) -> _Way:
 
 
 def _after(repeats: Iterable[_Open], taken: frozenset[int]) -> tuple[_Open, ...]:
-    """Repeats after something that must be there: what they cannot take ends them, else it sets them apart."""
+    """Return the repeats after a required character: those that cannot take it end, the others are set apart."""
     return tuple(known._replace(is_apart=True) for known in repeats if known.signs & taken)
 
 
 def _least(op: Any, arguments: Any) -> int:
-    """How many signs an operation takes at least, 0 or 1."""
+    """Return the least number of characters that an operation takes, 0 or 1."""
     if op in REPEATS or op is ops.POSSESSIVE_REPEAT:
         return 1 if arguments[0] > 0 else 0
     if op is ops.ATOMIC_GROUP:

@@ -1,7 +1,7 @@
-"""Phrases of time in English and Chinese as intervals of the calendar. Pure.
+"""Parses time phrases in English and Chinese as calendar intervals. Pure.
 
-Weeks begin on Monday. A month, a quarter, a season or a weekday without a year is the latest one that has begun. Seasons
-are those of the northern hemisphere, by whole months; winter has the year in which it begins.
+Weeks begin on Monday. A month, quarter, season or weekday without a year is the latest one that has begun. Seasons are those
+of the northern hemisphere, in whole months; winter has the year in which it begins.
 """
 
 import re
@@ -15,33 +15,33 @@ import msgspec
 from memd.text.time_spans import EPOCH, TimeSpan, whole_days
 from memd.text.tokens import folded
 
-_MAX_READ_CHARS = 2_000  # of a text; a question that is longer names its time at its beginning, or not at all
+_MAX_READ_CHARS = 2_000  # of a text; a longer question names its time at its beginning, or not at all
 _MOST_BACK = 3_650  # of any unit
-_YEARS = range(1000, 9999)  # within which no distance leaves the range of dates
+_YEARS = range(1000, 9999)  # no distance from these leaves the range of dates
 
 
 class TimePhrase(msgspec.Struct, frozen=True):
-    """A phrase of time in a text."""
+    """A time phrase in a text."""
 
     span: TimeSpan
-    start: int  # where it stands in the folded text
+    start: int  # the offset in the folded text
     end: int
 
 
 class UnknownTime(ValueError):
-    """A text that is to be a time says none; the message quotes it."""
+    """A text is not a time; the message quotes it."""
 
 
 def read_time(text: str, now: datetime, zone: tzinfo | None = None) -> TimeSpan:
-    """The interval that a text says, which must be a phrase of time and nothing else.
+    """Parse a text that must be a time phrase and nothing else.
 
     Args:
         text: Such as 2026-02-09, 2026-02-09T18:30+01:00, 7d, last week, 上周, May 2026, Q3 2025, 2026-W07.
-        now: What the clock on the wall shows.
-        zone: Of that clock, for a time that names another zone; None: such a time is taken as it is written.
+        now: The local wall-clock time.
+        zone: The local time zone, for a time that names another zone; None: such a time is taken as written.
 
     Raises:
-        UnknownTime: it says no time.
+        UnknownTime: the text is not a time.
     """
     read = " ".join(folded(text[:_MAX_READ_CHARS]).split())
     found = _moment(read, zone) or next(
@@ -56,13 +56,13 @@ def read_time(text: str, now: datetime, zone: tzinfo | None = None) -> TimeSpan:
 
 
 def time_phrases(text: str, now: datetime) -> tuple[TimePhrase, ...]:
-    """The phrases of time in a text, in their order; of those that overlap the longest.
+    """Return the time phrases in a text, in order; of overlapping ones the longest.
 
-    Two that a word such as "to" or 到 connects are one interval, and so is one after "since" up to now.
+    Two phrases joined by a word such as "to" or 到 are one interval, and so is a phrase after "since", up to now.
 
     Args:
         text: Folded, see memd.text.tokens.folded.
-        now: What the clock on the wall shows.
+        now: The local wall-clock time.
     """
     if now.year not in _YEARS or not _LIKELY.search(text[:_MAX_READ_CHARS]):
         return ()
@@ -70,15 +70,15 @@ def time_phrases(text: str, now: datetime) -> tuple[TimePhrase, ...]:
 
 
 def dated(text: str, within: TimeSpan | None = None) -> TimeSpan | None:
-    """The first day, week, month or quarter that a name or a heading says with its year; None where it says none.
+    """Return the first day, week, month or quarter with its year in a name or heading; None: there is none.
 
     Args:
-        text: The first 200 characters are read.
-        within: When it is known to be: nothing outside of this is taken, and a year need not be said.
+        text: Its first 200 characters are read.
+        within: Only times in this interval are returned, and the year may be missing.
     """
     if not (_FIGURE if within else _WITH_YEAR).search(text):
         return None
-    # The date of an ISO moment is a date by itself.
+    # Separates the date of an ISO timestamp from its time.
     read = re.sub(r"(?<=\d)t(?=\d\d:)", " ", folded(text[:200]))
     dates = {_date, _year_and_month, _week_of_year, _quarter, _whole_month, _day_of_month}
     for phrase in _apart(read, within.last if within else EPOCH, dates):
@@ -93,7 +93,7 @@ _WITH_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d{3})|[一二][零〇一二三四�
 
 
 def _apart(text: str, now: datetime, among: Collection["Resolve"] | None = None) -> Iterator[TimePhrase]:
-    """Those that do not overlap an earlier or a longer one; among: by these rules alone."""
+    """Yield phrases that overlap no earlier or longer one; `among`: found by these rules alone."""
     found: list[tuple[int, int, TimeSpan]] = []
     for rule, resolve in _rules():
         for match in rule.finditer(text) if among is None or resolve in among else ():
@@ -118,7 +118,7 @@ _THAT_WEEK = re.compile("的?(?:那一?|这一?|所在的?|当)(?:个)?(?:周|�
 
 
 def _joined(text: str, found: list[TimePhrase], now: datetime) -> Iterator[TimePhrase]:
-    """Phrases with the words around them that make another interval of one, or one interval of two."""
+    """Join phrases with the words around them that change the interval, or make one interval of two."""
     at = 0
     while at < len(found):
         span, start, end = found[at].span, found[at].start, found[at].end
@@ -169,7 +169,7 @@ def _week(day: date) -> TimeSpan:
 
 
 def _months(year: int, month: int, count: int = 1) -> TimeSpan:
-    """Some months in a row; month may lie outside of 1 to 12."""
+    """Return consecutive months as an interval; month may be outside of 1 to 12."""
     years, place = divmod(month - 1, 12)
     to_years, to_place = divmod(month + count - 2, 12)
     last = date(year + to_years, to_place + 1, monthrange(year + to_years, to_place + 1)[1])
@@ -177,7 +177,7 @@ def _months(year: int, month: int, count: int = 1) -> TimeSpan:
 
 
 def _part_of_month(span: TimeSpan, part: str) -> TimeSpan:
-    """Its beginning (up to the 10th), its middle, or its end (from the 21st on)."""
+    """Return the beginning of a month (up to the 10th), its middle, or its end (from the 21st on)."""
     first, last = span.first.date(), span.last.date()
     if _PARTS[part] == 0:
         return whole_days(first, first.replace(day=10))
@@ -189,7 +189,7 @@ def _part_of_month(span: TimeSpan, part: str) -> TimeSpan:
 
 
 def _begun(spans: Callable[[int], TimeSpan], now: datetime) -> TimeSpan:
-    """The latest that has begun of what comes once a year."""
+    """Return the latest of a yearly interval that has begun."""
     span = spans(now.year)
     return span if span.first <= now else spans(now.year - 1)
 
@@ -260,14 +260,14 @@ _RELATIVE = {
     "last year": -1, "this year": 0, "next year": 1,
 }  # fmt: skip
 
-# What may stand before a phrase that is all of a text; tried as it is first.
+# Words that may precede a phrase in a text that must be a time; the text is tried without them removed first.
 _LEADS = (
     re.compile("(?!)"),
     re.compile(
         "(?:since|from|starting|in|on|during|until|till|through|by|at|as of|自从?|自從|从|從|在|到|至|截至|直到) ?(?:the )?|the "
     ),
 )
-# A text without any of these words has no phrase, which most are told by.
+# A text without any of these words has no time phrase; most texts are excluded by this.
 _LIKELY = re.compile(
     "[0-9天日周週月年季昨今前春夏秋冬号號]|星期|礼拜|禮拜|day|week|month|year|quarter|half|fortnight|tonight|tomorrow|morning|afternoon|evening"
     rf"|\b(?:last|past|night|ago|spring|summer|autumn|fall|winter|q[1-4]|{'|'.join(_MONTHS)}|{'|'.join(one[:3] for one in _MONTHS)}|sept)\b"
@@ -279,7 +279,7 @@ _WD_SHORT = rf"(?P<wd>{'|'.join(_WEEKDAYS)}|mon|tues?|wed|thur?s?|fri|sat|sun)"
 _MON = rf"(?P<mon>{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?"
 _YEAR = r"(?P<year>(?:1[0-9]|2[01])\d\d|(?:last|this|next) year)"
 _REL = r"(?P<rel>last|previous|this|the current|current|next)"
-# Of a month: "last month", "May", "May 2025", "last May", "May of last year".
+# Months: "last month", "May", "May 2025", "last May", "May of last year".
 _EN_MONTH = rf"(?:the )?(?:{_REL} month|(?:(?P<which>last|this|next) )?{_MON}(?:,? (?:of )?{_YEAR})?)"
 _PART = r"(?P<part>early|mid|late|(?:the )?(?:beginning|start|middle|end) of)[- ]"
 
@@ -294,7 +294,7 @@ _ZPART = " ?的?(?P<part>初|上旬|中旬|下旬|底|末)"
 
 
 def _number(text: str) -> int:
-    """A number of two digits at most in Chinese, or in English, or in figures."""
+    """Parse a number of at most two digits, as Chinese or English words or as figures."""
     if text.isdecimal():
         return int(text)
     if text in _NUMBERS:
@@ -306,14 +306,14 @@ def _number(text: str) -> int:
 
 
 def _weekday(text: str) -> int:
-    """0 for Monday."""
+    """Return the number of a weekday, 0 for Monday."""
     if len(text) == 1:
         return "一二三四五六日".index(text.replace("天", "日"))
     return next(n for n, name in enumerate(_WEEKDAYS) if name[:3] == text[:3])
 
 
 def _year(text: str | None, now: datetime) -> int | None:
-    """The year that is meant; None where none is named."""
+    """Return the named year; None: none is named."""
     if text is None:
         return None
     if text in _RELATIVE:
@@ -322,7 +322,7 @@ def _year(text: str | None, now: datetime) -> int | None:
 
 
 def _month(match: re.Match[str], now: datetime) -> TimeSpan:
-    """The month of _EN_MONTH or _ZMONTH."""
+    """Return the month matched by _EN_MONTH or _ZMONTH."""
     named = match.groupdict()
     if named.get("rel"):
         return _months(now.year, now.month + _RELATIVE[named["rel"]])
@@ -360,7 +360,7 @@ _UNITS = {
 
 
 def _rule(*patterns: str) -> Callable[[Resolve], Resolve]:
-    """Have what matches one of some expressions resolved by a function; it is told whether the match is all of the text."""
+    """Register a function for matches of some patterns; it is passed whether the match is the whole text."""
 
     def added(resolve: Resolve) -> Resolve:
         _PATTERNS.extend((pattern, resolve) for pattern in patterns)
@@ -371,12 +371,12 @@ def _rule(*patterns: str) -> Callable[[Resolve], Resolve]:
 
 @cache
 def _rules() -> Sequence[tuple[re.Pattern[str], Resolve]]:
-    """All rules. Compiling them takes 50 ms, which no start of a program waits for."""
+    """Return all rules. Compiling them takes 50 ms, so it is done on first use."""
     return [(re.compile(pattern), resolve) for pattern, resolve in _PATTERNS]
 
 
 def _resolved(resolve: Resolve, match: re.Match[str], now: datetime, *, is_whole: bool) -> TimeSpan | None:
-    """What a rule makes of a match; None where it is a part of a word, no date, or beyond all dates."""
+    """Apply a rule to a match; None if the match is a part of a word, no date, or outside of all dates."""
     text, start, end = match.string, match.start(), match.end()
     if _is_letter(text, start - 1) and _is_letter(text, start):
         return None
@@ -389,12 +389,12 @@ def _resolved(resolve: Resolve, match: re.Match[str], now: datetime, *, is_whole
 
 
 def _is_letter(text: str, at: int) -> bool:
-    """Whether an ASCII letter, a figure or an underscore stands somewhere."""
+    """Return whether an ASCII letter, a digit or an underscore is at an offset."""
     return 0 <= at < len(text) and text[at].isascii() and (text[at].isalnum() or text[at] == "_")
 
 
 def _is_introduced(match: re.Match[str]) -> bool:
-    """Whether a word such as "in" stands before a match: without one, "may" and "2026" may mean anything."""
+    """Return whether a word such as "in" precedes a match: otherwise "may" and "2026" are ambiguous."""
     return _INTRODUCED.search(match.string, 0, match.start()) is not None
 
 
@@ -510,7 +510,7 @@ def _season(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
 def _whole_month(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
     named = match.groupdict()
     mon = (named["mon"] or "").rstrip(".")
-    # A verb, or the name of a person: such a word is a month where something says so.
+    # A verb or the name of a person: such a word is a month only with a sign of that.
     is_vague = (
         bool(mon) and (mon in {"may", "march"} or mon not in _MONTHS) and mon.isascii() and mon.isalpha()
     )
@@ -595,7 +595,7 @@ def _weekend(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | 
     rf"{_WD} (?P<rel>before last)",
 )
 def _weekday_named(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
-    """The "last Thursday" is the latest one before today, Thursday last week that of the week before."""
+    """Resolve a weekday: "last Thursday" is the latest one before today, "Thursday last week" that of the previous week."""
     rel, today, place = match["rel"], now.date(), _weekday(match["wd"])
     if "week" in match[0] or rel == "this":
         day = today + timedelta(days=place - today.weekday(), weeks=_RELATIVE[rel])
@@ -612,7 +612,7 @@ def _weekday_named(match: re.Match[str], now: datetime, is_whole: bool) -> TimeS
 
 @_rule(f"(?:(?P<rel>上上|上|这|這|本|下下|下)(?:一|个|個)?)?{_ZWEEK}{_ZDAY}")
 def _chinese_weekday(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
-    """上周四 is that of the week before, which begins on Monday."""
+    """Resolve 上周四: the weekday of the previous week, which begins on Monday."""
     today, place = now.date(), _weekday(match["wd"])
     before = match.string[max(0, match.start() - 1) : match.start()]
     if match["rel"] is None and before and before in "每毎个個0123456789一二三四五六七八九十两兩几幾多半第":
@@ -667,7 +667,7 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
     f"(?P<n>[0-9]{{1,4}}) ?(?:(?:个|個)?(?P<unit>天|{_ZWEEK}|年|小时|小時|分钟|分鐘)|(?:个|個)(?P<months>月))"
 )
 def _distance(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
-    """7d: the day seven days ago."""
+    """Resolve 7d: the day seven days ago."""
     unit, count = _unit(match["unit"] or "month"), int(match["n"])
     if not is_whole or count > _MOST_BACK:
         return None
@@ -690,7 +690,7 @@ def _lately(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
             "past" in match[0] and (is_whole or match[0].startswith(("the ", "in ", "over ", "within ")))
         )
     ):
-        return None  # "last week" is a week of the calendar, and "past day" may be anything
+        return None  # "last week" is a calendar week, and "past day" is ambiguous
     count = 7 if said in {"few", "several", "几", "幾"} and unit == "day" else _number(said or "1")
     if count > _MOST_BACK:
         return None
@@ -704,17 +704,17 @@ def _lately(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
     "recently|lately|recent|最近|近来|近來|近期|近日|前几天|前幾天|前些天|前阵子|前陣子|the other day|these days|这几天|這幾天|这些天|這些天"
 )
 def _of_late(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None:
-    """Two weeks; in a question such a word says hardly more than that something is over."""
+    """Resolve "recently" to the last two weeks; in a question, such a word only means that something is over."""
     return whole_days(now.date() - timedelta(days=14), now.date()) if is_whole else None
 
 
 def _latest(weekday: int, today: date) -> date:
-    """The latest one before a day."""
+    """Return the latest weekday before a day."""
     return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
 
 
 def _unit(text: str) -> str:
-    """The English word for a unit, one of a weekday as it is."""
+    """Return the English name of a unit; a weekday is returned unchanged."""
     if text in _WEEKDAYS:
         return text
     if text[0] in "周週星礼禮":
@@ -727,7 +727,7 @@ def _unit(text: str) -> str:
 
 
 def _day_back(day: date, unit: str, count: int) -> date:
-    """The day that many units before; of a month that has no such day its last."""
+    """Return the day `count` units before; in a month without such a day, its last day."""
     if unit in {"month", "year"}:
         month = _months(day.year, day.month - count * (12 if unit == "year" else 1)).last.date()
         return month.replace(day=min(day.day, month.day))
@@ -735,7 +735,7 @@ def _day_back(day: date, unit: str, count: int) -> date:
 
 
 def _back(now: datetime, unit: str, count: int) -> TimeSpan:
-    """The day, the week, the month or the year of the calendar that many of them before; of shorter units, one from then on."""
+    """Return the calendar day, week, month or year `count` units before; for shorter units, the interval since then."""
     if unit in {"hour", "minute"}:
         length = timedelta(hours=1) if unit == "hour" else timedelta(minutes=1)
         return TimeSpan(now - count * length, now - (count - 1) * length)
@@ -752,7 +752,7 @@ def _back(now: datetime, unit: str, count: int) -> TimeSpan:
 
 
 def _moment(text: str, zone: tzinfo | None) -> TimeSpan | None:
-    """A date with a time of day, in ISO 8601."""
+    """Parse an ISO 8601 date with a time of day."""
     if ":" not in text:
         return None
     try:
@@ -765,5 +765,5 @@ def _moment(text: str, zone: tzinfo | None) -> TimeSpan | None:
     except (ValueError, OverflowError):
         return None
     at = at.replace(microsecond=0)
-    # Of a minute that is named, all seconds count.
+    # A time given to the minute covers the whole minute.
     return TimeSpan(at, at if text.count(":") > 1 and text[16:17] == ":" else at.replace(second=59))

@@ -35,7 +35,7 @@ class WatchPlan(msgspec.Struct, frozen=True):
     flat: frozenset[Path]  # each for itself
     deep: frozenset[Path]  # with everything below
     root_state: RootState
-    above: frozenset[Path] = frozenset()  # directories above the roots: whoever renames one moves roots away
+    above: frozenset[Path] = frozenset()  # directories above the roots: renaming one moves roots away
 
     @property
     def size(self) -> int:
@@ -65,7 +65,7 @@ def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "")
         OSError: the process has no free descriptor.
     """
     roots = tuple(roots)
-    # Before the directories: what changes meanwhile shows at the next comparison.
+    # Read before the directories, so that later changes show in the next comparison.
     root_state = root_state_of(roots, mountinfo)
     flat: set[Path] = set()
     deep: set[Path] = set()
@@ -147,10 +147,10 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 def _is_listable(directory: Path) -> bool:
     return (
-        # The library takes names in UTF-8 only. Below a root no others are entered, but a root may lie anywhere.
+        # watchfiles takes UTF-8 names only. Below a root no others are entered, but the root itself may have any name.
         is_utf8(str(directory))
         and not _is_behind_a_symlink(directory)
-        # First: is_dir raises where a directory above may not be entered.
+        # First, since is_dir raises if a directory above cannot be entered.
         and os.access(directory, os.R_OK | os.X_OK)
         and directory.is_dir()
     )
@@ -158,7 +158,7 @@ def _is_listable(directory: Path) -> bool:
 
 def _identity(directory: Path) -> Identity | None:
     identity = identity_of(directory)
-    # One that is closed is not watched; nothing but this tells when it is opened.
+    # A closed directory is not watched; only this comparison shows that it was opened.
     if _is_behind_a_symlink(directory) or not os.access(directory, os.R_OK | os.X_OK):
         return None
     return identity

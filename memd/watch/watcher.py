@@ -27,9 +27,9 @@ from memd.watch.watchfiles_feed import LibraryFeed
 
 _log = structlog.get_logger()
 
-# With more raw events at once, looking at everything costs less than at each; and some may be lost unsaid.
+# Above this number of raw events, a full scan is cheaper than single checks, and events may have been lost unnoticed.
 _MANY_EVENTS = 1000
-# Directories can go away between being found and being watched.
+# Directories can be deleted between being found and being watched.
 _ATTEMPTS = 5
 
 
@@ -48,28 +48,29 @@ class RescanNeeded(msgspec.Struct, frozen=True):
 class WatcherHealth(msgspec.Struct, frozen=True):
     """Whether changes are seen as they happen, and where they are not."""
 
-    # Only a watch that ought to work and does not is trouble. A root on a network mount is what a person chose: it is
-    # found by looking within seconds, so status tells of it, while replies would repeat it for ever to nobody's use.
+    # Only a watch that should work and fails is a fault. A root on a network mount is the user's choice: changes are found by
+    # polling within seconds, so status mentions it, while replies would only repeat it.
     ok: bool
-    reason: str | None = None  # with ok: what a person should know all the same
-    unseen: frozenset[Path] = frozenset()  # files and directories: whoever listens has to look there himself
+    reason: str | None = None  # if ok: a remark for the user
+    unseen: frozenset[Path] = frozenset()  # files and directories that the consumer has to poll
 
 
 Event = PathsChanged | RescanNeeded | WatcherHealth
 
 
 class WatcherPace(msgspec.Struct, frozen=True):
-    """How fast the watcher is."""
+    """The intervals of the watcher, in seconds."""
 
-    # Between looks whether the roots are still the same. A missing one is found at once by a search, whatever this is.
+    # Between checks whether the roots are still the same. Searches find a returned root at once, independent of this.
     check_s: float = 2.0
-    check_told_s: float = 60.0  # likewise, where events tell, but for who may enter a directory above a root
-    check_timeout_s: float = 0.5  # such a look may hang on a dead disk: events do not wait for it longer
-    rewatch_quiet_s: float = 0.2  # directories that come and go are watched anew when this long none did,
+    # Likewise, if events report changes of roots, except for permissions of directories above.
+    check_told_s: float = 60.0
+    check_timeout_s: float = 0.5  # a check may block on a dead disk: events wait for it no longer than this
+    rewatch_quiet_s: float = 0.2  # new watches are set once directories have not changed for this long,
     rewatch_cap_s: float = 2.0  # and at the latest after this long
-    # A watch that breaks sooner than this would only break again.
+    # A watch that breaks sooner than this would break again at once.
     trusted_s: float = 5.0
-    retry_s: float = 2.0  # before the first attempt to watch again; later ones wait longer, up to
+    retry_s: float = 2.0  # before the first attempt to watch again; later ones wait longer,
     retry_cap_s: float = 60.0
 
 
@@ -121,7 +122,7 @@ async def watch(
     backlog = backlog or EventBarrier()
     methods = methods or methods_of(sys.platform)
     rng = rng or Random()
-    # Of its own: where a disk does not answer, nobody else waits with it.
+    # A pool of its own: if a disk does not answer, other work goes on.
     threads = Threads(1, "memd-watch")
     clock = asyncio.get_running_loop().time
     reason = "watching began"
@@ -140,10 +141,10 @@ async def watch(
             backoff.reset()
             continue
         except (FeedBroken, ResourceShortage, OSError) as failure:
-            if str(failure) != broken:  # it may stay broken for days
+            if str(failure) != broken:  # the same failure may last for days
                 _log.warning("watch.broken", reason=str(failure))
             broken = str(failure)
-        except Exception as failure:  # noqa: BLE001 - the top of a loop that has to go on
+        except Exception as failure:  # noqa: BLE001 - the top of a loop that must go on
             said, broken = broken, safe_traceback.cause(failure)
             if broken != said:
                 _log.exception("watch.failed")
@@ -196,10 +197,10 @@ async def _watched(
         yield health
         yield RescanNeeded(reason)
         if await threads.run(_plan_watches, roots, methods) != plan:
-            # A directory that came between the plan and the watch of the one above it was announced to nobody.
+            # A directory created between planning and watching its parent caused no event.
             rewatch.mark(clock())
             unwatched = places
-        # Before anybody is told that all is seen: what was written while no watch was set made no event.
+        # Before the barrier begins: files written while no watch was set caused no event.
         if again := await names.follow_again(feed):
             yield PathsChanged(again)
         _begin(backlog, feed, _notes(roots), plan)
@@ -212,7 +213,7 @@ async def _watched(
                 unwatched = places
             if batch.incomplete or len(batch.events) > _MANY_EVENTS:
                 rewatch.mark(clock())
-                unwatched = places  # directories may be among them
+                unwatched = places  # directories may be among the changes
                 yield RescanNeeded("very many files changed at once")
             else:
                 filtered = await _filtered(batch, roots, plan, threads)
@@ -228,7 +229,7 @@ async def _watched(
             if changed:
                 yield PathsChanged(changed)
             if is_another:
-                return  # what came back is told after the health of the new watches
+                return  # returned places are reported after the health of the new watches
     finally:
         backlog.pauses()
         check.cancel()
@@ -258,26 +259,26 @@ def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], plan: Watch
 
 
 def _may_be_closed(batch: EventBatch, plan: WatchPlan) -> bool:
-    """Whether an event is of a root itself: who may list it may have changed."""
+    """Return whether an event is about a root directory itself, whose permissions may have changed."""
     return any(Path(place) in plan.root_state.identities for _, place in batch.events)
 
 
 def _is_told(feed: Feed, plan: WatchPlan, roots: Sequence[Root]) -> bool:
-    """Whether an event tells of another directory that takes the place of a root."""
+    """Return whether events report the replacement of a root by another directory."""
     return feed.tells_of_roots and plan.is_complete and not unseen(roots, plan.root_state.mounts)
 
 
 def _next_check(now: float, check_s: float, roots: Sequence[Root]) -> float:
-    """The time of the next check: near a common tick, but not at it, since threads that begin together compete for the interpreter."""
+    """Return the time of the next check: near a common tick, but apart from other threads', which would compete for the GIL."""
     apart_s = crc32(b"\0".join(os.fsencode(root.directory) for root in roots)) % 100 / 500
     return now + until_next_tick_s(now - apart_s, check_s)
 
 
 async def _armed(roots: Sequence[Root], methods: WatchMethods, threads: Threads) -> tuple[Feed, WatchPlan]:
-    """A started feed, with the plan of its watches.
+    """Return a started feed, with the plan of its watches.
 
     Raises:
-        FeedBroken: there are none.
+        FeedBroken: no watches could be set.
     """
     attempts_left = _ATTEMPTS
     while True:
@@ -321,16 +322,17 @@ class _Check:
         self._missing_s, self._usual_s = periods_s
         self._looked_at = asyncio.get_running_loop().time()
         self._mountinfo = mountinfo
-        self._parsed: str | None = None  # there can be thousands of mounts, and they seldom change
+        self._parsed: str | None = None  # mount tables can have thousands of lines, and rarely change
         self._root_state = root_state
-        self._threads = Threads(1, "memd-check")  # of its own: one that hangs must keep no event waiting
+        # A pool of its own: a check that blocks must not delay events.
+        self._threads = Threads(1, "memd-check")
         self._backlog = backlog
-        self._remounted = False  # nobody has looked since
+        self._remounted = False  # a mount event that no check has covered yet
         self._asked: asyncio.Task[tuple[bool, frozenset[Path]]] | None = None
 
     @property
     def due_at(self) -> float:
-        """When to look again, in seconds of the event loop's clock."""
+        """The time of the next check on the event loop's clock."""
         period_s = self._missing_s if self._backlog.missing else self._usual_s
         return _next_check(self._looked_at, period_s, self._roots)
 
@@ -361,7 +363,7 @@ class _Check:
             text = self._mountinfo()
         except OSError:
             self._remounted |= remounted
-            return False, frozenset()  # nobody can tell just now
+            return False, frozenset()  # mounts cannot be read now
         returned = frozenset(listable(self._backlog.missing))
         if remounted:
             returned |= self._backlog.otherwise(partial(mounted, mounts=parsed(text)))
