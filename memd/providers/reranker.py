@@ -1,4 +1,4 @@
-"""What all rerankers share: a deadline, and a pause after failures, so that no search fails or waits because of one."""
+"""The base of rerankers: deadlines, and a pause after failures, so that no search fails or waits because of a reranker."""
 
 import asyncio
 import math
@@ -10,27 +10,27 @@ from memd.domain_types import DegradedPart
 from memd.errors import MemdError
 from memd.runtime.timing import Clock
 
-# After so many failures in a row no search waits for an answer for a while.
+# After this many consecutive failures, searches do not wait for the reranker for a while.
 MOST_FAILURES = 3
 PAUSE_S = 30.0
 MAX_TEXT_CHARS = 2_000
 
 
 class RerankFailed(MemdError):
-    """A reranker has not ordered anything. Its words quote no text."""
+    """A reranker failed. The message quotes no text."""
 
 
 class BoundedReranker(ABC):
-    """Orders texts by how well they answer a question; a search that it fails goes on without it."""
+    """Orders texts by how well they answer a question; if it fails, searches keep their order."""
 
     def __init__(self, name: str, settings: Rerank, clock: Clock, most: int) -> None:
-        """Nothing is opened or loaded yet.
+        """Create the reranker without opening or loading anything.
 
         Args:
-            name: Stands in each reason.
-            settings: Of the agent.
-            clock: Tells the monotonic time, in seconds.
-            most: Questions that are worked on at a time.
+            name: Its name in reasons.
+            settings: The agent's settings.
+            clock: Returns monotonic seconds.
+            most: The most concurrent questions.
         """
         self.candidates = settings.candidates
         self._name = name
@@ -44,14 +44,14 @@ class BoundedReranker(ABC):
 
     @abstractmethod
     async def ask(self, question: str, texts: Sequence[str]) -> list[int]:
-        """The texts by their place, the best first.
+        """Return the indexes of the texts, best first.
 
         Raises:
-            MemdError: nobody has ordered them.
+            MemdError: there is no order.
         """
 
     async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:
-        """The texts by their place, the best first; or why nobody has ordered them in time."""
+        """Return the indexes of the texts, best first, or why there is no order in time."""
         if self._clock() < self._paused_until:
             return DegradedPart("rerank", f"{self._reason}; it is asked again within {PAUSE_S:g} s")
         if len(self._under_way) >= self._most:
@@ -71,7 +71,7 @@ class BoundedReranker(ABC):
         return order
 
     def why_late(self) -> str:
-        """Why there is no answer by the deadline."""
+        """Return why there is no answer by the deadline."""
         return f"{self._name}: no answer within {1000 * self._timeout_s:g} ms"
 
     def _failed(self, reason: str) -> None:
@@ -84,10 +84,10 @@ class BoundedReranker(ABC):
     def _ended(self, asking: asyncio.Task[list[int]]) -> None:
         self._under_way.discard(asking)
         if not asking.cancelled():
-            asking.exception()  # which nobody may be left to hear of
+            asking.exception()  # retrieves the exception, since no caller may be left
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel running requests."""
         under_way = set(self._under_way)
         for asking in under_way:
             asking.cancel()
@@ -96,21 +96,21 @@ class BoundedReranker(ABC):
 
 
 class NoReranker:
-    """Stands for one that cannot be asked: there is no key for it, no address, or no model."""
+    """Stands in for a reranker without key, address or model."""
 
-    candidates = 2  # one alone is not ordered, and nothing would be said
+    candidates = 2  # with one candidate, nothing would be reported
 
     def __init__(self, reason: str) -> None:
         self._part = DegradedPart("rerank", reason)
 
     async def order(self, question: str, texts: Sequence[str]) -> list[int] | DegradedPart:  # noqa: ARG002 - as a reranker
-        """Why nobody orders them."""
+        """Return why there is no order."""
         return self._part
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""
 
 
 def by_score(scores: Sequence[float | None]) -> list[int]:
-    """Places by their scores, the best first; those without one come last."""
+    """Return indexes by score, best first; those without a score come last."""
     return sorted(range(len(scores)), key=lambda n: ((score := scores[n]) is None, -(score or 0.0), n))

@@ -13,12 +13,12 @@ import msgspec
 from memd.text.memory_paths import Root, descends, only_file, parts_below
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
-# The process has no descriptor, or no memory, to look with: that says nothing of what there is.
+# The process has no free descriptor or memory for reading; that says nothing about the files.
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
-# What happens on the far side of these is told to nobody here: other machines, the host of a virtual machine, or a
-# program that answers for a file system (FUSE).
+# Changes made on the far side of these cause no events here: on other machines, on the host of a virtual machine, or in a
+# program that serves a file system (FUSE).
 _REMOTE = frozenset({
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fakeowner", "fuse", "gfs2", "glusterfs", "gpfs", "lustre",
     "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",

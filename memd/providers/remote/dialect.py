@@ -1,4 +1,4 @@
-"""One request to a provider as a value, the ways it can fail, and what differs from one provider's API to another's."""
+"""Requests and replies as values, errors of requests, and the interface of a provider's API."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from memd.providers.provider import EmbedTerminal, EmbedUnavailable, ProviderLim
 
 
 class TextRole(StrEnum):
-    """Which end of a search a text stands at; many models embed the two differently."""
+    """Whether a text is a question or a document; many models embed the two differently."""
 
     QUERY = "query"
     DOCUMENT = "document"
@@ -20,21 +20,21 @@ class TextRole(StrEnum):
 class HttpRequest(msgspec.Struct, frozen=True):
     """One HTTP request."""
 
-    path: str  # below the account's base URL; one that begins with a slash: below the root of the same server
+    path: str  # below the account's base URL or, with a leading slash, below the root of its server
     body: bytes = b""
     method: str = "POST"
     content_type: str = "application/json"
     headers: Mapping[str, str] = {}
-    more: Sequence[bytes] = ()  # what follows the body, piece by piece; of a large one
+    more: Sequence[bytes] = ()  # pieces that follow the body, if it is large
 
     @property
     def size(self) -> int:
-        """How many bytes are sent, beside the headers."""
+        """The number of bytes of the whole body."""
         return len(self.body) + sum(map(len, self.more))
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """What came back, whatever its status."""
+    """An HTTP answer of any status."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -42,52 +42,52 @@ class HttpAnswer(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether its status is one of the successes."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
 
 class NoReply(EmbedUnavailable):
-    """No answer came: the connection failed, or it took too long."""
+    """There was no answer: the connection failed or timed out."""
 
 
 class RequestTimedOut(NoReply):
-    """It took too long."""
+    """The request timed out."""
 
 
 class RateLimited(EmbedUnavailable):
-    """Too many requests of late; retry_after_s says when again, if the provider said so."""
+    """Too many requests; retry_after_s is the wait that the provider asked for, if any."""
 
 
 class ServerFailed(EmbedUnavailable):
-    """The provider has trouble of its own."""
+    """The provider failed internally."""
 
 
 class BadReply(EmbedUnavailable):
-    """An answer came, and it is not what was asked for."""
+    """The answer is invalid."""
 
 
 class Refused(EmbedTerminal):
-    """The provider refuses every request like this one: the key, the quota, the model or the endpoint is wrong."""
+    """The provider refuses all such requests: the key, the quota, the model or the endpoint is wrong."""
 
 
 class KeyRefused(Refused):
-    """The key is not accepted: another one is needed."""
+    """The key is refused."""
 
 
 class RequestTooLarge(MemdError):
-    """The request was refused for its size: half of it may pass."""
+    """The request is too large; half of it may pass."""
 
 
 class ContentRefused(MemdError):
-    """The request was refused for what is in it."""
+    """The request was refused because of its content."""
 
 
 class NotSupported(MemdError):
-    """The provider does not have this endpoint, for this model or at all."""
+    """The provider does not support this endpoint, for this model or at all."""
 
 
 class Dialect(Protocol):
-    """One provider's way of putting a request, and of answering; pure."""
+    """The requests and replies of one provider's API; pure."""
 
     @property
     def provider(self) -> str:
@@ -96,37 +96,37 @@ class Dialect(Protocol):
 
     @property
     def model(self) -> str:
-        """As requests name it."""
+        """The name of the model in requests."""
         ...
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Whatever else than the model and the endpoint decides about a vector: dimensions, prefixes, input types."""
+        """Everything but model and endpoint that shapes a vector: dimensions, prefixes, input types."""
         ...
 
     @property
     def dimensions(self) -> int | None:
-        """How long vectors are, where that is known without asking."""
+        """The length of vectors if known without a request; None: unknown."""
         ...
 
     @property
     def limits(self) -> ProviderLimits:
-        """What one request may hold."""
+        """The limits of one request."""
         ...
 
     @property
     def input_tokens(self) -> int:
-        """How many estimated tokens one text may have; a longer one is cut into pieces."""
+        """The limit of one text in estimated tokens; longer texts are split."""
         ...
 
     def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
-        """The request for the vectors of some texts."""
+        """Return the request for the vectors of some texts."""
         ...
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
-        """The vectors of an answer with status 2xx, in the order of the texts.
+        """Parse the vectors of an answer with status 2xx, in the order of the texts.
 
         Raises:
-            BadReply: it does not hold one vector a text.
+            BadReply: it does not contain one vector per text.
         """
         ...

@@ -1,4 +1,4 @@
-"""The one place where memd speaks HTTP."""
+"""Sends HTTP requests; no other module of memd does."""
 
 import asyncio
 import contextlib
@@ -19,40 +19,39 @@ CONNECT_S = 10.0
 # Bytes; 256 vectors of 3,072 numbers take 17 MB, and files of batches are read by lines.
 LARGEST_ANSWER = 128 << 20
 LONGEST_LINE = 4 << 20  # bytes; a vector of 16,384 numbers takes a tenth of that
-LARGEST_REFUSAL = 64 << 10  # bytes that are read of an answer without success
+LARGEST_REFUSAL = 64 << 10  # bytes that are read of an error reply
 
-BROKEN_OFF = 16  # requests that were broken off, after which a client is exchanged for a new one
+BROKEN_OFF = 16  # cancelled or timed-out requests after which a client is replaced by a new one
 
-# Beside httpx's own errors, what passes through it as it is: ssl.SSLError of a read is an OSError, idna.IDNAError of a
-# host a ValueError.
+# Errors that httpx passes through beside its own: ssl.SSLError is an OSError, idna.IDNAError a ValueError.
 _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError)
 
 
 class _Pool:
-    """A client with its connections, and what is under way through it."""
+    """A client with its connections, and the number of its running requests."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
         self.under_way = 0
-        self.broken_off = 0  # requests that were cancelled or took too long
+        self.broken_off = 0  # requests that were cancelled or timed out
 
 
 class HttpConnections:
-    """Connections to one provider, kept open between requests.
+    """Keep-alive connections to one provider.
 
-    No request waits inside the client's own pool: httpcore 1.0.9 loses a place of a bounded one when a request is cancelled
-    before its connection is used, and serves nobody once all are lost. So the places are counted here, the pool has no
-    bound, and the connections that it loses are closed with the client, which is exchanged after some broken-off requests.
+    No request waits inside the client's own pool: httpcore 1.0.9 loses a slot of a bounded pool when a request is cancelled before
+    its connection is used, and blocks once all are lost. So slots are counted here, the pool is unbounded, and lost connections
+    are closed with the client, which is replaced after some cancelled requests.
     """
 
     def __init__(self, provider: str, account: Account, key_header: str | None, connections: int) -> None:
-        """Make the pool; connections are opened by requests.
+        """Create the pool; requests open connections.
 
         Args:
-            provider: Its name, for messages.
+            provider: The provider's name, for messages.
             account: Address and key.
-            key_header: Where the key goes; None: Authorization, as a bearer.
-            connections: How many at once.
+            key_header: The header for the key; None: Authorization with a bearer token.
+            connections: The most concurrent requests.
         """
         self._provider = provider
         self._account = account
@@ -63,21 +62,21 @@ class HttpConnections:
         self._pool: _Pool | None = None
         self._is_closed = False
         self._opening = asyncio.Lock()
-        self._closing: set[asyncio.Task[None]] = set()  # of clients that were exchanged
+        self._closing: set[asyncio.Task[None]] = set()  # tasks that close replaced clients
 
     async def send(self, call: HttpRequest, timeout_s: float) -> HttpAnswer:
-        """Put a request, and wait for all of the answer, whatever its status.
+        """Send a request, and return the whole answer, whatever its status.
 
-        A cancelled call closes its connection: the provider is not left working on it unnoticed.
+        Cancellation closes the connection, so that the provider does not continue unnoticed.
 
         Args:
-            call: What to send.
-            timeout_s: For everything together.
+            call: The request.
+            timeout_s: For the whole request and answer.
 
         Raises:
-            RequestTimedOut, NoReply: no whole answer came.
-            BadReply: it is too large.
-            Refused: there can be no client: the environment names a proxy or a file that cannot be used.
+            RequestTimedOut, NoReply: there was no complete answer.
+            BadReply: the answer is too large.
+            Refused: the environment names an unusable proxy or certificate file.
         """
         try:
             async with asyncio.timeout(timeout_s), self._connected() as client:
@@ -90,20 +89,19 @@ class HttpConnections:
     async def lines(
         self, call: HttpRequest, timeout_s: float, failure: Callable[[HttpAnswer], MemdError]
     ) -> AsyncGenerator[bytes]:
-        """The lines of an answer that may be larger than memory, as they come.
+        """Yield the lines of an answer that may be larger than memory.
 
-        Empty lines are left out, and so are those that are longer than any line of use. To be closed by who stops
-        before the end (contextlib.aclosing).
+        Empty lines and lines longer than LONGEST_LINE are left out. Use contextlib.aclosing if not all lines are read.
 
         Args:
-            call: What to send.
-            timeout_s: For each line, not for everything: a large file takes its time.
-            failure: What to raise for an answer that is no success, of which at least the beginning is read.
+            call: The request.
+            timeout_s: For each line, not for the whole answer, which may be a large file.
+            failure: Creates the error to raise for an answer without success, of which at least the beginning was read.
 
         Raises:
-            RequestTimedOut, NoReply: not all of it came.
-            Refused: there can be no client: the environment names a proxy or a file that cannot be used.
-            MemdError: what failure made of the answer.
+            RequestTimedOut, NoReply: the answer is incomplete.
+            Refused: the environment names an unusable proxy or certificate file.
+            MemdError: created by `failure`.
         """
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -150,16 +148,16 @@ class HttpConnections:
         return bytes(body)
 
     def _url(self, call: HttpRequest) -> str:
-        """Where a call goes: to the account's own server, whatever its path says."""
+        """Return the URL of a call: always on the account's own server, whatever its path is."""
         return f"{self._account.origin if call.path.startswith('/') else self._account.base_url + '/'}{call.path}"
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A client, as soon as fewer requests are under way than there may be.
+        """Wait for a free slot, and return a client in a context.
 
         Raises:
             NoReply: the session is closed.
-            Refused: there can be no client.
+            Refused: no client can be created.
         """
         async with self._places:
             pool = await self._opened()
@@ -174,7 +172,7 @@ class HttpConnections:
                 self._exchange_after(pool)
 
     def _exchange_after(self, pool: _Pool) -> None:
-        """Close a client that may hold many lost connections when its last request is over; the next request gets a new one."""
+        """Replace a client with many lost connections, and close it after its last request."""
         if pool.broken_off < BROKEN_OFF:
             return
         if self._pool is pool:
@@ -202,8 +200,8 @@ class HttpConnections:
                 limits=httpx.Limits(
                     max_connections=None, max_keepalive_connections=self._connections, keepalive_expiry=30.0
                 ),
-                follow_redirects=False,  # the key would go along
-                # A proxy is for the way out: it would read what is said within the local network.
+                follow_redirects=False,  # a redirect would send the key along
+                # A proxy serves external addresses: it would see what is sent within the local network.
                 trust_env=not check_embedding.is_near(self._account.base_url),
             )
         except ImportError as missing:
@@ -219,10 +217,10 @@ class HttpConnections:
 
     async def _context(self) -> ssl.SSLContext:
         if self._account.base_url.startswith("http:"):
-            # It trusts nobody, and nobody is asked to be trusted.
+            # An http address needs no certificates, so none are loaded.
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
-            # Reading all root certificates takes a while.
+            # Loading all root certificates takes a while.
             return await beside(ssl.create_default_context)
         except (OSError, ValueError) as fault:
             raise Refused(
@@ -240,7 +238,7 @@ class HttpConnections:
         return headers | {name.lower(): value for name, value in self._account.headers.items()}
 
     async def close(self) -> None:
-        """Close all connections; requests that are under way fail, and so do later ones."""
+        """Close all connections; running and later requests fail."""
         async with self._opening:
             self._is_closed = True
             if self._pool is not None:
@@ -254,7 +252,7 @@ def _names(headers: httpx.Headers) -> dict[str, str]:
 
 
 async def _pieces(call: HttpRequest) -> AsyncIterator[bytes]:
-    """A large body bit by bit: sent as a whole, it would hold up the loop."""
+    """Yield a large body in pieces: sending it as a whole would block the event loop."""
     yield call.body
     for piece in call.more:
         yield piece
@@ -271,7 +269,7 @@ async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     line = bytearray()
-    is_whole = True  # False: too much of it was dropped
+    is_whole = True  # False: too much of the line was dropped
     async for piece in pieces:
         *ends, rest = piece.split(b"\n")
         for end in ends:
@@ -289,7 +287,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 
 
 def _why(failure: Exception) -> str:
-    """The kind of failure in words. What httpx says is left out: it may quote an address with a key in it."""
+    """Return the kind of a failure. The message of httpx is left out, since it may quote a URL with a key."""
     if isinstance(failure, httpx.ConnectError):
         return _why_not_connected(failure)
     if isinstance(failure, httpx.TimeoutException):
@@ -323,7 +321,7 @@ def _why_not_connected(failure: httpx.ConnectError) -> str:
 
 
 def _causes(failure: BaseException) -> Iterator[BaseException]:
-    """What an exception was raised from, and what that was."""
+    """Yield the causes of an exception."""
     cause = failure.__cause__ or failure.__context__
     while cause is not None:
         yield cause

@@ -1,4 +1,4 @@
-"""What a remote model is like, measured by its answers to a probe; and whether it still is the same model."""
+"""Identifies a remote model by its vectors of probe texts, and detects whether it was replaced."""
 
 import msgspec
 import numpy as np
@@ -14,32 +14,32 @@ TIMEOUT_S = 60.0  # a server may have to load the model first
 
 
 class ModelIdentity(msgspec.Struct, frozen=True):
-    """What is known of a model by its answers to the probe."""
+    """The properties of a model, by its vectors of the probe texts."""
 
     dimensions: int
     calibration: Calibration
     probe: bytes  # the vector of probe.ANSWERS[0], float32, little-endian
-    generation: int = 0  # how often the model behind the name turned out to be another one
-    bias: Bias | None = None  # what its vectors are stored without; None: they are stored as they come
-    version: int = 0  # of the probe
+    generation: int = 0  # how often another model was found under the same name
+    bias: Bias | None = None  # the mean that is subtracted from vectors before they are stored; None: none is
+    version: int = 0  # of the probe texts
 
 
 async def identify(
     client: RetryingClient, before: ModelIdentity | None, *, retries: RetryPolicy = INDEXING
 ) -> ModelIdentity:
-    """Ask a model for a few vectors, about 6,000 tokens the first time and 25 later.
+    """Probe a model; it costs about 6,000 tokens the first time, and 25 later.
 
     Args:
         client: Sends the requests.
-        before: What was known of the model of this name; None: nothing.
-        retries: How often a request is tried.
+        before: The last identity of the model; None: unknown.
+        retries: The retry policy.
 
     Returns:
-        The same identity where the model is the same, else one of the next generation. Where only the texts of the probe are
-        others now, what the vectors are stored without stays as it was: others would have to be paid for again.
+        The same identity if the model is the same, otherwise one of the next generation. If only the probe texts have changed, the
+        bias is kept: with another one, all texts would have to be embedded and paid for again.
 
     Raises:
-        EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the model is not known.
+        EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused: the probe failed.
     """
     is_same = has_bias = False
     if before is not None:

@@ -1,4 +1,4 @@
-"""What is known of embedding models by their names."""
+"""Properties of embedding models by name."""
 
 import re
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class KnownModel(msgspec.Struct, frozen=True):
-    """What a model's documentation says of it."""
+    """The documented properties of a model."""
 
-    dimensions: int | None = None  # None: it depends on more than the name
-    input_tokens: int = 512  # of one text; the smallest usual size, where nothing is known
+    dimensions: int | None = None  # None: it depends on settings
+    input_tokens: int = 512  # the limit of one text; the smallest common limit for an unknown model
     query_prefix: str = ""
     document_prefix: str = ""
 
@@ -20,7 +20,7 @@ _GEMMA = ("task: search result | query: ", "title: none | text: ")
 _INSTRUCT = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 _SENTENCE = "Represent this sentence for searching relevant passages: "
 
-# Lengths are a little below what is documented: tokens are estimated here, and counted there.
+# Limits are a little below the documented ones, since tokens are estimated.
 _KNOWN = {
     # OpenAI: 8192 tokens a text.
     "text-embedding-3-small": KnownModel(1536, 8000),
@@ -44,7 +44,7 @@ _KNOWN = {
     "voyage-multilingual-2": KnownModel(1024, 32_000),
     "voyage-law-2": KnownModel(1024, 16_000),
     "voyage-code-2": KnownModel(1536, 16_000),
-    # Run by oneself. Of nomic-embed-text Ollama takes 2048 tokens, though the model was made for more.
+    # Local models. Ollama limits nomic-embed-text to 2048 tokens, although the model supports more.
     "nomic-embed-text": KnownModel(768, 2000, *_NOMIC),
     "nomic-embed-text-v2-moe": KnownModel(768, 500, *_NOMIC),
     "embeddinggemma": KnownModel(768, 2000, *_GEMMA),
@@ -70,9 +70,9 @@ _MAKERS = {
 
 
 def known(name: str) -> KnownModel:
-    """What is known of a model, whatever organisation, tag or quantisation its name carries."""
+    """Return the properties of a model; organisation, tag and quantisation in its name are ignored."""
     stem = _stem(name)
-    # LM Studio calls every model so: "text-embedding-nomic-embed-text-v1.5".
+    # LM Studio prefixes all models: "text-embedding-nomic-embed-text-v1.5".
     for whole in (stem, stem.removeprefix("text-embedding-")):
         parts = whole.split("-")
         # "embeddinggemma-300m-qat-q8_0.gguf" is "embeddinggemma".
@@ -84,7 +84,7 @@ def known(name: str) -> KnownModel:
 
 
 def is_from(maker: str, name: str) -> bool:
-    """Whether a model may be one of openai, gemini or voyage; the empty name is anybody's default."""
+    """Return whether a model may be from openai, gemini or voyage; the empty name fits each."""
     return not name or _MAKERS[maker].match(_stem(name)) is not None
 
 

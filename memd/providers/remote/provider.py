@@ -26,12 +26,12 @@ from memd.providers.remote.split_requests import TextPiece, pieces, requests, sp
 from memd.text.tokens import estimate_tokens
 
 REQUEST_TIMEOUT_S = 60.0
-SMALLEST_PIECE = 16  # estimated tokens; a text that is refused for its size at this length has another fault
+SMALLEST_PIECE = 16  # estimated tokens; a text of this length that is refused for its size has another fault
 HARMLESS = "hello"
 
 
 def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | None = None) -> str:
-    """A short hash of whatever shapes a vector beside the provider's and the model's name."""
+    """Return a short hash of everything that shapes a vector, except the names of provider and model."""
     without = () if bias is None else ("centred {}.{}".format(*bias.measured),)
     facts = (account.base_url, *dialect.shape, str(generation), *without)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
@@ -41,8 +41,8 @@ class _Came:
     """The outcomes of the pieces of some texts so far."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Vector] = {}  # by the place of the piece
-        self.refused: dict[int, str] = {}  # by the place of the text
+        self.rows: dict[int, Vector] = {}  # by index of the piece
+        self.refused: dict[int, str] = {}  # by index of the text
 
 
 class RemoteProvider:
@@ -58,15 +58,15 @@ class RemoteProvider:
         indexing: RetryPolicy = INDEXING,
         asking: RetryPolicy = ASKING,
     ) -> None:
-        """Make a provider; it connects with its first request.
+        """Create a provider; its first request connects.
 
         Args:
             client: Sends the requests.
-            model: What its vectors are like.
-            query_timeout_s: For a question, all attempts together.
-            request_timeout_s: For one request with documents.
-            indexing: How often requests with documents are tried.
-            asking: How often questions are tried.
+            model: The identity of the model.
+            query_timeout_s: For a question, including retries.
+            request_timeout_s: For each request with documents.
+            indexing: The retries of requests with documents.
+            asking: The retries of questions.
         """
         self._client = client
         self._dialect = client.dialect
@@ -85,7 +85,7 @@ class RemoteProvider:
 
     @property
     def identity(self) -> Identity:
-        """What its vectors may be compared with."""
+        """The identity of its vectors."""
         return self._identity
 
     @property
@@ -95,20 +95,20 @@ class RemoteProvider:
 
     @property
     def bias(self) -> Bias | None:
-        """What its vectors are without, as they come out of here; None: they are as the model gave them."""
+        """The mean that is subtracted from its vectors; None: none is."""
         return self._model.bias
 
     @property
     def limits(self) -> ProviderLimits:
-        """What one call may hold: less than the provider promises, once it has refused that much."""
+        """The limits of one request, lowered after the provider has refused larger ones."""
         return self._limits
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed documents; those that are longer than the model takes are embedded in pieces.
+        """Embed documents; longer ones than the model accepts are embedded in pieces.
 
         Raises:
-            EmbedUnavailable: try again later.
-            EmbedTerminal: do not.
+            EmbedUnavailable: a temporary failure.
+            EmbedTerminal: a permanent failure.
             EmbedRejected: some texts can never be embedded.
         """
         some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
@@ -131,7 +131,7 @@ class RemoteProvider:
     def _whole_ones(
         self, some: Sequence[TextPiece], texts: Sequence[str], came: "_Came"
     ) -> dict[int, Vector]:
-        """The vectors of those texts that have theirs, by their places."""
+        """Return the vectors of completed texts, by index."""
         vectors = whole_ones(some, came.rows)
         if not vectors:
             return {}
@@ -143,10 +143,10 @@ class RemoteProvider:
         return vectors if bias is None else centred(vectors, texts, bias.passages)
 
     async def embed_query(self, text: str) -> Vector:
-        """Embed a question; of one that is longer than the model takes, the beginning.
+        """Embed a question; of one longer than the model accepts, its beginning.
 
         Raises:
-            EmbedUnavailable: answer without it.
+            EmbedUnavailable: there is no vector.
         """
         [outcome] = await self.embed_queries([text])
         if isinstance(outcome, EmbedUnavailable):
@@ -154,10 +154,10 @@ class RemoteProvider:
         return outcome
 
     async def embed_queries(self, texts: Sequence[str]) -> Sequence[Vector | EmbedUnavailable]:
-        """For each question its vector, or why it has none; of those that are longer than the model takes, the beginning.
+        """Return for each question its vector, or why it has none; of longer ones than the model accepts, the beginning is embedded.
 
         Raises:
-            EmbedUnavailable: none has one.
+            EmbedUnavailable: none has a vector.
         """
         heads = [split(sendable(text), self._dialect.input_tokens)[0] for text in texts]
         some = [TextPiece(head, number, estimate_tokens(head)) for number, head in enumerate(heads)]
@@ -175,7 +175,7 @@ class RemoteProvider:
         ]
 
     async def _questions(self, group: Sequence[TextPiece]) -> Sequence[Vector | EmbedUnavailable]:
-        """The outcomes of one request; of those that are refused together, in halves."""
+        """Return the outcomes of one request; if it is refused as a whole, of its halves."""
         try:
             async with asyncio.timeout(self._query_timeout_s):
                 texts = [piece.text for piece in group]
@@ -195,7 +195,7 @@ class RemoteProvider:
         return [*await self._questions(group[:middle]), *await self._questions(group[middle:])]
 
     async def embed(self, texts: Sequence[str], side: TextRole) -> Vectors:
-        """Embed a few short texts as they are, in one request.
+        """Embed a few short texts unchanged, in one request.
 
         Raises:
             EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused.
@@ -207,15 +207,15 @@ class RemoteProvider:
         await self._client.session.close()
 
     async def _embed(self, group: Sequence[TextPiece], at: int, came: "_Came") -> bool:
-        """Have one request's pieces embedded; what is refused as a whole is tried in halves.
+        """Embed the pieces of one request; if it is refused as a whole, its halves.
 
         Args:
             group: The pieces.
-            at: The place of the first of them among all.
-            came: Takes what comes, as it comes: what was paid for outlasts a failure of the rest.
+            at: The index of the first one among all pieces.
+            came: Receives outcomes as they arrive, so that paid vectors are kept if a later request fails.
 
         Returns:
-            Whether each piece was taken as it is. If not, it was a piece that was too large, and not the request.
+            Whether no piece had to be split. Otherwise a single piece was too large, and not the request.
 
         Raises:
             EmbedUnavailable, EmbedTerminal.
@@ -241,7 +241,7 @@ class RemoteProvider:
     async def _alone(
         self, piece: TextPiece, at: int, refusal: RequestTooLarge | ContentRefused, came: "_Came"
     ) -> None:
-        """A piece that was refused by itself has the vector of its parts, if its size was the reason; else it is refused."""
+        """Split a piece that was refused alone because of its size, and combine the vectors of its parts; otherwise refuse it."""
         if isinstance(refusal, RequestTooLarge) and piece.tokens > SMALLEST_PIECE:
             parts = [
                 TextPiece(part, 0, estimate_tokens(part))
@@ -256,7 +256,7 @@ class RemoteProvider:
                 else:
                     came.rows[at] = whole_ones(parts, of_parts.rows)[0]
                 return
-        # Where nothing passes any more, it is not the text's fault.
+        # If no text passes any longer, the cause is not this text.
         try:
             await self.embed([HARMLESS], TextRole.DOCUMENT)
         except (RequestTooLarge, ContentRefused) as everything:
@@ -280,6 +280,6 @@ class RemoteProvider:
 
 
 def sendable(text: str) -> str:
-    """A text without what no JSON can carry or many servers stumble over: lone surrogates, NUL; never empty."""
+    """Remove characters that JSON or many servers do not accept: lone surrogates and NUL; the result is never empty."""
     sound = text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
     return sound if sound.strip() else "."

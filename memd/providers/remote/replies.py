@@ -1,4 +1,4 @@
-"""What a provider's answer means: vectors that can be trusted, or an error."""
+"""Interprets replies of providers: checked vectors, or an error."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 def decoded(provider: str, body: bytes, kind: type[T]) -> T:
-    """A JSON document of a known form.
+    """Decode a JSON document of a known type.
 
     Raises:
-        BadReply: it is something else.
+        BadReply: it has another form.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -41,15 +41,15 @@ def decoded(provider: str, body: bytes, kind: type[T]) -> T:
 
 
 def matrix(rows: Sequence[Sequence[float]], *, count: int, dimensions: int | None) -> Vectors:
-    """Rows as float32 of length 1.
+    """Convert rows to float32 vectors of length 1.
 
     Args:
-        rows: As the provider gave them.
-        count: How many are expected.
-        dimensions: How long each must be; None: all alike.
+        rows: The rows of the reply.
+        count: The expected number of rows.
+        dimensions: The expected length of each row; None: all equal.
 
     Raises:
-        BadReply: there are more or fewer, they differ in length, or a number is missing or not finite.
+        BadReply: their number or lengths differ, or a number is missing or not finite.
     """
     if len(rows) != count:
         raise BadReply(f"{count} texts were sent, and {len(rows)} vectors came back")
@@ -81,7 +81,7 @@ LONGEST_MESSAGE = 200
 DAY_LIMIT_RETRY_S = 3600.0
 
 _NOT_SUPPORTED = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
-# 424: text-embeddings-inference says so of a model that failed.
+# 424: text-embeddings-inference returns it if the model failed.
 _TRY_AGAIN = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.CONFLICT,
@@ -98,32 +98,32 @@ _SIZE_CODES = {
     "array_above_max_length",
     "max_tokens_per_request",
 }
-# Most servers give no code for this, only words.
+# Most servers have no error code for this, only a message.
 _SIZE_WORDS = re.compile(
     r"context (?:length|size|window)|too (?:long|large|many)|at most \d+ (?:requests|inputs|texts)|batch size"
     r"|max(?:imum)?\b.{0,40}\b(?:tokens|inputs|length|array)|exceeds?\b.{0,40}\b(?:limit|max|length|tokens)",
     re.IGNORECASE,
 )
-# llama-server gives an error of its own, 500, to an input that is larger than its physical batch.
+# llama-server returns 500 for an input larger than its physical batch.
 _SIZE_IN_TROUBLE = re.compile(r"input\b.{0,40}\btoo (?:long|large|big)", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}", re.IGNORECASE)
-_QUOTED = 12  # characters in a row that stand in a text, too, are a quotation
-_QUOTED_WHOLE = 4  # of a shorter text
+_QUOTED = 12  # characters in a row that also occur in a text are a quotation
+_QUOTED_WHOLE = 4  # the same for shorter texts
 _SECRET = re.compile(r"\b(?:(?:sk|pa|al|key|gsk|hf|xai)[-_]|AIza)[\w*.-]{12,}", re.IGNORECASE)
 _CODE = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class ErrorReply(msgspec.Struct, frozen=True):
-    """What a provider says went wrong, as far as it says so in one of the usual forms."""
+    """The error of a reply, as far as it has a known form."""
 
     message: str = ""
     codes: frozenset[str] = frozenset()
     retry_after_s: float | None = None
-    is_daily: bool = False  # a limit that is counted by the day was met
+    is_daily: bool = False  # a daily limit was exceeded
 
 
 def complaint(body: bytes) -> ErrorReply:
-    """Read the body of an error: OpenAI's, Google's, Ollama's {"error": "..."}, or {"detail": "..."}; else nothing."""
+    """Parse the body of an error: OpenAI's, Google's, Ollama's {"error": "..."}, or {"detail": "..."}; otherwise empty."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -153,16 +153,16 @@ def complaint(body: bytes) -> ErrorReply:
 def failure(
     answer: HttpAnswer, dialect: Dialect, *, key: str | None = None, texts: Sequence[str] = ()
 ) -> MemdError:
-    """What an answer that is no success means, as an error with a message for people.
+    """Convert a reply without success to an error with a message for the user.
 
-    The provider's own words are given only where they are not about the texts that were sent and do not quote them,
-    and without anything that looks like a key.
+    The provider's message is included only if it neither is about the texts sent nor quotes them, and without anything that looks
+    like a key.
 
     Args:
         answer: The whole answer.
-        dialect: Of the API that was asked; its provider and model stand in the message.
-        key: What must not be told.
-        texts: What was sent; likewise, and whatever else must not be quoted.
+        dialect: The dialect of the API; the message names its provider and model.
+        key: The key, which must not be quoted.
+        texts: The texts sent, and anything else that must not be quoted.
     """
     provider, model = dialect.provider, dialect.model
     said = complaint(answer.body)
@@ -170,7 +170,7 @@ def failure(
     if said.codes & _QUOTA_CODES or status == HTTPStatus.PAYMENT_REQUIRED:
         return Refused(f"{provider}: the quota is used up, or nothing is left to pay with{words}")
     if said.codes & _KEY_CODES or status in _KEY:
-        # Providers also refuse whole networks and countries with 403.
+        # Some providers refuse whole networks and countries with 403.
         why = ", or not from this network" if status == HTTPStatus.FORBIDDEN else ""
         return KeyRefused(f"{provider}: the key was not accepted{why} (HTTP {status}{_codes(said)})")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -189,7 +189,7 @@ def failure(
 
 
 def _refusal(status: int, said: ErrorReply, words: str, provider: str, model: str) -> MemdError:
-    """What is wrong with a request that the same provider may answer another time, put otherwise."""
+    """Return the error for a refused request, which another request to the provider may not meet."""
     seen = f"(HTTP {status}{_codes(said)})"
     is_size = said.codes & _SIZE_CODES or _SIZE_WORDS.search(said.message)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (status in _CONTENT and is_size):
@@ -209,10 +209,10 @@ def _timeout_s(said: ErrorReply, headers: Mapping[str, str]) -> float | None:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """How long a provider asks to wait, in seconds; RFC 9110, 10.2.3: a number of seconds or a date.
+    """Return how many seconds a provider asks to wait; RFC 9110, 10.2.3: a number of seconds or a date.
 
     Args:
-        headers: Names in lower case. A date is taken relative to the server's own Date: clocks differ.
+        headers: Headers with lower-case names. A date is relative to the server's Date header, since clocks differ.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -242,12 +242,12 @@ def _date(text: str) -> float | None:
 
 
 def _seconds(duration: object) -> float | None:
-    """Of protobuf's JSON form of a duration, such as "34.5s"."""
+    """Parse a duration of protobuf's JSON form, such as "34.5s"."""
     return _number(duration.removesuffix("s")) if isinstance(duration, str) else None
 
 
 def _words(said: ErrorReply, key: str | None, texts: Sequence[str]) -> str:
-    """The provider's own words, fit to be shown; none if some of them are not its own."""
+    """Return the provider's message without secrets; "" if it may quote texts."""
     text = " ".join(said.message.split())
     if _is_quoting(text[: LONGEST_MESSAGE + _QUOTED], texts):
         return ""
@@ -260,7 +260,7 @@ def _words(said: ErrorReply, key: str | None, texts: Sequence[str]) -> str:
 
 
 def _is_quoting(message: str, texts: Sequence[str]) -> bool:
-    """Whether a message holds some of the texts. One with characters spelled out is not looked into: it may."""
+    """Return whether a message quotes any of the texts; True if it contains escape sequences."""
     if _ESCAPED.search(message):
         return True
     runs = {message[at : at + _QUOTED] for at in range(len(message) - _QUOTED + 1)}

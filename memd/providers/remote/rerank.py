@@ -1,4 +1,4 @@
-"""Orders texts by how well they answer a question: the /rerank of Cohere, Voyage, Jina, llama.cpp, vLLM and others."""
+"""Reranks texts by the /rerank endpoint of Cohere, Voyage, Jina, llama.cpp, vLLM and others."""
 
 import math
 import os
@@ -22,7 +22,7 @@ from memd.providers.reranker import BoundedReranker, NoReranker, by_score
 from memd.runtime.timing import Clock
 
 MOST_CONNECTIONS = 16
-# A request goes on when its search does not wait for it any more: so the next one finds an open connection.
+# A request continues after its search has stopped waiting, so that the next one finds an open connection.
 LONGEST_S = 5.0
 
 _ENDINGS = ("/rerank", "/reranking")
@@ -54,17 +54,17 @@ class _Relevance(msgspec.Struct):
 
 class _Reply(msgspec.Struct):
     results: list[_Relevance] = []
-    data: list[_Relevance] = []  # where Voyage has them
+    data: list[_Relevance] = []  # the field that Voyage uses
 
 
 class RerankApi(msgspec.Struct, frozen=True):
-    """How one provider is asked; pure."""
+    """The requests and replies of one provider; pure."""
 
     provider: str
     model: str
 
     def request(self, question: str, texts: Sequence[str]) -> HttpRequest:
-        """The request for the order of some texts."""
+        """Return the request for ordering some texts."""
         fields: dict[str, object] = {"query": question, "documents": list(texts)}
         if self.model:
             fields["model"] = self.model
@@ -72,10 +72,10 @@ class RerankApi(msgspec.Struct, frozen=True):
         return HttpRequest("rerank", msgspec.json.encode(fields))
 
     def order(self, answer: HttpAnswer, count: int) -> list[int]:
-        """The texts of an answer by their place in the request, the best first; those that it leaves out come last.
+        """Return the indexes of the texts, best first; texts missing in the answer come last.
 
         Raises:
-            BadReply: it is no such answer. What it says is not repeated: it may quote texts.
+            BadReply: the answer is invalid. It is not quoted, since it may quote texts.
         """
         if not answer.is_success:
             raise BadReply(f"{self.provider}: {_REFUSALS.get(answer.status, f'HTTP {answer.status}')}")
@@ -94,32 +94,32 @@ class RerankApi(msgspec.Struct, frozen=True):
 
 
 class RemoteReranker(BoundedReranker):
-    """One account with one provider."""
+    """A reranker with one provider account."""
 
     def __init__(self, api: RerankApi, who: Account, settings: Rerank, clock: Clock) -> None:
-        """Connections are opened by requests.
+        """Create the reranker; requests open connections.
 
         Args:
-            api: How to ask.
+            api: The requests and replies of the provider.
             who: Address and key.
-            settings: Of the agent.
-            clock: Tells the monotonic time, in seconds.
+            settings: The agent's settings.
+            clock: Returns monotonic seconds.
         """
         super().__init__(api.provider, settings, clock, MOST_CONNECTIONS)
         self._api = api
         self._session = HttpConnections(api.provider, who, None, MOST_CONNECTIONS)
 
     async def ask(self, question: str, texts: Sequence[str]) -> list[int]:
-        """As the provider has them.
+        """Return the provider's order.
 
         Raises:
-            BadReply, TransientError: it does not answer, or with no order.
+            BadReply, TransientError: there is no valid answer.
         """
         answer = await self._session.send(self._api.request(question, texts), LONGEST_S)
         return self._api.order(answer, len(texts))
 
     async def close(self) -> None:
-        """Give up what is under way, and close the connections."""
+        """Cancel running requests, and close connections."""
         await super().close()
         await self._session.close()
 
@@ -130,13 +130,13 @@ def reranker(
     environ: Mapping[str, str] | None = None,
     read: Read = read_small,
 ) -> RemoteReranker | NoReranker:
-    """The reranker that settings mean.
+    """Create the reranker that the settings name.
 
     Args:
         settings: With a provider.
-        clock: Tells the monotonic time, in seconds.
-        environ: Of the process; None: its own.
-        read: Gives the text of the file with the key.
+        clock: Returns monotonic seconds.
+        environ: The environment; None: that of the process.
+        read: Returns the text of the key file.
     """
     home, model = _HOMES[settings.provider]
     known = with_credentials(os.environ if environ is None else environ, read)

@@ -1,4 +1,4 @@
-"""Sends one request for vectors to a provider, again where that is worth it, and after how long."""
+"""Sends a request for vectors to a provider, with retries."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,18 +22,18 @@ log = structlog.get_logger()
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How patient one request is."""
+    """How often and after which delays a request is retried."""
 
     attempts: int
-    first_s: float  # the wait before the second attempt; it doubles from there
+    first_s: float  # the delay before the second attempt; it doubles with each further one
     cap_s: float
-    longest_asked_s: float  # a provider that asks for a longer wait is not waited for here
-    timeouts: int  # so many attempts may take too long
+    longest_asked_s: float  # if the provider asks for a longer wait, the request fails
+    timeouts: int  # the most attempts that may time out
 
     def attempt(self) -> AsyncIterator[AbstractContextManager[object]]:
-        """Contexts for one attempt each; an error that is worth it makes another one follow.
+        """Yield a context for each attempt; a temporary error in it causes another attempt.
 
-        Exponential backoff with jitter, or what the provider asked for.
+        The delay is an exponential backoff with jitter, or what the provider asked for.
         """
         return stamina.retry_context(
             on=self._judge(),
@@ -64,12 +64,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 # The figures of the original where they proved good: half a second to eight, four attempts.
 INDEXING = RetryPolicy(attempts=4, first_s=0.5, cap_s=8.0, longest_asked_s=60.0, timeouts=2)
-# Inside the deadline of a question there is room for one more attempt.
+# The deadline of a question leaves room for one more attempt.
 ASKING = RetryPolicy(attempts=2, first_s=0.1, cap_s=0.2, longest_asked_s=0.5, timeouts=1)
 
 
 def log_retries() -> None:
-    """Have retries logged in memd's own words: what the library logs by itself quotes arguments."""
+    """Log retries with memd's messages: the library's own quote arguments."""
     set_on_retry_hooks([_log_retry])
 
 
@@ -83,31 +83,31 @@ def _log_retry(details: RetryDetails) -> None:
 
 
 class SentCounter:
-    """Counts what a provider has answered, and so is paid for, until somebody notes it down."""
+    """Counts texts that a provider has embedded, and that are paid for, until they are stored."""
 
     def __init__(self) -> None:
-        self.some = asyncio.Event()  # set while there is something to note
+        self.some = asyncio.Event()  # set while there are counts to store
         self._texts = self._tokens = 0
 
     def add(self, texts: int, tokens: int) -> None:
-        """Count texts with their estimated tokens."""
+        """Add texts with their estimated tokens."""
         self._texts += texts
         self._tokens += tokens
         self.some.set()
 
     def take(self) -> tuple[int, int]:
-        """The texts and tokens since this was called last."""
+        """Return and reset the counts."""
         taken = self._texts, self._tokens
         self._texts = self._tokens = 0
         self.some.clear()
         return taken
 
 
-QUESTIONS = 2  # connections beside those for documents: a search does not wait behind them
+QUESTIONS = 2  # connections for questions, which do not wait for documents
 
 
 class RetryingClient:
-    """One account with one provider, spoken to in its dialect."""
+    """Sends requests to one provider account, in its dialect."""
 
     def __init__(self, dialect: Dialect, account: Account, session: HttpConnections) -> None:
         self.dialect = dialect
@@ -124,19 +124,19 @@ class RetryingClient:
         timeout_s: float,
         retries: RetryPolicy,
     ) -> Vectors:
-        """The vectors of some texts, shape (n, dimensions).
+        """Embed some texts; return an array of shape (n, dimensions).
 
         Args:
-            texts: As many as one request may hold.
-            side: Of the texts: questions or documents.
-            dimensions: How long vectors must be; None: all alike.
+            texts: Texts that fit into one request.
+            side: Whether they are questions or documents.
+            dimensions: The expected length of vectors; None: all equal.
             timeout_s: For each attempt.
-            retries: How many there may be.
+            retries: The retry policy.
 
         Raises:
-            EmbedUnavailable: no answer that can be used.
-            Refused: no request will be answered.
-            RequestTooLarge, ContentRefused: this one will not.
+            EmbedUnavailable: there was no usable answer.
+            Refused: all requests are refused.
+            RequestTooLarge, ContentRefused: this request was refused.
         """
         async for attempt in retries.attempt():
             with attempt:
@@ -147,12 +147,12 @@ class RetryingClient:
                     )
                     raise Refused(str(failure)) if isinstance(failure, NotSupported) else failure
                 self.sent.add(len(texts), sum(map(estimate_tokens, texts)))
-                # Long lists of numbers: the loop must not stand still for them.
+                # Parsing long lists of numbers would block the event loop.
                 return await beside(self._read, answer.body, len(texts), dimensions)
         raise AssertionError("the last attempt returns or raises")
 
     def _headers(self) -> list[str]:
-        """What stands in the headers of the configuration: it may be secret, too."""
+        """Return the values of configured headers, which may be secret too."""
         return [part for value in self.account.headers.values() for part in value.split()]
 
     def _read(self, body: bytes, count: int, dimensions: int | None) -> Vectors:
@@ -160,7 +160,7 @@ class RetryingClient:
 
 
 def open_client(spec: ProviderSpec) -> RetryingClient:
-    """The client of a provider; it connects with its first request."""
+    """Create the client of a provider; its first request connects."""
     connections = spec.dialect.limits.concurrency + QUESTIONS
     session = HttpConnections(spec.provider, spec.account, spec.key_header, connections)
     return RetryingClient(spec.dialect, spec.account, session)

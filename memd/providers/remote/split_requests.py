@@ -1,4 +1,4 @@
-"""Texts put into requests: as many as fit, and long ones in pieces."""
+"""Packs texts into requests, and splits long texts into pieces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,15 +12,15 @@ _BREAKS = ("\n\n", "\n", "。", ". ", " ")
 
 
 class TextPiece(msgspec.Struct, frozen=True):
-    """A text, or a part of one that is too long to be sent whole."""
+    """A text, or a part of one that is too long for the model."""
 
     text: str
-    of: int  # place of the whole text among all
+    of: int  # index of the whole text
     tokens: int  # estimated
 
 
 def pieces(texts: Sequence[str], input_tokens: int) -> list[TextPiece]:
-    """All texts in pieces of so many estimated tokens at most, in order."""
+    """Split texts into pieces of at most `input_tokens` estimated tokens, in order."""
     return [
         TextPiece(part, number, estimate_tokens(part))
         for number, text in enumerate(texts)
@@ -29,9 +29,9 @@ def pieces(texts: Sequence[str], input_tokens: int) -> list[TextPiece]:
 
 
 def split(text: str, tokens: int) -> list[str]:
-    """A text in parts of so many estimated tokens at most, cut where a reader would pause if there is such a place.
+    """Split a text into parts of at most `tokens` estimated tokens, at a pause if there is one.
 
-    Nothing but white space is lost. A text that fits is its own only part.
+    Only white space is lost. A text that fits is its only part.
     """
     parts: list[str] = []
     rest = text
@@ -50,7 +50,7 @@ def split(text: str, tokens: int) -> list[str]:
 
 
 def _longest(text: str, tokens: int) -> int:
-    """How many characters of the beginning fit, at least one. The estimate grows with every character."""
+    """Return how many characters of the beginning fit, at least one; the estimate grows with each character."""
     low, high = 1, min(len(text), 4 * tokens + 4)
     while low < high:
         middle = (low + high + 1) // 2
@@ -62,7 +62,7 @@ def _longest(text: str, tokens: int) -> int:
 
 
 def requests(some: Sequence[TextPiece], limits: ProviderLimits) -> Iterator[Sequence[TextPiece]]:
-    """Pieces in order, as many in each request as fit; one that alone is too large goes alone."""
+    """Yield groups of pieces in order, as many per request as fit; a piece that is too large is alone."""
     start, tokens = 0, 0
     for end, piece in enumerate(some):
         if end > start and (tokens + piece.tokens > limits.tokens or end - start >= limits.texts):
@@ -74,12 +74,12 @@ def requests(some: Sequence[TextPiece], limits: ProviderLimits) -> Iterator[Sequ
 
 
 def whole(some: Sequence[TextPiece], rows: Vectors, count: int) -> Vectors:
-    """The vectors of whole texts: of one in pieces, the mean of theirs by their length, scaled to length 1.
+    """Return the vectors of whole texts: the mean of the pieces' vectors, weighted by length and scaled to length 1.
 
     Args:
-        some: As pieces gave them.
-        rows: A row a piece, of length 1.
-        count: Of the texts.
+        some: The result of `pieces`.
+        rows: One row per piece, of length 1.
+        count: The number of texts.
     """
     if len(some) == count:
         return rows
@@ -88,17 +88,17 @@ def whole(some: Sequence[TextPiece], rows: Vectors, count: int) -> Vectors:
         sums[piece.of] += max(1, piece.tokens) * row.astype(np.float64)
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     firsts = np.array([next(n for n, piece in enumerate(some) if piece.of == text) for text in range(count)])
-    # Pieces that cancel each other out to nothing are represented by the first of them.
+    # If the vectors of the pieces cancel out, the first one is used.
     means: Vectors = np.where(norms > 1e-6, sums / np.maximum(norms, 1e-6), rows[firsts]).astype(np.float32)
     return means
 
 
 def whole_ones(some: Sequence[TextPiece], rows: Mapping[int, Vector]) -> dict[int, Vector]:
-    """The vectors of those texts of which all pieces have theirs, by the places of the texts.
+    """Return the vectors of the texts of which all pieces have vectors, by index of the text.
 
     Args:
-        some: As pieces gave them.
-        rows: By the places of the pieces, of length 1.
+        some: The result of `pieces`.
+        rows: Vectors of length 1, by index of the piece.
     """
     missing = {piece.of for place, piece in enumerate(some) if place not in rows}
     there = [place for place, piece in enumerate(some) if piece.of not in missing]
