@@ -1,4 +1,4 @@
-"""Orders texts with a cross-encoder that a person has on this machine: an ONNX file, and the tokenizer.json of its model."""
+"""Reranks texts with a local cross-encoder: an ONNX file, and the tokenizer.json of its model."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,31 +14,31 @@ from memd.runtime import malloc
 from memd.runtime.threads import ResourceShortage, Threads
 from memd.runtime.timing import Clock
 
-# Where models are published, and how their files are called.
+# The usual file names of published models.
 _MODELS = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _TOKENIZER = "tokenizer.json"
-MOST_PIECES = 512  # of question and text together, where the tokenizer does not say less
-# Pairs that are computed at once: between two such batches it is seen that nobody waits any more.
+MOST_PIECES = 512  # tokens of question and text together, if the tokenizer sets no limit
+# Pairs per batch: between two batches, cancellation is checked.
 TOGETHER = 8
 COMPUTE_THREADS = 2
-MOST_WAITING = 4  # questions, one of which is computed
+MOST_WAITING = 4  # questions, including the running one
 
 
 class UnusableCrossEncoder(Exception):
-    """A file is missing or is no cross-encoder's."""
+    """A file is missing, or is not a cross-encoder."""
 
 
 class CrossEncoder:
-    """A loaded model. One thread uses it at a time."""
+    """A loaded model; used by one thread at a time."""
 
     def __init__(self, file: Path) -> None:
-        """Load it.
+        """Load the model.
 
         Args:
-            file: The ONNX file; tokenizer.json stands beside it, or in the directory above.
+            file: The ONNX file; tokenizer.json is beside it or in the directory above.
 
         Raises:
-            UnusableCrossEncoder: see there.
+            UnusableCrossEncoder: a file is missing or invalid.
         """
         try:
             import tokenizers  # noqa: PLC0415 - an extra, which nobody else needs
@@ -74,18 +74,18 @@ class CrossEncoder:
     def scores(
         self, question: str, texts: Sequence[str], is_wanted: Callable[[], bool] = lambda: True
     ) -> list[float]:
-        """Of each text how well it answers; numbers of the model's own scale.
+        """Return the score of each text, on the model's own scale.
 
         Args:
-            question: What is asked.
+            question: The question.
             texts: The texts.
-            is_wanted: Asked before each batch.
+            is_wanted: Called before each batch; False cancels.
 
         Raises:
-            RerankFailed: the model does not compute them, or nobody wants them any more.
+            RerankFailed: the model failed, or the call was cancelled.
         """
         found = np.zeros(len(texts), np.float64)
-        # Those of about the same length together: all texts of a batch are as long as its longest.
+        # Texts of about the same length share a batch, since each is padded to the longest.
         order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
         for begin in range(0, len(order), TOGETHER):
             if not is_wanted():
@@ -110,7 +110,7 @@ class CrossEncoder:
         }
         try:
             logits = np.asarray(self._session.run(None, feed)[0], np.float64)
-        # onnxruntime raises plain Exception, with the values of the graph in its words.
+        # onnxruntime raises plain Exception, and its message contains values of the graph.
         except Exception as failure:
             raise RerankFailed(f"onnx: the model failed ({type(failure).__name__})") from failure
         rows = logits.reshape(len(encoded), -1)
@@ -121,27 +121,27 @@ class CrossEncoder:
 
 
 class LocalReranker(BoundedReranker):
-    """A cross-encoder on a thread of its own; it is loaded by the first question, which does not wait for that."""
+    """A cross-encoder on its own thread; the first question starts loading it, and does not wait for it."""
 
     def __init__(self, load: Callable[[], CrossEncoder], settings: Rerank, clock: Clock) -> None:
-        """Nothing is loaded yet.
+        """Create the reranker without loading the model.
 
         Args:
-            load: Gives the model; called on the thread that uses it, again after a failure.
-            settings: Of the agent.
-            clock: Tells the monotonic time, in seconds.
+            load: Loads the model; called on the thread that uses it, and again after a failure.
+            settings: The agent's settings.
+            clock: Returns monotonic seconds.
         """
         super().__init__("onnx", settings, clock, MOST_WAITING)
         self._load = load
-        self._model: CrossEncoder | None = None  # touched on the thread alone
+        self._model: CrossEncoder | None = None  # used by the thread only
         self._is_loading = False
         self._threads = Threads(1, "memd-rerank")
 
     async def ask(self, question: str, texts: Sequence[str]) -> list[int]:
-        """By the scores of the model.
+        """Order texts by the model's scores.
 
         Raises:
-            RerankFailed: there are none.
+            RerankFailed: there are no scores.
         """
         last = self._clock() + self._timeout_s
         try:
@@ -152,7 +152,7 @@ class LocalReranker(BoundedReranker):
             raise RerankFailed(f"onnx: {failure}") from failure
 
     def why_late(self) -> str:
-        """Why there is no answer by the deadline."""
+        """Return why there is no answer by the deadline."""
         return "onnx: the model is being loaded" if self._is_loading else super().why_late()
 
     def _scores(self, question: str, texts: Sequence[str], is_wanted: Callable[[], bool]) -> list[float]:
@@ -168,7 +168,7 @@ class LocalReranker(BoundedReranker):
 
 
 def tokenizer_of(file: Path) -> Path:
-    """The tokenizer.json that belongs to an ONNX file.
+    """Return the tokenizer.json that belongs to an ONNX file.
 
     Raises:
         UnusableCrossEncoder: there is none.
@@ -180,7 +180,7 @@ def tokenizer_of(file: Path) -> Path:
 
 
 def model_file(place: Path) -> Path:
-    """The ONNX file that a path means.
+    """Return the ONNX file at a path, or in a directory.
 
     Raises:
         UnusableCrossEncoder: there is none.
@@ -194,11 +194,11 @@ def model_file(place: Path) -> Path:
 
 
 def reranker(settings: Rerank, clock: Clock) -> LocalReranker | NoReranker:
-    """The reranker that settings mean.
+    """Create the reranker that the settings name.
 
     Args:
         settings: With the path of a model.
-        clock: Tells the monotonic time, in seconds.
+        clock: Returns monotonic seconds.
     """
     try:
         file = model_file(Path(settings.model))

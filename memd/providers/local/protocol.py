@@ -1,16 +1,16 @@
-"""What the daemon and its embedding worker say to each other: a 4-byte big-endian length, then msgpack."""
+"""The messages between the daemon and its embedding worker: a 4-byte big-endian length, then msgpack."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-MAX_FRAME_BYTES = 65_536  # a passage has 8 KiB at most, a vector 1.5 KiB
+MAX_FRAME_BYTES = 65_536  # a passage has at most 8 KiB, a vector 1.5 KiB
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
     """The worker has loaded the model."""
 
-    version: str  # of the package that holds the model
+    version: str  # of the package that contains the model
     dimensions: int
 
 
@@ -29,26 +29,26 @@ class Embedded(msgspec.Struct, frozen=True, tag=True):
 
 
 class BrokenFrame(ValueError):
-    """The bytes are not what the other side would send."""
+    """Bytes that are not a valid frame."""
 
 
 def encode(message: Ready | Passage | Embedded) -> bytes:
-    """One frame."""
+    """Encode a message as a frame."""
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(4, "big") + body
 
 
 class WorkerFrameReader:
-    """Bytes in, whole frames out."""
+    """Splits bytes into frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The bodies of the frames that are complete by now.
+        """Return the bodies of the frames that are complete.
 
         Raises:
-            BrokenFrame: a length that no message has.
+            BrokenFrame: the length is invalid.
         """
         self._data += data
         while len(self._data) >= 4:

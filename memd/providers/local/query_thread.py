@@ -1,4 +1,4 @@
-"""Embeds questions on a thread in the daemon, with a copy of the model that a question may get stuck in."""
+"""Embeds questions on a thread in the daemon, with its own copy of the model."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,17 +14,17 @@ log = structlog.get_logger()
 Model = TypeVar("Model")
 Answer = TypeVar("Answer")
 
-SLOW_S = 2.0  # a question takes 6 ms, and tenths of a second beside very busy programs
+SLOW_S = 2.0  # a question takes 6 ms, and tenths of a second on a busy machine
 STUCK_S = 10.0
-REPLACED = 2  # threads that may be given up: each keeps its copy of the model, and perhaps a core
+REPLACED = 2  # threads that may be abandoned: each keeps its copy of the model, and perhaps a core
 
 
 class QueryThread(Generic[Model]):
-    """One question at a time, each on the thread and the model of this moment.
+    """Runs one question at a time on a thread with its model.
 
-    A thread cannot be ended from outside. One that is stuck is given up, and another one with a model of its own answers
-    the next questions; after some of them it is the model that is at fault, and nobody waits for it any more. A thread that
-    still loads its model is not stuck: another one would load it from the same slow disk.
+    A thread cannot be ended from outside. A stuck one is abandoned, and another thread with its own model answers later questions.
+    After some of these the model must be at fault, and questions fail at once. A thread that still loads its model is not stuck:
+    another one would load it from the same slow disk.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class QueryThread(Generic[Model]):
         stuck_s: float = STUCK_S,
         wait_s: float = SLOW_S,
     ) -> None:
-        """Start no thread: the first question does, and loads the model.
+        """Create the object without a thread; the first question starts one, which loads the model.
 
         Args:
-            load: Gives a model; called on the thread that uses it.
-            slow_s: Nobody waits behind a question that has taken longer.
-            stuck_s: One that takes longer is never answered.
-            wait_s: Nobody waits for an answer for longer.
+            load: Loads the model; called on the thread that uses it.
+            slow_s: Callers do not wait for a running question that has taken longer.
+            stuck_s: A question that takes longer is considered stuck.
+            wait_s: The longest wait for an answer.
         """
         self._load = load
         self._slow_s = slow_s
@@ -51,11 +51,11 @@ class QueryThread(Generic[Model]):
         self._seat: _Seat[Model] = _Seat()
 
     async def ask(self, use: Callable[[Model], Answer]) -> Answer:
-        """What use gives for the model; it runs on a thread, also when nobody waits for it any more.
+        """Call `use` with the model on a thread, and return its result; the call continues if the caller is cancelled.
 
         Raises:
-            EmbedUnavailable: the model is at another question, and has been for long, or at this one; or it is still
-                being loaded; or no thread can be started.
+            EmbedUnavailable: an earlier question or this one takes too long, the model is still being loaded, or no thread can be
+                started.
         """
         seat = self._seat
         busy_s = seat.threads.busy_s()
@@ -66,7 +66,7 @@ class QueryThread(Generic[Model]):
         elif busy_s > self._slow_s:
             raise EmbedUnavailable(self._why(seat, busy_s))
         try:
-            # Who asks puts one question at a time: waiting on would keep all later ones from here for ever.
+            # The caller sends one question at a time: waiting on would block all later ones.
             async with asyncio.timeout(self._wait_s):
                 return await seat.threads.run(seat.answered, self._load, use)
         except TimeoutError as late:
@@ -81,7 +81,7 @@ class QueryThread(Generic[Model]):
         return f"{still}: restart memd." if self._given_up == REPLACED else f"{still}."
 
     def forget(self) -> None:
-        """Let go of the model; a question that is under way comes to its end."""
+        """Drop the model; a running question ends normally."""
         self._seat = _Seat()
 
 
@@ -89,8 +89,8 @@ class _Seat(Generic[Model]):
     """A thread with its model."""
 
     def __init__(self) -> None:
-        self._model: Model | None = None  # touched on the thread alone
-        self.is_loading = False  # set on the thread
+        self._model: Model | None = None  # used by the thread only
+        self.is_loading = False  # set by the thread
         self.threads = Threads(1, "memd-question")
 
     def answered(self, load: Callable[[], Model], use: Callable[[Model], Answer]) -> Answer:

@@ -1,6 +1,6 @@
 """The process that embeds passages, at low priority, for the daemon that started it.
 
-It reads frames from stdin and answers on stdout, one text at a time. It ends when stdin does, also within a text.
+It reads frames from stdin and writes answers to stdout, one text at a time. It ends at the end of stdin, even within a text.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from memd.runtime.startup import prepare_environment
 NICE = 10
 MAX_THREADS = 8
 _PR_SET_PDEATHSIG = 1
-# ioprio_set(2), which the C library has no function for; the model has wheels for these machines alone.
+# ioprio_set(2) has no wrapper in the C library. The model has wheels for these machines only.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30}
 _THIS_PROCESS, _IDLE, _CLASS_SHIFT = 1, 3, 13
 # setiopolicy_np(3): IOPOL_TYPE_DISK, IOPOL_SCOPE_PROCESS, IOPOL_THROTTLE.
@@ -35,28 +35,28 @@ _DISK, _WHOLE_PROCESS, _THROTTLED = 0, 0, 3
 
 
 class WorkerModel(Protocol):
-    """What turns a text into a vector."""
+    """Turns a text into a vector."""
 
     def passage(self, text: str) -> Vector:
-        """Of shape (dimensions,)."""
+        """Return the vector of a text, shape (dimensions,)."""
         ...
 
 
 def yield_to_others() -> None:
-    """Let everything else on the machine go first."""
+    """Lower the priority of this process below all others."""
     os.nice(NICE)
     read_last()
-    # Where the kernel schedules by session, nice only counts among processes of the same one.
-    # A session of our own can be lowered as a whole; one that is shared must not be.
+    # With autogroup scheduling, nice compares processes of one session only. The session can be lowered as a whole if it is our
+    # own; a shared one must not be.
     if os.getsid(0) == os.getpid():
         _write_proc("autogroup", str(NICE))
-    # Short of memory, the kernel should take the worker: it comes back, and the daemon stays.
+    # If memory runs out, the kernel should kill the worker, which is restarted, and not the daemon.
     _write_proc("oom_score_adj", "500")
 
 
 def read_last() -> None:
-    """Have this process, and the threads that it starts from here on, use the disk when nobody else does."""
-    # Best effort: of a kernel without the call, or a disk without such an order, nothing is lost.
+    """Set idle disk priority for this process and the threads that it starts from now on."""
+    # Best effort: not every kernel and disk supports it.
     if sys.platform == "linux" and (number := _IOPRIO_SET.get(platform.machine())) is not None:
         ctypes.CDLL(None).syscall(number, _THIS_PROCESS, 0, _IDLE << _CLASS_SHIFT)
     elif sys.platform == "darwin":
@@ -64,35 +64,35 @@ def read_last() -> None:
 
 
 def _write_proc(name: str, value: str) -> None:
-    with contextlib.suppress(OSError):  # another kernel, or one without the feature
+    with contextlib.suppress(OSError):  # not supported here
         Path("/proc/self", name).write_text(value, encoding="ascii")
 
 
 def follow_parent() -> None:
-    """Have the kernel end this process with the daemon, where it can; the end of stdin does the same everywhere."""
+    """Let the kernel end this process with the daemon, if it can; the end of stdin has the same effect everywhere."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def take_stdout() -> int:
-    """A descriptor that only answers are written to; what a library prints goes nowhere from now on."""
+    """Return a descriptor for answers; what libraries print to stdout is discarded from now on."""
     answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return answers
 
 
 def engine_threads() -> int:
-    """How many threads the engine gets: every core, up to what still shortens one text.
+    """Return the number of threads of the engine: all cores, up to the number that still shortens one text.
 
-    Two threads on two cores embed 2.5 chunks a second, one 1.35; a question takes 17 ms beside either, since the
-    worker gives way.
+    Two threads on two cores embed 2.5 chunks a second, one thread 1.35. A question takes 17 ms beside either, since the worker
+    has low priority.
     """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(cores, MAX_THREADS)
 
 
 def read_requests(requests: SimpleQueue[Passage]) -> NoReturn:
-    """Queue what comes in, and end the process when nothing more can."""
+    """Queue requests, and end the process at the end of stdin."""
     decode = msgspec.msgpack.Decoder(Passage).decode
     reader = WorkerFrameReader()
     try:
@@ -105,17 +105,18 @@ def read_requests(requests: SimpleQueue[Passage]) -> NoReturn:
 
 
 def serve(version: str, load: Callable[[], WorkerModel]) -> NoReturn:
-    """Answer until the daemon hangs up.
+    """Answer requests until the daemon closes stdin.
 
     Args:
-        version: Told to the daemon, which compares it with its own.
-        load: Gives the model.
+        version: The version, for the daemon to compare with its own.
+        load: Loads the model.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the daemon, which ends us
+    # Ctrl-C in a terminal is for the daemon, which ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow_parent()
     answers = take_stdout()
     requests: SimpleQueue[Passage] = SimpleQueue()
-    # A thread of its own: the engine releases the GIL, so a hang-up is seen in the middle of a text.
+    # On a thread of its own: the engine releases the GIL, so the end of stdin is noticed within a text.
     threading.Thread(target=read_requests, args=(requests,), daemon=True).start()
     model = load()
     _write(answers, encode(Ready(version, bundled_model.DIMENSIONS)))
