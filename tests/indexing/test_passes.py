@@ -596,6 +596,13 @@ async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some
         taken.extend(paths)
         await remove(paths)
 
+    waits, checkpoint = set[bool](), bench.index.database.checkpoint
+
+    async def folded(*, wait: bool) -> None:
+        waits.add(wait)
+        await checkpoint(wait=wait)
+
+    monkeypatch.setattr(bench.index.database, "checkpoint", folded)
     monkeypatch.setattr(bench.index, "remove", remove_few)
     notes = [bench.write(f"memory/{number}.md", "apples") for number in range(5)]
     await bench.settle()
@@ -604,6 +611,7 @@ async def test_where_a_disk_has_no_room_for_all_at_once_files_are_taken_out_some
     await bench.settle()
     assert sorted(taken) == [f"memory/{number}.md" for number in range(5)]
     assert await bench.paths("apples") == set()
+    assert waits == {False}  # readers hold nothing up
     most = 0
     bench.write("memory/one.md", "pears")
     await bench.settle()

@@ -15,7 +15,7 @@ from memd.embedding.queue.agent_backlog import PublishedVectors
 from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.run_pass import PassRunner
-from memd.rebuild.build_and_swap import CATCHING_UP, NewIndexEmbedding, beside, discard, discard_all
+from memd.rebuild.build_and_swap import CATCHING_UP, LOOK_S, NewIndexEmbedding, beside, discard, discard_all
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -107,6 +107,31 @@ async def test_nothing_is_waited_for_that_no_search_gains_by(tmp_path: Path) -> 
         await made.new.adopt(msgspec.structs.replace(FINGERPRINT, model="the model of before"))
         assert await made.embed() == 3
         assert made.fillings == 0
+
+
+async def test_between_two_looks_at_what_nobody_embeds_is_a_part_of_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new index takes its place soon after somebody has."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def at_once(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    async with bench(tmp_path) as made:
+        queue, looks = made.queues.providers.queue, []
+
+        def second_time(space: object) -> EmbeddingQueue | None:
+            looks.append(space)
+            return queue(FINGERPRINT.space) if len(looks) > 1 else None
+
+        made.queues.providers.queue = second_time  # type: ignore[method-assign]
+        monkeypatch.setattr("memd.rebuild.build_and_swap.asyncio.sleep", at_once)
+        assert await made.embed() == 0
+    assert [one for one in pauses if one] == [LOOK_S / 4]
+    assert 0 < LOOK_S <= 4
 
 
 async def test_what_nobody_embeds_just_now_is_looked_at_now_and_then(tmp_path: Path) -> None:

@@ -58,10 +58,11 @@ def test_what_is_of_a_later_time_is_later() -> None:
         _chunk(day, 9 * day * 10**9),
         _chunk(2 * day, 3 * day * 10**9),
         _chunk(2 * day, 4 * day * 10**9),
+        _chunk(4 * day, 1),
         _chunk(None, 5 * day * 10**9),
         _chunk(6 * day, 1),
     ]
-    assert sorted([in_order[n] for n in (2, 4, 0, 3, 1)], key=later) == in_order
+    assert sorted([in_order[n] for n in (2, 4, 0, 3, 5, 1)], key=later) == in_order
 
 
 def test_each_text_is_compared_with_few() -> None:

@@ -448,3 +448,13 @@ def test_of_what_only_its_time_has_found_neither_side_counts() -> None:
     assert shares(of_time) == (0.0, 0.0)
     assert shares(of_time, candidate(2, 0.4, None)) == (1.0, 0.0)
     assert shares(of_time, candidate(3, None, 0.4)) == (0.0, ALONE)
+
+
+@pytest.mark.parametrize(
+    ("part", "cosine", "expected"), [(0.4, 0.9, 0.4), (0.0, 0.9, 0.0), (None, 0.9, 0.9), (None, None, 0.0)]
+)
+def test_the_nearest_of_a_candidate_is_its_best_part(
+    part: float | None, cosine: float | None, expected: float
+) -> None:
+    """Where it has no parts, it is itself; without a vector it is near nothing."""
+    assert Scored(ChunkId(1), "a.md", 1, 0.5, 0.5, 0.0, cosine=cosine, part=part).nearest == expected

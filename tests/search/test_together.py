@@ -139,3 +139,15 @@ async def test_an_explanation_tells_of_the_candidates_of_both(tmp_path: Path, ki
     assert of_words["memory/001.md"] is None
     assert {of_words[f"{NAME}/memory/00{n}.md"] for n in (0, 1)} | {of_words["memory/000.md"]} == {1, 2, 3}
     await both.close()
+
+
+async def test_what_one_memory_is_sure_of_is_not_weak_for_the_other(tmp_path: Path) -> None:
+    """The strongest candidate of all decides."""
+    both = await two(tmp_path, ["umbrella 5000", "ledger 4000"], ["the kettle of Ottilie is broken 100"])
+    asked = "when did the kettle break 100"
+    alone = await both.own.search(asked, kinds=KINDS, max_results=6, min_score=0.0)
+    assert all(hit.weak for hit in alone.hits)
+    found = await both.hits(asked)
+    assert found[0].memory == NAME
+    assert not any(hit.weak for hit in found)
+    await both.close()

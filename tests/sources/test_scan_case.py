@@ -115,5 +115,6 @@ def test_two_files_in_different_case_stay_two(base: Path) -> None:
     try:
         assert is_spelled_so(directory, "one.md")
         assert is_spelled_so(directory, "ONE.md")
+        assert is_spelled_so(directory, "2026")  # which no other spelling leads to
     finally:
         os.close(directory)

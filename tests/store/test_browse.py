@@ -119,20 +119,27 @@ async def test_a_page_of_files_tells_what_is_known_of_each(index: Index) -> None
     assert await shown(msgspec.structs.replace(NO_FILTER, until_s=first_s - 1)) == []
 
 
-@pytest.mark.parametrize(("numbers", "lines"), [(None, ((5, 5), (6, 7))), ((3, 9, 12), ((3, 3), (9, 12)))])
+@pytest.mark.parametrize(
+    ("text", "numbers", "lines"),
+    [
+        ("one\ntwo\nthree", None, ((5, 5), (6, 7))),
+        ("one\ntwo\nthree", (3, 9, 12), ((3, 3), (9, 12))),
+        ("\n12\ntwo three", None, ((5, 6), (7, 7))),
+    ],
+)
 async def test_the_parts_of_a_chunk_are_told_by_their_lines(
-    index: Index, numbers: tuple[int, ...] | None, lines: tuple[tuple[int, int], ...]
+    index: Index, text: str, numbers: tuple[int, ...] | None, lines: tuple[tuple[int, int], ...]
 ) -> None:
     """As they follow the first one, or as a transcript has them."""
     await index.adopt(msgspec.structs.replace(FINGERPRINT, parts=True))
-    chunk = msgspec.structs.replace(chunk_of("one\ntwo\nthree", 5), parts=((0, 3), (4, 13)), numbers=numbers)
+    chunk = msgspec.structs.replace(chunk_of(text, 5), parts=((0, 3), (4, 13)), numbers=numbers)
     change = FileChange(found_file("a.md"), b"h" * 32, [chunk], tally={"redacted.token": 2, "other": 1})
     await index.replace_all([change], {}, frozenset())
     page = await index.chunk_page("a.md", NOTES, skip=0, most=9, most_chars=99)
     assert page is not None
     [row] = page.chunks
     assert row.parts == lines
-    assert (row.start_line, row.end_line, row.text, row.vector) == (5, 7, "one\ntwo\nthree", 0)
+    assert (row.start_line, row.end_line, row.text, row.vector) == (5, 7, text, 0)
     assert (page.kind, page.redacted) == (Kind.NOTE, {"token": 2})
 
 

@@ -66,7 +66,7 @@ async def test_a_part_is_found_by_its_own_vector(tmp_path: Path) -> None:
     assert [one.id > 0 for one in waiting] == [True, True, False, False, False]
     assert sorted(one.text for one in waiting[2:]) == LINES[:3]
     counts = await index.counts()
-    assert (counts.waiting, counts.texts, counts.done) == (2, 5, 0)
+    assert (counts.waiting, counts.texts, counts.done, counts.held) == (2, 5, 0, 5)
     await embed(index)
     counts = await index.counts()
     assert (counts.waiting, counts.texts, counts.done) == (0, 0, 2)

@@ -1,9 +1,11 @@
 """One SQLite file as it lies on the disk."""
 
+import asyncio
 import errno
 import os
 import shutil
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NoReturn
@@ -170,3 +172,14 @@ async def test_a_file_that_cannot_be_brought_back_is_told(
     assert identity(cache.file) is None
     await cache.open()
     await cache.close()
+
+
+async def test_writes_are_one_after_the_other(database: Database) -> None:
+    """Each is a transaction of its own, however long the one before it takes."""
+
+    def slow(connection: apsw.Connection) -> None:
+        insert(connection)
+        time.sleep(0.01)
+
+    await asyncio.gather(*(database.write(slow) for _ in range(4)))
+    assert await database.read(lambda reader: reader.execute("SELECT count(*) FROM kept").get) == 4

@@ -1,13 +1,16 @@
 """Whether SQLite can do what memd asks of it."""
 
 import sys
+from pathlib import Path
 
 import apsw
 import pytest
 from structlog.testing import capture_logs
 
+from memd.store import keywords
 from memd.store.integrity import IndexDamage, faults, run_sqlite_selftest
 from tests.bounds import shipped
+from tests.store.golden.read import stores, unpack
 
 
 def test_what_is_installed_here_works() -> None:
@@ -58,3 +61,18 @@ def test_damage_is_logged_once_and_told_each_time_until_it_is_mended() -> None:
     assert (damage.reason, damage.keyword) == (None, None)
     damage.report_keyword("fts5")
     assert damage.reason == "fts5"
+
+
+@pytest.mark.parametrize("store", stores(), ids=lambda store: store.name)
+def test_an_older_store_is_looked_at_by_what_its_schema_has(tmp_path: Path, store: Path) -> None:
+    """A count of rows that is wrong is a fault from the first schema on that has one."""
+    unpack(store, tmp_path)
+    connection = apsw.Connection(str(tmp_path / "agents" / "main.sqlite"))
+    keywords.prepare(connection)
+    assert faults(connection, "index") == ()
+    if connection.pragma("user_version") >= 3:
+        connection.execute("UPDATE totals SET n = n + 1 WHERE name = 'chunks'")
+        assert [line.startswith("the number of chunks is not") for line in faults(connection, "index")] == [
+            True
+        ]
+    connection.close()

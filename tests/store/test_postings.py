@@ -590,3 +590,38 @@ def test_the_average_length_of_a_chunk_is_that_of_all_columns(block: bytes, expe
         average_length(connection)
     connection.execute("UPDATE keywords_data SET block = ?", (block,))
     assert average_length(connection) == expected
+
+
+async def test_without_postings_the_same_chunks_are_let_through(index: Index) -> None:
+    """By the labels in the file; a filter that asks for nothing lets all through."""
+    await put(index, "memory/1.md", ["the kettle", "the heron"], rng=Random(3))
+    await put(index, "memory/2.md", ["the ledger"], rng=Random(4))
+    wanted = [NO_FILTER, SearchFilter(paths=("memory/2.md",)), SearchFilter(tags=("none",))]
+    kinds = frozenset({Kind.NOTE})
+    everything, *found = await index.read(lambda reader: reader.keywords.allowed(wanted, kinds))
+    assert everything is None
+    expected = [await index.database.read(labels.allowed, one, kinds) for one in wanted[1:]]
+    assert [ids.tolist() for ids in found if ids is not None] == [ids.tolist() for ids in expected]
+    assert [len(ids) for ids in expected] == [1, 0]
+
+
+@pytest.mark.parametrize("days", [(3, 3), (1, 1), (1, 2), (2, 3), (1, 3)])
+async def test_a_chunk_that_is_of_another_time_now_is_let_through_by_that(
+    ready: Index, days: tuple[int, int]
+) -> None:
+    """Its text is the same, so that it stays the chunk that it was."""
+
+    async def of(first: int, last: int) -> None:
+        when = TimeSpan(datetime(1970, 1, first, 12), datetime(1970, 1, last, 12))  # noqa: DTZ001 - as above
+        chunk = msgspec.structs.replace(chunk_of("the kettle"), when=when)
+        await ready.replace_all([FileChange(found_file("memory/a.md"), b"1", [chunk])], {}, frozenset())
+
+    await of(1, 3)
+    await made(ready)
+    await of(*days)
+    wanted = [SearchFilter(since_s=day * 86_400, until_s=(day + 1) * 86_400 - 1) for day in range(4)]
+    expected = [await ready.database.read(labels.allowed, one, EVERYTHING) for one in wanted]
+    found = await ready.read(lambda reader: reader.keywords.allowed(wanted, EVERYTHING))
+    assert ready.postings.is_ready
+    assert [None if ids is None else ids.tolist() for ids in found] == [ids.tolist() for ids in expected]
+    assert [len(ids) for ids in expected] == [int(days[0] <= day + 1 <= days[1]) for day in range(4)]
