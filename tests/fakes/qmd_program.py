@@ -1,11 +1,10 @@
 """What runs in the stand-in of qmd; see qmd_standin. It starts hundreds of times in a run of the tests: imports cost."""
-# Pathlib takes longer to import than all that is done here.
+# Pathlib, json and signal each take longer to import than all that is done here.
 # ruff: noqa: PTH105, PTH109, PTH110, PTH112, PTH114, PTH118, PTH120, PTH123
 
 import fcntl
-import json
+import marshal
 import os
-import signal
 import sys
 import time
 
@@ -33,15 +32,17 @@ def main() -> None:
         if "signal" in act:
             os.kill(os.getpid(), act["signal"])
         raise SystemExit(act.get("status", 0))
-    Usual(os.path.join(os.environ["XDG_CACHE_HOME"], "standin.json")).do(command, arguments)
+    Usual(os.path.join(os.environ["XDG_CACHE_HOME"], "standin")).do(command, arguments)
 
 
 def scripted(home: str, command: str, arguments: list[str]) -> "dict[str, Any]":
     """Write the call into the book; what is to be done at it."""
-    with open(os.path.join(home, "calls.jsonl"), "a+", encoding="utf-8") as book:
+    with open(os.path.join(home, "calls"), "a+b") as book:
         fcntl.flock(book, fcntl.LOCK_EX)
+        before, end = 0, book.seek(0, os.SEEK_END)
         book.seek(0)
-        before = sum(json.loads(line)["command"] == command for line in book)
+        while book.tell() < end:
+            before += marshal.load(book)["command"] == command
         call = {
             "command": command,
             "arguments": arguments,
@@ -49,12 +50,12 @@ def scripted(home: str, command: str, arguments: list[str]) -> "dict[str, Any]":
             "pid": os.getpid(),
             "directory": os.getcwd(),
         }
-        book.write(json.dumps(call) + "\n")
-    script = os.path.join(home, "script.json")
+        marshal.dump(call, book)
+    script = os.path.join(home, "script")
     if not os.path.exists(script):
         return {}
-    with open(script, encoding="utf-8") as stream:
-        played = json.load(stream)
+    with open(script, "rb") as stream:
+        played = marshal.load(stream)
     acts = played["acts"].get(command, [])
     at = before - played["from"].get(command, 0)
     return acts[min(at, len(acts) - 1)] if acts else {}
@@ -62,6 +63,8 @@ def scripted(home: str, command: str, arguments: list[str]) -> "dict[str, Any]":
 
 def hang(home: str) -> None:
     """Never end; nor does a child."""
+    import signal  # noqa: PLC0415
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     child = os.fork()
@@ -78,8 +81,8 @@ class Usual:
         self.file = file
         self.state: dict[str, Any] = {"collections": {}, "documents": {}, "vectors": 0}
         if os.path.exists(file):
-            with open(file, encoding="utf-8") as stream:
-                self.state = json.load(stream)
+            with open(file, "rb") as stream:
+                self.state = marshal.load(stream)
 
     def do(self, command: str, arguments: list[str]) -> None:
         """One command."""
@@ -109,8 +112,8 @@ class Usual:
 
     def save(self) -> None:
         temporary = f"{self.file}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump(self.state, stream)
+        with open(temporary, "wb") as stream:
+            marshal.dump(self.state, stream)
         os.replace(temporary, self.file)
 
     def show(self) -> None:
@@ -190,6 +193,8 @@ class Usual:
             if found > 0 and key.partition("/")[0] in names:
                 results.append(result(key, text, lines[0], found))
         results.sort(key=lambda one: -float(one["score"]))
+        import json  # noqa: PLC0415
+
         say(json.dumps(results[:most], indent=2, ensure_ascii=False))
 
 

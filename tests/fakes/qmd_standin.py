@@ -5,7 +5,9 @@ files, JSON with snippets. What it does at a command can be scripted, one act af
 crashes, floods, children that do not go.
 """
 
+import contextlib
 import json
+import marshal
 import signal
 import sys
 from collections.abc import Mapping
@@ -64,8 +66,8 @@ class Standin:
         """What it does at a command from now on, such as "search" or "collection add"; the last act is repeated."""
         self._script[command] = list(acts)
         temporary = self.directory / "script.tmp"
-        temporary.write_text(json.dumps({"acts": self._script, "from": self._played()}), encoding="utf-8")
-        temporary.rename(self.directory / "script.json")
+        temporary.write_bytes(marshal.dumps({"acts": self._script, "from": self._played()}))
+        temporary.rename(self.directory / "script")
 
     def _played(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -75,10 +77,13 @@ class Standin:
 
     def calls(self, command: str | None = None) -> list[dict[str, Any]]:
         """How it was called: command, arguments, environ, pid, directory."""
-        book = self.directory / "calls.jsonl"
-        # The last line may be half written.
-        lines = book.read_text(encoding="utf-8").split("\n")[:-1] if book.exists() else []
-        return [call for line in lines if (call := json.loads(line))["command"] == command or command is None]
+        found: list[dict[str, Any]] = []
+        book = self.directory / "calls"
+        if book.exists():
+            with book.open("rb") as stream, contextlib.suppress(EOFError):  # the last one may be half written
+                while True:
+                    found.append(marshal.load(stream))
+        return [call for call in found if command in {None, call["command"]}]
 
     def children(self) -> list[int]:
         """The processes that its hanging acts have started."""

@@ -1,5 +1,5 @@
 import asyncio
-import json
+import marshal
 import os
 import signal
 from hashlib import sha256
@@ -442,10 +442,10 @@ async def test_no_run_of_a_search_outlives_it(tmp_path: Path, standin: Standin, 
 async def test_a_collection_that_has_gone_is_added_again(tmp_path: Path, standin: Standin) -> None:
     """Once, and the search is put again."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
-        state = bench.directory / "cache" / "standin.json"
-        held = json.loads(state.read_text())
+        state = bench.directory / "cache" / "standin"
+        held = marshal.loads(state.read_bytes())
         del held["collections"]["memory-dir-main"]
-        state.write_text(json.dumps(held))
+        state.write_bytes(marshal.dumps(held))
         assert await bench.found("heron") == ["memory/birds.md"]
         standin.play("search", says("", stderr="Collection not found: memory-dir-main", status=1))
         with pytest.raises(QmdFailed, match="not found"):

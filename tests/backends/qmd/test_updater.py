@@ -1,6 +1,7 @@
 import asyncio
 import errno
 import json
+import marshal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NoReturn, cast
@@ -28,7 +29,7 @@ LOCKED = says("", stderr="SqliteError: database is locked", status=1)
 
 def collections(bench: Bench) -> dict[str, dict[str, str]]:
     """What the stand-in has."""
-    state = json.loads((bench.directory / "cache" / "standin.json").read_text())
+    state = marshal.loads((bench.directory / "cache" / "standin").read_bytes())
     found: dict[str, dict[str, str]] = state["collections"]
     return found
 
@@ -66,10 +67,10 @@ async def test_a_collection_that_differs_is_made_anew(tmp_path: Path, standin: S
         await lived(bench, await bench.create(), standin)
         record = bench.directory / "collections.json"
         record.write_text(record.read_text().replace(str(bench.workspace / "memory"), "/old/memory"))
-        state_file = bench.directory / "cache" / "standin.json"
-        state = json.loads(state_file.read_text())
+        state_file = bench.directory / "cache" / "standin"
+        state = marshal.loads(state_file.read_bytes())
         state["collections"]["theirs"] = {"path": "/theirs", "pattern": "*"}
-        state_file.write_text(json.dumps(state))
+        state_file.write_bytes(marshal.dumps(state))
         index = bench.directory / "cache" / "qmd" / "index.sqlite"
         index.write_text("what is in it is secret to nobody")
         await lived(bench, await bench.create(), standin)
@@ -306,7 +307,7 @@ async def test_what_qmd_has_made_of_secrets_goes_with_them(tmp_path: Path, stand
             await lived(bench, qmd, standin)
             index = bench.directory / "cache" / "qmd" / "index.sqlite"
             kept = index.read_bytes() if index.exists() else b""
-            index.write_bytes((bench.directory / "cache" / "standin.json").read_bytes())
+            index.write_bytes((bench.directory / "cache" / "standin").read_bytes())
             return kept
 
     rule = UserRule(name="word", pattern="swordfish")
@@ -541,8 +542,8 @@ async def test_what_is_gone_is_cleaned_out(tmp_path: Path, standin: Standin) -> 
         (bench.workspace / "memory" / "birds.md").unlink()
         await bench.settle()
         await until_async(lambda: len(standin.calls("cleanup")) == 2, 30)
-        state = bench.directory / "cache" / "standin.json"
-        await until_async(lambda: "heron" not in state.read_text(), 30)
+        state = bench.directory / "cache" / "standin"
+        await until_async(lambda: b"heron" not in state.read_bytes(), 30)
         standin.play("cleanup", delayed(0.2))
         cleaning = asyncio.create_task(upkeep.clean())
         await until_async(lambda: len(standin.calls("cleanup")) == 3, 30)
