@@ -123,6 +123,7 @@ def test_one_that_waits_again_ends_with_its_process(tmp_path: Path) -> None:
     assert "1 failed, 1 passed" in told
 
 
+@pytest.mark.long
 def test_a_test_with_a_longer_limit_has_its_process_longer(tmp_path: Path) -> None:
     """Its process ends as much later as it may take longer: here after 45 seconds, and the other after 1.5."""
     limits = ("-n", "1", "-o", "timeout=0.5", "-o", "faulthandler_timeout=0.75")
@@ -139,6 +140,7 @@ def test_every_test_has_these_limits(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", WORKERS)
 def test_in_the_background_a_child_can_be_interrupted(tmp_path: Path, workers: list[str]) -> None:
     """`pytest &` is run with SIGINT ignored, and whoever is started so goes on ignoring it."""
@@ -146,6 +148,7 @@ def test_in_the_background_a_child_can_be_interrupted(tmp_path: Path, workers: l
     assert code == 0, told
 
 
+@pytest.mark.long
 def test_rows_behind_the_first_are_long(tmp_path: Path) -> None:
     """A run without a choice of its own leaves them out."""
     code, told = _pytest(tmp_path, _ROWS, "-n", "0")

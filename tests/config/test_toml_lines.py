@@ -76,6 +76,7 @@ def test_a_very_long_list_is_followed() -> None:
     assert lines(text)[("b",)] == 10_003
 
 
+@pytest.mark.long
 def test_a_long_list_of_lists_ends_the_search() -> None:
     """Behind a thousand lines that might each end it nothing is looked for: it would cost more than it tells."""
     text = "a = [\n" + "[1],\n" * 1000 + "]\nb = 2\n"
@@ -111,6 +112,7 @@ def test_work_grows_with_the_text_alone(row: str, monkeypatch: pytest.MonkeyPatc
         assert parsed < 2 * len(text) + 1_200_000
 
 
+@pytest.mark.long
 def test_what_is_parsed_in_vain_has_an_end() -> None:
     """A list of so many rows is followed, and one with a row more is not."""
     most = shipped("memd.config.toml_lines._MOST_PARSED")

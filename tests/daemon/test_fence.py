@@ -264,6 +264,7 @@ def test_a_file_that_became_a_fifo_hangs_nobody(served: Daemon) -> None:
         note.unlink()
 
 
+@pytest.mark.long
 def test_a_racing_swap_never_leaks(served: Daemon) -> None:
     """While a note, and the directory it lies in, turn into links to a secret and back, 2,000 reads show none of it."""
     notes = "The note itself."

@@ -62,6 +62,7 @@ def is_on_disk(client: Client) -> bool:
     return client.status().agents["main"].vectors.on_disk
 
 
+@pytest.mark.long
 def test_memory_falls_and_answers_stay(home: Path) -> None:
     """Vectors are given up on reload, are searched on disk, come back when the limit goes, and are not loaded below one."""
     with Daemon(home, entry="tests.daemon.wide") as daemon, daemon.client() as client:

@@ -482,6 +482,7 @@ async def test_one_error_in_passing_changes_nothing(home: Path) -> None:
             assert (await status(client)).rebuild is None
 
 
+@pytest.mark.long
 async def test_an_explicit_provider_that_cannot_be_had_is_replaced(home: Path) -> None:
     """Without a key its fallback is used from the start, and the reply says for whom and why."""
     write(home, "memory/a.md", RED)

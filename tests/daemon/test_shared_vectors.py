@@ -120,6 +120,7 @@ def test_another_machine_that_takes_the_memory_over_embeds_only_what_differs(
     assert all("cellar" in text or "harbour" in text for text in embedded), embedded
 
 
+@pytest.mark.long
 def test_while_the_server_is_away_all_is_embedded_as_ever(alice: Daemon, admin_dsn: str) -> None:
     """Nobody waits for it, and nothing is left without a vector."""
     _embedded(alice)
@@ -134,6 +135,7 @@ def test_while_the_server_is_away_all_is_embedded_as_ever(alice: Daemon, admin_d
     assert len(_embedded(alice)) > 12
 
 
+@pytest.mark.long
 def test_a_forced_reindex_embeds_anew_though_the_server_has_all(alice: Daemon, admin_dsn: str) -> None:
     """Whoever asks for it does not trust the vectors that are there."""
     _embedded(alice)

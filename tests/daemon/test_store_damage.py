@@ -262,6 +262,7 @@ async def test_only_the_newest_two_damaged_files_are_kept(home: Path) -> None:
     assert names == ["main.sqlite", "main.sqlite.damaged-2", "main.sqlite.damaged-3"]
 
 
+@pytest.mark.long
 async def test_what_is_missing_while_an_index_is_filled_anew_is_told(home: Path) -> None:
     """Until all notes are in it again, replies and status say that the index was damaged."""
     await indexed(home, HashingProvider())

@@ -47,6 +47,7 @@ def test_any_notes_become_a_fresh_index(
     house.compare()
 
 
+@pytest.mark.long
 @few
 @given(chats=_CHATS, packed=_PACKED, data=st.data())
 def test_any_transcripts_become_a_fresh_index(

@@ -21,7 +21,8 @@ def run(tmp_path: Path, kind: type[T], *arguments: str) -> dict[str, T]:
     return msgspec.json.decode(told.read_bytes(), type=dict[str, kind])  # type: ignore[valid-type]  # it is the type that is wanted
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [100])
 def test_kills_in_open_transactions_leave_the_index_of_a_fresh_start(tmp_path: Path, kills: int) -> None:
     """Whatever a process was writing when it was killed, the next one brings the index to what a fresh one is."""
     deaths = run(tmp_path, campaign.Tally, "--kills", str(kills), "--seed", "1")["kills"]

@@ -14,6 +14,8 @@ from tests.mutants.recording import KeptRecordings, Recording
 from tests.mutants.trials import Ended, Outcome
 from tests.wait import until
 
+pytestmark = pytest.mark.long  # a tool of developers, which is slow: each test starts others
+
 _SOURCE = """\
 LIMIT = 3
 SMALL = [n for n in range(9) if n < LIMIT]

@@ -9,6 +9,8 @@ import pytest
 from tests.mutants.copies import ROOT
 from tests.mutants.recording import RECORD, KeptRecordings, Recording
 
+pytestmark = pytest.mark.long  # a tool of developers, which is slow: each test starts others
+
 _SOURCE = """\
 LIMIT = 3
 

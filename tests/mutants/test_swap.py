@@ -8,6 +8,8 @@ import pytest
 
 from tests.mutants.swap import CannotSwap, LoadedFunctions
 
+pytestmark = pytest.mark.long  # a tool of developers, which is slow: each test starts others
+
 _SOURCE = """\
 import functools
 

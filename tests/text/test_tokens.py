@@ -73,6 +73,7 @@ def words(keyword_text: str) -> list[str]:
     return re.findall(r"[0-9a-z\u0080-\U0010ffff]+", keyword_text)
 
 
+@pytest.mark.long
 def test_every_code_point_is_divided_alike_in_texts_questions_and_places() -> None:
     """Alone, inside a word and beside one: the tokens of a text have places, and dividing them again changes nothing.
 

@@ -320,6 +320,7 @@ def test_up_and_down_do_without_a_manager_that_is_not_there(ours: House) -> None
     assert down.err == "systemd may start it again: it is installed as a service.\n"
 
 
+@pytest.mark.long
 def test_what_somebody_else_wrote_is_left_alone(user: UserManager) -> None:
     """A unit of their own, one that was changed, one that is masked: told by name, and replaced only by force."""
     user.units.mkdir(parents=True)
