@@ -142,6 +142,7 @@ def assert_clean(daemon: Daemon, hunt: Hunt, said: bytes = b"") -> None:
     assert not leaks
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("one_in", ONE_IN)
 def test_no_secret_of_any_kind_is_left_anywhere(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch, one_in: int
