@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 import msgspec
@@ -16,6 +16,7 @@ from memd.domain_types import TextHash
 from memd.runtime.synchronization import ChangeNotifier
 from memd.runtime.timing import Backoff, Clock
 from memd.store import recovery
+from memd.store.compact_vectors import pack, rounded, unpack
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 from memd.store.migrations import BackupCopy
@@ -135,11 +136,13 @@ class EmbeddingStore:
 
     async def look_up(self, space: Space, hashes: Sequence[TextHash], now: float) -> CachedTexts:
         """The vectors that are cached, and the texts that are set aside, by one read; a hit becomes as young as now."""
-        unsaved = {
-            text_hash: self._vectors[space, text_hash][0]
-            for text_hash in hashes
-            if (space, text_hash) in self._vectors
-        }
+        unsaved = rounded(
+            {
+                text_hash: self._vectors[space, text_hash][0]
+                for text_hash in hashes
+                if (space, text_hash) in self._vectors
+            }
+        )
         refused = self._unsaved_refusals(space, hashes)
         saved = await self._attempt(self.read, _look_up, space, hashes) or CachedTexts({}, frozenset())
         if saved.vectors and self.trouble is None:
@@ -329,23 +332,26 @@ class EmbeddingStore:
 
 def _select(
     table: str, columns: str, connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]
-) -> list[tuple[bytes, ...]]:
-    found: list[tuple[bytes, ...]] = []
+) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
     unique = list(dict.fromkeys(hashes))
     for start in range(0, len(unique), LOOKUP):
         some = unique[start : start + LOOKUP]
         marks = ",".join("?" * len(some))
-        rows: list[tuple[bytes, ...]] = connection.execute(
+        found += connection.execute(
             f"SELECT {columns} FROM {table} WHERE provider = ? AND model = ? AND provider_key = ? AND hash IN ({marks})",
             (*space, *some),
-        ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
-        found += rows
+        ).fetchall()
     return found
 
 
 def _look_up(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> CachedTexts:
-    rows = _select("cache", "hash, vector", connection, space, hashes)
-    return CachedTexts({TextHash(row[0]): row[1] for row in rows}, _refused(connection, space, hashes))
+    rows = _select("cache", "hash, vector, exponent", connection, space, hashes)
+    try:
+        vectors = {TextHash(row[0]): unpack(row[1], row[2]) for row in rows}
+    except (TypeError, ValueError) as error:
+        raise StoreDamaged("a vector in the cache is not what was written there") from error
+    return CachedTexts(vectors, _refused(connection, space, hashes))
 
 
 def _held(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
@@ -370,8 +376,9 @@ def put_rows(
 ) -> None:
     """Cache vectors and set texts aside, each with the time of now."""
     connection.executemany(
-        "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, used_at) VALUES (?, ?, ?, ?, ?, ?)",
-        [(*space, text_hash, vector, now) for (space, text_hash), (vector, now) in vectors.items()],
+        "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, exponent, used_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(*space, text_hash, *pack(vector), now) for (space, text_hash), (vector, now) in vectors.items()],
     )
     connection.executemany(
         "INSERT OR REPLACE INTO set_aside (provider, model, provider_key, hash, reason, at) VALUES (?, ?, ?, ?, ?, ?)",

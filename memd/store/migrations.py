@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -17,12 +17,14 @@ import apsw
 import msgspec
 import structlog
 
-from memd.store import database_files
+from memd.store import compact_vectors, database_files
 from memd.store.errors import StoreDamaged, StoreFull, StoreNewer, StoreUnavailable
 
 log = structlog.get_logger()
 
 KEPT_S = 24 * 3600.0  # the time in which a user can go back to the older program
+
+_ROWS = 500  # converted at once by a migration
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -256,6 +258,8 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
                 # Repeating it would not help: the tables are not those that memd created.
                 file = connection.db_filename("main")
                 raise StoreDamaged(f"{file} cannot be brought up to schema {number}: {error}") from error
+            if found and (convert := _CONVERSIONS.get((schema, number))) is not None:
+                convert(connection)
         if found:
             _require_sound(connection, connection.db_filename("main"))
         connection.execute("COMMIT")
@@ -263,6 +267,41 @@ def migrate(connection: apsw.Connection, schema: str) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _pack_vectors(connection: apsw.Connection) -> None:
+    """Pack all vectors in the cache. A value of another type is left as it is: reading it reports the damage."""
+    last = -1
+    while rows := _vectors_after(last, connection):
+        connection.executemany(
+            "UPDATE cache SET vector = ?, exponent = ? WHERE rowid = ?",
+            ((*compact_vectors.pack(vector), rowid) for rowid, vector in rows),
+        )
+        last, _ = rows[-1]
+
+
+def _vectors_after(rowid: int, connection: apsw.Connection) -> list[tuple[int, bytes]]:
+    return connection.execute(  # type: ignore[return-value]  # apsw types a row as any tuple
+        "SELECT rowid, vector FROM cache WHERE rowid > ? AND typeof(vector) = 'blob' ORDER BY rowid LIMIT ?",
+        (rowid, _ROWS),
+    ).fetchall()
+
+
+# (schema, number) of a migration -> function that converts the rows of an older file, called after its SQL.
+_CONVERSIONS: Mapping[tuple[str, int], Callable[[apsw.Connection], None]] = {("embeddings", 4): _pack_vectors}
+
+
+def give_back_pages(connection: apsw.Connection, schema: str, before: int) -> None:
+    """Shrink the file if a migration made its rows smaller. If there is no disk space for that, the file stays as large as it is.
+
+    Args:
+        connection: Of the database, outside of a transaction.
+        schema: The name of the schema.
+        before: The schema number before the migration.
+    """
+    if any(of == schema and number > before for of, number in _CONVERSIONS):
+        with contextlib.suppress(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.CantOpenError):
+            connection.execute("VACUUM")
 
 
 def _require_sound(connection: apsw.Connection, file: Path | str) -> None:

@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from memd.domain_types import BatchFile, BatchJob, TextHash
+from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.errors import StoreFull
 from memd.store.migrations import newest
@@ -72,7 +73,7 @@ async def test_what_is_kept_is_cached_and_no_longer_awaited(cache: EmbeddingStor
     await store.begin(BatchJob("a", 2, 10.0), {ONE: 0.5, TWO: 0.5}, "a.jsonl")
     await store.keep("a", {ONE: vector_of(1)})
     assert (await store.missing("a")).keys() == {TWO}
-    assert (await cache.look_up(SPACE, [ONE, TWO], 6.0)).vectors == {ONE: vector_of(1)}
+    assert (await cache.look_up(SPACE, [ONE, TWO], 6.0)).vectors == rounded({ONE: vector_of(1)})
     assert await store.kept([ONE, TWO]) == {ONE}
     assert await ProviderStore(cache, OTHER).kept([ONE, TWO]) == frozenset()
 
@@ -173,7 +174,7 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
     await store.open()
     hashes = [TextHash(number.to_bytes(32, "big")) for number in range(500)]
     found = (await store.look_up(SPACE, hashes, 2.0)).vectors
-    assert found == {text_hash: vector_of(number) for number, text_hash in enumerate(hashes)}
+    assert found == rounded({text_hash: vector_of(number) for number, text_hash in enumerate(hashes)})
     assert await store.refused(SPACE, [ONE]) == {ONE}
     await ProviderStore(store, SPACE).begin(BatchJob("a", 1, 1.0), {TWO: 0.5}, "a.jsonl")
     assert store.trouble is None

@@ -17,6 +17,7 @@ import pytest
 from memd.domain_types import TextHash
 from memd.store import database as databases
 from memd.store import database_files, recovery
+from memd.store.compact_vectors import rounded
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -120,7 +121,7 @@ async def test_a_log_that_cannot_be_brought_into_the_file_is_noticed(tmp_path: P
 async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
     """After a sync that failed the cache is copied to another file as soon as the disk keeps it, and nothing is lost."""
     file, disk = tmp_path / "e.sqlite", Forgetful()
-    vectors = {TextHash(bytes([number]) * 32): bytes([number]) * 1536 for number in range(50)}
+    vectors = rounded({TextHash(bytes([number]) * 32): bytes([number]) * 1536 for number in range(50)})
     with between(disk):
         cache = EmbeddingStore(file)
         await cache.open()

@@ -10,6 +10,7 @@ from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, Index
 from memd.embedding.queue.passage_embedder import PartialResult
 from memd.runtime.synchronization import ChangeNotifier
 from memd.store.chunks import WaitingChunk
+from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import KnownVectors
 
 log = structlog.get_logger()
@@ -82,7 +83,8 @@ class ResultWriter:
         self, backlog: AgentBacklog, request: EmbedRequest, outcome: dict[TextHash, bytes] | PartialResult
     ) -> None:
         """Write the outcome of a request into the cache and the index; other texts wait again."""
-        vectors: Mapping[TextHash, bytes] = outcome if isinstance(outcome, dict) else outcome.vectors
+        # Rounded as the cache returns them, so that an index built from the cache holds the same vectors.
+        vectors = rounded(outcome if isinstance(outcome, dict) else outcome.vectors)
         if vectors and request.source.use_cache:
             await self._known.put(vectors)
         if vectors:

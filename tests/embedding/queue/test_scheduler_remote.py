@@ -131,7 +131,7 @@ async def test_a_provider_that_fails_three_in_ten_gives_every_vector(
     hashes = [chunk_of(text).hash for text in texts]
     stored = await index.vectors_of(hashes)
     told = np.stack([np.frombuffer(stored[text_hash], "<f4") for text_hash in hashes])
-    np.testing.assert_allclose(told, server.embedder.embed(texts), atol=1e-6)
+    np.testing.assert_allclose(told, server.embedder.embed(texts), atol=4e-5)
     assert set(flapping.whole) == set(texts)
     assert max(flapping.whole.values()) <= 2
     sent = Counter(server.embedded(billed=False))
