@@ -17,6 +17,9 @@ PartId = int
 
 _REFUSED = b""  # stored instead of a vector: the provider cannot embed the text
 _STORED = "<f2"  # float16: changes a cosine by a thousandth at most, in half the space
+_OF_TEXT = (
+    "substr(hash, 1, 8) = substr(?1, 1, 8) AND hash = ?1"  # parts_by_hash is an index of the first 8 bytes
+)
 
 
 class ClosestPart(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +103,9 @@ def put(connection: apsw.Connection, part_id: PartId, text_hash: TextHash, vecto
 
 def set_aside(connection: apsw.Connection, text_hash: TextHash) -> None:
     """Mark the parts of a text as refused by the provider."""
-    connection.execute("UPDATE parts SET vector = ? WHERE hash = ? AND vector IS NULL", (_REFUSED, text_hash))
+    connection.execute(
+        f"UPDATE parts SET vector = ?2 WHERE {_OF_TEXT} AND vector IS NULL", (text_hash, _REFUSED)
+    )
 
 
 def clear(connection: apsw.Connection) -> None:
@@ -120,7 +125,7 @@ def of_texts(connection: apsw.Connection, texts: Iterable[TextHash]) -> dict[Tex
     found: dict[TextHash, bytes] = {}
     for text_hash in texts:
         row = connection.execute(
-            "SELECT vector FROM parts WHERE hash = ? AND length(vector) > 0 LIMIT 1", (text_hash,)
+            f"SELECT vector FROM parts WHERE {_OF_TEXT} AND length(vector) > 0 LIMIT 1", (text_hash,)
         ).fetchone()
         if row is not None:
             found[text_hash] = widened(row[0])
