@@ -22,6 +22,7 @@ import pytest
 from memd.shared.administration import carry_out
 from memd.shared.connection import connect
 from tests.otheruser import NOBODY
+from tests.wait import until
 
 START_S = 60.0
 ADMIN, PASSWORD = "admin", "correct horse"  # of the superuser of these servers
@@ -217,6 +218,44 @@ def running_server(
             yield server
         finally:
             server.stop()
+
+
+@contextmanager
+def pooler(server: PostgresServer, directory: Path, *dsns: str) -> Iterator[list[str]]:
+    """PgBouncer in transaction mode, with two connections to the server for each member; the DSNs by way of it."""
+    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed")
+    import psycopg  # noqa: PLC0415  only where there is a server
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo  # noqa: PLC0415  likewise
+
+    port = unused_port()
+    members = [conninfo_to_dict(dsn) for dsn in dsns]
+    users = directory / "users"
+    users.write_text("".join(f'"{one["user"]}" "{one["password"]}"\n' for one in members))
+    settings = directory / "pgbouncer.ini"
+    settings.write_text(
+        f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+        f"unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\ndefault_pool_size = 2\n"
+    )
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen([program, str(settings)], stdout=log, stderr=log, **as_nobody())
+    through = [make_conninfo(dsn, host="127.0.0.1", port=str(port)) for dsn in dsns]
+    try:
+
+        def answers() -> bool:
+            assert process.poll() is None, (directory / "log").read_text()
+            try:
+                psycopg.connect(through[0], connect_timeout=5).close()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        until(answers, 30)
+        yield through
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 @pytest.fixture(scope="session", name="server")

@@ -19,6 +19,7 @@ _PLACE_COLUMNS = PLACE.count(",") + 1
 
 
 MOST_COMPARED = 50_000  # vectors of a memory, or that a filter lets through, one by one; an index has more
+RARE = 16  # a source with less than one in so many chunks of a memory is not looked for in its index
 _EXAMINED = 400  # candidates of an index: twice as many as are wanted
 _COMPARED = (
     "scanned AS MATERIALIZED (SELECT chunk_id, kind, -(vector OPERATOR({schema}.<#>) %(query)s) AS near"
@@ -30,6 +31,11 @@ _INDEXED = (
     "whole AS (SELECT coalesce(sum(-(mean OPERATOR({schema}.<#>) %(query)s) * count) / sum(count), 0) AS mean,"
     " coalesce(sum(count), 0)::bigint AS count FROM memd.vector_indexes"
     " WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s))"
+)
+# Whether a source has so few of the chunks of a memory that its vectors are compared one by one.
+_RARE = (
+    f"(SELECT coalesce({RARE} * sum(chunks - cardinality(gone)) FILTER (WHERE kind = ANY({{kinds}})), 0)"
+    " <= coalesce(sum(chunks - cardinality(gone)), -1) FROM memd.segments WHERE tenant = {tenant})"
 )
 
 
@@ -75,9 +81,8 @@ class NearestQuery(msgspec.Struct, frozen=True):
                 if some is not None:
                     values[f"among{number}"] = some.tolist()
                     condition += f" AND chunk_id = ANY(%(among{number})s)"
-                best.append(
-                    self._best(schema, condition, is_few=some is not None and len(some) <= MOST_COMPARED)
-                )
+                is_few = some is not None and len(some) <= MOST_COMPARED
+                best.append(self._best(schema, source, condition, is_few=is_few))
         yield ServerQuery(
             f"WITH {found}, best AS ({' UNION '.join(best)}),"
             " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[]))"
@@ -93,15 +98,23 @@ class NearestQuery(msgspec.Struct, frozen=True):
             binary=True,
         )
 
-    def _best(self, schema: str, condition: str, *, is_few: bool) -> str:
+    def _best(self, schema: str, source: str, condition: str, *, is_few: bool) -> str:
         if self.indexed is None:
             return f"(SELECT chunk_id, near FROM scanned WHERE {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
         distance = f"((vector::{schema}.vector({self.indexed})) OPERATOR({schema}.<#>) %(query)s)"
         # As literals: the condition of the index has them. The addition keeps the index from what is compared one by one.
+        vectors = f"memd.vectors WHERE tenant = {self.tenant} AND {schema}.vector_dims(vector) = {self.indexed} AND {condition}"
+        by_index = f"SELECT chunk_id, -{distance} AS near FROM {vectors}"
+        if is_few:
+            return f"({by_index} ORDER BY {distance} + 0.0 LIMIT %(limit)s)"
+        # The index has the vectors of all sources: it would be gone through to its end for one that has few of them, or none.
+        rare = _RARE.format(tenant=self.tenant, kinds=f"%(of_{source})s")
         return (
-            f"(SELECT chunk_id, -{distance} AS near FROM memd.vectors WHERE tenant = {self.tenant}"
-            f" AND {schema}.vector_dims(vector) = {self.indexed} AND {condition}"
-            f" ORDER BY {distance}{' + 0.0' if is_few else ''} LIMIT %(limit)s)"
+            f"({by_index} AND NOT {rare} ORDER BY {distance} LIMIT %(limit)s) UNION"
+            f" (SELECT chunk_id, near FROM memd.segments s CROSS JOIN LATERAL (SELECT chunk_id, -{distance} AS near FROM {vectors}"
+            "  AND chunk_id BETWEEN s.first AND s.last OFFSET 0) AS one"
+            f" WHERE s.tenant = {self.tenant} AND s.kind = ANY(%(of_{source})s) AND {rare}"
+            f" ORDER BY near DESC LIMIT %(limit)s)"
         )
 
     def read(self, rows: Sequence[tuple[Any, ...]]) -> tuple[NearVectors, list[ChunkPlace]]:

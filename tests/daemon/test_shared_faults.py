@@ -5,15 +5,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import (
@@ -30,10 +28,10 @@ from tests.postgres import (
     PostgresServer,
     as_nobody,
     database_with_tables,
+    pooler,
     running_server,
     scratch,
     shared_server,
-    unused_port,
 )
 from tests.shared.conftest import member
 from tests.wait import until
@@ -45,41 +43,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 WORDS = ("ferry", "harbour", "billing", "kettle", "lamp", "mill", "heron", "archive", "ladder", "cellar")
 QUESTIONS = (*WORDS, "where is the ladder", "the ferry and the harbour", "who has the lamp of the mill")
-
-
-@contextmanager
-def pooler(server: PostgresServer, directory: Path, *dsns: str) -> Iterator[list[str]]:
-    """PgBouncer in transaction mode, with two connections to the server for each member; the DSNs by way of it."""
-    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("pgbouncer is not installed")
-    port = unused_port()
-    members = [conninfo_to_dict(dsn) for dsn in dsns]
-    users = directory / "users"
-    users.write_text("".join(f'"{one["user"]}" "{one["password"]}"\n' for one in members))
-    settings = directory / "pgbouncer.ini"
-    settings.write_text(
-        f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
-        f"unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\npool_mode = transaction\ndefault_pool_size = 2\n"
-    )
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen([program, str(settings)], stdout=log, stderr=log, **as_nobody())
-    through = [make_conninfo(dsn, host="127.0.0.1", port=str(port)) for dsn in dsns]
-    try:
-
-        def answers() -> bool:
-            assert process.poll() is None, (directory / "log").read_text()
-            try:
-                psycopg.connect(through[0], connect_timeout=5).close()
-            except psycopg.OperationalError:
-                return False
-            return True
-
-        until(answers, 30)
-        yield through
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def _notes(daemon: Daemon, count: int = 6) -> None:

@@ -1,6 +1,6 @@
 """The nearest vectors of a large memory come from an index of its own, within its policies, and are nearly all that are nearest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,12 @@ class _Large:
             connection.execute("ANALYZE memd.vectors")
 
     def near(
-        self, query: Floats, indexed: int | None, *, among: list[int] | None = None
+        self,
+        query: Floats,
+        indexed: int | None,
+        *,
+        among: list[int] | None = None,
+        kinds: Sequence[Kind] = (Kind.NOTE,),
     ) -> tuple[NearVectors, str]:
         """What a member finds, and how its server looks for it."""
         with psycopg.connect(self.dsn) as connection:
@@ -75,11 +80,11 @@ class _Large:
             row = connection.execute("SELECT tenant FROM memd.memories").fetchone()
             assert row is not None
             some = None if among is None else np.array(among, np.int64)
-            asked = NearestQuery(row[0], query, 20, [Kind.NOTE], [ChunkId(7)], [some], indexed)
+            asked = NearestQuery(row[0], query, 20, kinds, [ChunkId(7)], [some], indexed)
             *settings, statement = asked.statements("memd")
             for one in settings:
                 connection.execute(one.sql)
-            plan = connection.execute("EXPLAIN " + statement.sql, statement.values).fetchall()
+            plan = connection.execute("EXPLAIN ANALYZE " + statement.sql, statement.values).fetchall()
             rows: list[tuple[Any, ...]] = connection.execute(
                 statement.sql, statement.values, binary=True
             ).fetchall()
@@ -159,3 +164,35 @@ def test_each_connection_sends_vectors(admin_dsn: str) -> None:
         sent = vector_binary(np.array([3, 4], "<f4").tobytes())
         for connection in (one, other):
             assert connection.execute("SELECT memd.vector_norm(%s)", (sent,)).fetchone() == (5.0,)
+
+
+def _segments(admin_dsn: str, tenant: int, sessions: Sequence[int]) -> None:
+    """Have some chunks be of transcripts, and say so as the keyword index does."""
+    with psycopg.connect(admin_dsn) as connection:
+        connection.execute(
+            "UPDATE memd.vectors SET kind = %s WHERE tenant = %s AND chunk_id = ANY(%s)",
+            (int(Kind.SESSION), tenant, list(sessions)),
+        )
+        for kind, first, chunks in (
+            (Kind.NOTE, 1, MANY - len(sessions)),
+            *((Kind.SESSION, one, 1) for one in sessions),
+        ):
+            connection.execute(
+                "INSERT INTO memd.segments (tenant, kind, first, last, bits, chunks) VALUES (%s, %s, %s, %s, 0, %s)",
+                (tenant, int(kind), first, MANY if kind is Kind.NOTE else first, chunks),
+            )
+
+
+@pytest.mark.parametrize("sessions", [[], [3, 1000, 2000, 3999]])
+def test_a_source_with_few_vectors_is_not_looked_for_in_the_index(
+    large: _Large, admin_dsn: str, sessions: list[int]
+) -> None:
+    """Whose vectors are nearly all of others: it would be gone through to its end, and some of the few would be missed."""
+    _segments(admin_dsn, large.tenant, sessions)
+    query = next(large.queries())
+    near, plan = large.near(query, DIMENSIONS, kinds=[Kind.NOTE, Kind.SESSION])
+    found = [one for one in near.chunk_ids if one in sessions]
+    assert found == sorted(sessions, key=lambda one: -float(large.vectors[one - 1] @ query))
+    assert len(near.chunk_ids) == 20 + len(sessions)
+    by_index = [line for line in plan.splitlines() if f"using vectors_{large.tenant}_{DIMENSIONS} " in line]
+    assert [("never executed" in line) for line in by_index] == [False, True]
