@@ -157,8 +157,9 @@ async def test_what_was_cut_or_touched_is_looked_at_at_once(tmp_path: Path, inde
 
 
 async def test_a_transcript_that_is_always_written_anew_waits_for_quiet(tmp_path: Path, index: Index) -> None:
-    """Its lines are not counted as if all of them were new."""
-    bench = Bench(tmp_path / "here", index)
+    """Its lines are not counted as if all of them were new, however few are enough."""
+    settings = SessionSettings(delta_bytes=2000, delta_messages=1, idle_seconds=60)
+    bench = Bench(tmp_path / "here", index, settings)
     file = bench.say("a.jsonl", 50)
     await bench.index_all()
     replace(file, b"".join(said(f"turn {number}") for number in range(51)))

@@ -22,7 +22,7 @@ async def test_however_vectors_come_there_are_no_more_than_wanted_and_a_little(
 ) -> None:
     """Some come again, some are forgotten, some are young again: what stays is what was used last."""
     monkeypatch.setattr(embedding_cache, "PRUNED_AT_ONCE", 7)
-    assert PRUNE_SLACK == 64  # a search of all rows is paid by so much of them
+    assert PRUNE_SLACK == 64  # so much more than wanted may stay: a sixty-fourth
     rng, now, most = Random(5), 0.0, 2 * PRUNE_SLACK
     store = EmbeddingStore(tmp_path / "embeddings.sqlite")
     await store.open()
