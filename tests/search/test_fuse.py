@@ -21,6 +21,7 @@ from memd.search.fuse import (
     background,
     in_place_of,
     later_first,
+    place_in_order,
     relevance,
     strength,
     support,
@@ -458,3 +459,11 @@ def test_the_nearest_of_a_candidate_is_its_best_part(
 ) -> None:
     """Where it has no parts, it is itself; without a vector it is near nothing."""
     assert Scored(ChunkId(1), "a.md", 1, 0.5, 0.5, 0.0, cosine=cosine, part=part).nearest == expected
+
+
+def test_of_a_candidate_that_neither_side_found_nothing_is_known() -> None:
+    """Such as one of the newest: what has words goes before it, where there is equal evidence."""
+    newest = Scored(ChunkId(1), "a.md", 1, 0.0, 0.0, 0.0)
+    assert (newest.r, newest.cosine, newest.part, newest.share, newest.foreign) == (0, None, None, 0, 0)
+    assert (newest.closest, newest.is_of_time, newest.older) == (None, False, None)
+    assert place_in_order(msgspec.structs.replace(newest, r=0.5, path="b.md")) < place_in_order(newest)
