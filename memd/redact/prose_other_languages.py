@@ -204,6 +204,7 @@ class _Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]
     codes: tuple[_CodeLabel, ...]
+    context: dict[str, tuple[str, ...]]  # words of context.py
 
 
 _LABELS = msgspec.convert(

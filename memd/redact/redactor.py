@@ -14,6 +14,7 @@ from memd.redact import (
     assignments,
     codes,
     command_line,
+    context,
     fixed_places,
     headers,
     lists,
@@ -24,7 +25,6 @@ from memd.redact import (
     prose_english,
     prose_other_languages,
     token_formats,
-    told_near,
     urls,
     wallets,
 )
@@ -54,7 +54,7 @@ RULES: tuple[Rule, ...] = (
     *prose_other_languages.RULES,
     *command_line.RULES,
     *fixed_places.RULES,
-    *told_near.RULES,
+    *context.RULES,
 )
 """All built-in rules."""
 
@@ -73,7 +73,7 @@ _REASONS: Mapping[str, str] = {
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
-        (told_near.RULES, "a value near a word for what it opens"),
+        (context.RULES, "a value that the words around it tell"),
         (fixed_places.RULES, "a place that a tool, a device or an export has for a secret"),
     )
     for rule in rules
@@ -99,6 +99,7 @@ _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
 _AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
 _ANYWHERE = _by_anchor(in_token=False)
 _WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
+_RANK_OF_SIGNED = RULES.index(context.RULES[0])
 _INDEX = AnchorIndex(
     dict.fromkeys((*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *lists.ANCHORS))
 )
@@ -345,7 +346,7 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
 
 
 def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
-    """Yield what the rules with a `walk` function find.
+    """Yield what the rules with a `walk` function find, and passwords that have no anchor.
 
     Args:
         text: The whole text.
@@ -357,6 +358,8 @@ def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) 
         if places and rule.walk is not None:
             for start, end in rule.walk(text, _within(places, near)):
                 yield SecretSpan(start, end, rule.kind, rank)
+    for start, end in context.signed(text, near):
+        yield SecretSpan(start, end, "password", _RANK_OF_SIGNED)
 
 
 def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[SecretSpan]:

@@ -195,7 +195,6 @@ def secrets() -> Mapping[str, str]:
         "header": f"Authorization: Bearer {token(40)}",
         "key": block(64, 9),
         "narrow key": block(20, 6),
-        "key whose dashes were lost": block(64, 9).replace("-----", "--"),
         "cut key": block(64, 9)[:300],
         "narrowest cut key": block(16, 5)[:-40] + "\nand so on",
         "too narrow for a key": block(15, 5)[:-40] + "\nand so on",
@@ -212,4 +211,5 @@ def secrets() -> Mapping[str, str]:
         "variable": f"EPPO=3kB7{token(20)}\nTRACE_ID={token(24)}",
         "announced": f"the new key just came in: 4kR7{token(24)}, and call_{token(24)} took 3 s",
         "loop": f"password: {token(10)}1\n" * 1_000,
+        "key whose dashes were lost": block(64, 9).replace("-----", "--"),
     }

@@ -1,9 +1,10 @@
 """Messages with secrets that were written down before they were tried on the rules: ``python -m tests.redact.unseen`` counts.
 
 Those of unseen.txt are older than the rules for labels and places, whose tests have many of the same forms. Those of
-unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt, unseen_blind_later.txt
-and unseen_third.txt were written by somebody who had not seen the rules. All but unseen_fourth.txt have been mended on since: what they count now says nothing of messages that
-nobody has seen.
+unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt, unseen_blind_later.txt,
+unseen_third.txt and unseen_fourth.txt were written by somebody who had not seen the rules; those of unseen_fifth.txt, with
+harmless ones that look like them, before the rules were read. All have been mended on since: what they count now says nothing
+of messages that nobody has seen.
 """
 
 import random
@@ -25,6 +26,8 @@ FILES: Final = (
     "unseen_blind.txt",
     "unseen_blind_later.txt",
     "unseen_third.txt",
+    "unseen_fourth.txt",
+    "unseen_fifth.txt",
 )
 _SECRET: Final = re.compile("⟦(~?)(.*?)⟧", re.DOTALL)
 
@@ -40,14 +43,26 @@ class Message(msgspec.Struct, frozen=True):
 
 def messages(file: str) -> Iterator[Message]:
     """Those of a file: what stands in ⟦ ⟧ is secret, and behind ~ a shape of which one is drawn."""
-    for number, block in enumerate(Path(__file__).with_name(file).read_text("utf-8").split("== ")[1:]):
-        head, _, body = block.rstrip("\n").partition("\n")
-        language, strength = head.split()
+    for number, (language, strength, body) in enumerate(_blocks(file)):
         rng = random.Random(f"0/{number}")
         secrets = [drawn(said, rng) if tilde else said for tilde, said in _SECRET.findall(body)]
         rest = iter(secrets)
         text = _SECRET.sub(lambda _, rest=rest: next(rest), body)  # type: ignore[misc]
-        yield Message(language, strength == "distinctive", text, tuple(secrets))
+        if strength != "harmless":
+            yield Message(language, strength == "distinctive", text, tuple(secrets))
+
+
+def harmless(file: str) -> list[str]:
+    """Those of a file that have no secret, and look as if they had one."""
+    return [body for _, strength, body in _blocks(file) if strength == "harmless"]
+
+
+def _blocks(file: str) -> Iterator[tuple[str, str, str]]:
+    """The language of each message, what is said of it, and the message."""
+    for block in re.split("^== ", Path(__file__).with_name(file).read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        head, _, body = block.rstrip("\n").partition("\n")
+        language, strength, *_ = head.split()
+        yield language, strength, body
 
 
 def left(file: str, *, distinctive: bool) -> tuple[int, list[tuple[str, str]]]:

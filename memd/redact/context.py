@@ -1,0 +1,410 @@
+"""Passwords and codes that only their context tells: a value that looks like one, weighed with the words around it.
+
+A value has points by its signs (graded_values.py), and more by what its sentence, or the question in the line before, says: a word for
+passwords, for what they open, for locks or for services; a word right before it that says that it comes ("is", "type", "换成"); a name
+of who logs in before it; where its clause ends. So no word alone decides, and each language needs only its words (labels.toml).
+"""
+
+import re
+import string
+import tomllib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from importlib import resources
+
+import msgspec
+
+from memd.redact import graded_values
+from memd.redact.graded_values import GradedValue
+from memd.redact.rule import LEAD_IN, Rule, Span, Walk, stem
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands around secrets; labels.toml says what is where."""
+
+    passwords: tuple[str, ...]
+    opens: tuple[str, ...]
+    access: tuple[str, ...]
+    services: tuple[str, ...]
+    locks: tuple[str, ...]
+    codes: tuple[str, ...]
+    whole: tuple[str, ...]
+    tells: tuple[str, ...]
+    tells_in_chinese: tuple[str, ...]
+    may_tell: tuple[str, ...]
+    sets: tuple[str, ...]
+    others: tuple[str, ...]
+    users: tuple[str, ...]
+    asks: tuple[str, ...]
+    goes_on: tuple[str, ...]
+    other_codes: tuple[str, ...]
+    units: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+_WORDS = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8"))["context"], _Words
+)
+# Points of a value, by its signs.
+_OF_GRADE = {"sure": 5, "mixed": 4, "likely": 3, "weak": 2, "digits": 2}
+# Points of the best word for what it is.
+_PASSWORD, _LOCK, _CODE, _OPENS, _ACCESS, _SERVICE = 3, 3, 3, 2, 2, 1
+_FARTHER = 1  # less for a word of an earlier sentence, or behind the value
+# Points of what stands right before it, of where its clause ends, of who logs in, and of somebody who set it.
+_TOLD, _MAYBE_TOLD, _ADJOINS, _ENDS_CLAUSE, _WITH_USER, _IS_SET = 2, 1, 2, 1, 2, 1
+_NEEDED = 7  # points in all
+_BEFORE, _BEHIND = 80, 180  # signs from a value to a word, and from a word to a value
+_NEAR_PASS = 14  # signs between the word "pass", which is a verb, too, and a value
+_NEAR_CODE = 60  # signs between a word and a number
+_NEAR_NUMBER = 12  # signs between two numbers of which the second one is told
+_NEAR_WEAK = 40  # signs between a word and a value that is weak
+
+_VISIBLE = string.ascii_letters + string.digits + string.punctuation
+# What words have none of: a digit beside a letter, or a sign between two. And what a code begins with.
+_OF_VALUE = re.compile(
+    r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z!#&%~@$^*+])|[!#&%~@$^*+?=_.-](?=[A-Za-z0-9])(?<=[A-Za-z0-9].)"
+)
+_SIGN_WITHIN = re.compile(r"[!#$%&*^~](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
+_OF_CODE = re.compile(r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])")
+_WORD = re.compile(r"[!-~]{3,64}+(?![!-~])")
+
+
+def _either(words: Sequence[str]) -> str:
+    return "|".join(map(re.escape, sorted(set(words), key=len, reverse=True)))
+
+
+def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
+    """A pattern of words that begins where they stand, and that none matches as a part of another word."""
+    words = {word for words in lists for word in words}
+    whole = words & set(_WORDS.whole)
+    ending = r"(?:wor[dt]|wd|code|phrase|number|[esnt])?s?(?![A-Za-z])"
+    other = rf"(?:{_either(tuple(words - whole))})(?![A-Za-z]{{0,6}}_)"
+    return re.compile(
+        rf"(?<![A-Za-z_])(?:{_either(tuple(whole))}){ending}|{other}" if whole else other, re.IGNORECASE
+    )
+
+
+_OF_PASSWORD = _any_of(_WORDS.passwords)
+_OF_OPENING = _any_of(_WORDS.opens)
+_OF_ACCESS = _any_of(_WORDS.access)
+_OF_SERVICE = _any_of(_WORDS.services)
+_OF_LOCK = _any_of(_WORDS.locks)
+_OF_CODE_WORD = _any_of(_WORDS.codes)
+_OF_SETTING = re.compile(_either(_WORDS.sets), re.IGNORECASE)
+_PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
+_CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
+# Whose code it is, before the word: what else has a code has a place in a program, a country or a file.
+_OWNED = re.compile(
+    r"(?:(?:your|my|our|ihr|dein|tu|votre|ton|seu|tuo|twój)[ ](?:\w{2,14}[ ]){0,2}|(?:apple[ ]id|google|whatsapp|uber|bank|paypal|amazon|microsoft|telegram|signal|instagram"
+    r"|facebook|door|gate|room|sms|login|verification|security|service|control)\]?[ ])\Z",
+    re.IGNORECASE,
+)
+_OTHER_CODE = re.compile(rf"(?:{_either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
+_OPEN = r"[*_]{0,2}[\"'`“「『(（]?"
+_TELLS = re.compile(
+    rf"(?:(?:(?<![\w’'])(?:{_either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
+    rf"|[:：]|->|→|=>|[ ][–—-][ ]|(?:{_either(_WORDS.tells_in_chinese)})(?:的|了)?)[ ]{{0,2}}{_OPEN})\Z",
+    re.IGNORECASE,
+)
+_MAY_TELL = re.compile(
+    rf"(?:(?<!\w)(?:{_either(_WORDS.may_tell)})[ ]|[，,、][ ]|[，、|;；]|[ ][/|][ ]|(?<=[^\W\d_])[（(]|[ ][(（]|[一-鿿가-힣ぁ-ヿ][ ]?)[ ]{{0,2}}{_OPEN}\Z",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(
+    rf"[\"'`”」)）]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{_either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
+)
+# A sentence that has ended says less of a value, unless the next one begins by telling it.
+_SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
+_TELLS_ANEW = re.compile(
+    r"(?:[.!?;][ ]|[。；！？])(?:(?:the[ ])?new(?:[ ]one)?|it['’]?s|it[ ]is|now|use|try|type|just[ ]type|went[ ]with|新的?|改成)[ ]?[a-z]{0,4}[ ]?[:：]?[ ]?[\"'`“]?\Z",
+    re.IGNORECASE,
+)
+# Behind a value: "... as a password", "... works", "... opens the safe", "...就能打开".
+_IS_THEN_CALLED = re.compile(
+    r"[\"'`”)]?[ ](?:as|is|was|for|or)[ ](?:[\w'’]{1,12}[ ]){0,4}?(?:pass(?:word|code|phrase|wd)|pass(?=[.,;!?)]|\s|\Z)(?![ ]\w)|pwd?|login)(?![a-z])"
+    r"|[\"'`”)]?[ ](?:(?:is|was)[ ]what[ ]|still[ ]|also[ ])?(?:works|worked|unlocks?|opens?|gets[ ](?:you|me|us)[ ]in|logs[ ](?:you|me)[ ]in)(?![a-z])"
+    r"|[\"'`”]?[ ]?(?:comme|als|como|come)[ ](?:\w{1,10}[ ])?(?:mot[ ]de[ ]passe|phrase|passwort|wachtwoord|contraseña|senha|password)"
+    r"|[ ]?[就才]?是[^，。\n]{0,8}(?:密码|口令)"
+    r"|[\"'`”」]?[ ]?(?:就能|就可以|才能|可以)(?:打?开|登|解|进)",
+    re.IGNORECASE,
+)
+_OTHER_NOUN = re.compile(
+    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{_either(_WORDS.others)})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫)?[ ]?[\"'`“(]?\Z",
+    re.IGNORECASE,
+)
+_OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is called an identifier
+# Who logs in, right before: an address, a number to call, a name behind a word for it, or one with a bar.
+_USER = re.compile(
+    rf"(?:[\w.+-]{{2,40}}@[\w.-]{{0,40}}|(?<![0-9])1[0-9]{{10}}|(?:{_either(_WORDS.users)})(?:[ ](?:is|name))?[ :：是=]{{0,3}}[\"'`“]?[\w.@+\\-]{{2,40}}[\"'`”]?"
+    rf"|(?<![\w./-])[A-Za-z][\w.-]{{1,24}}(?=[ ][/|][ ]|/))(?:[ ]?(?:[,，;；、/|]|and|then|with|w/|next|跟|和|[ ]|[ ]->|[ ]→)[ ]?(?:then|next|and|pw|pass|password|密码)?[,，:：]?){{1,3}}(?:[^,，.。\n]{{0,32}}[,，][ ]?|[^,，.。!-~\n]{{0,12}})?[ ]?{_OPEN}\Z",
+    re.IGNORECASE,
+)
+_SPEAKS_OF_CODE = re.compile(
+    r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\((?!s\))"
+)
+_NUMBER = re.compile("[0-9]{2}")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_COUNTED = re.compile(
+    rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{_either(_WORDS.units)})|[.,:/][0-9]",
+    re.IGNORECASE,
+)
+_OF_ERRORS = re.compile(_either(_WORDS.errors), re.IGNORECASE)
+_ALARM_TIME = re.compile(r"(?:[01][0-9]|2[0-3])[0-5][0-9]")
+_PLACE = re.compile(r"(?:at|to|from|near|in|by|via)[ ](?:the[ ])?\Z", re.IGNORECASE)
+_MAY_ASK = re.compile(rf"[?？؟]|{_either(_WORDS.asks)}")
+# A line that asks for something, at its end or by how it begins.
+_ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{_either(_WORDS.asks)}", re.IGNORECASE)
+_SPEAKER = r"[ \t>*_-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
+_SPEAKER_FIRST = re.compile(_SPEAKER)
+_BEGINS_ANSWER = re.compile(
+    rf"{_SPEAKER}{LEAD_IN}(?:[\w.@-]{{2,40}}[ ]?[/,|，][ ]?)?[\"'`“「*]{{0,3}}\Z", re.IGNORECASE
+)
+_TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
+_ADJACENT = re.compile(r"[^\W\d_]{2,14}[\"'`*_]{0,3}[ ]{1,2}[\"'`“(*_]{0,3}")
+_ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # right behind the name of a service
+_ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb tells
+_WORDS_BETWEEN = re.compile(r"[^0-9.,;:!?()\n_=]{1,34}")
+_LAST = 6  # of the words before a value, so many are weighed
+
+
+def _near(*, codes: bool) -> Walk:
+    """Finds the values that their context tells.
+
+    Args:
+        codes: True: numbers. False: what has letters, too.
+    """
+
+    def walk(text: str, places: Sequence[int]) -> Iterator[Span]:
+        search, read = (
+            (_OF_CODE.search, graded_values.code) if codes else (_OF_VALUE.search, graded_values.password)
+        )
+        cues = _Cues(text, places)
+        for start, end in _lines(text, places):
+            at = start
+            while (sign := search(text, at, end)) is not None:
+                begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
+                word = _WORD.match(text, begin)
+                at = sign.end() if word is None else max(sign.end(), word.end())
+                value = None if word is None else read(word[0], begin)
+                if value is not None and _is_told(text, value, cues):
+                    yield value.start, value.end
+
+    return walk
+
+
+def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
+    """Passwords of a sentence that has no word for what they are: their signs, and a verb or a user right before them, tell them.
+
+    Args:
+        text: All of it.
+        parts: The parts of it that are looked through, in order and apart.
+    """
+    cues = _Cues(text, ())
+    for start, end in parts:
+        at = start
+        while (sign := _SIGN_WITHIN.search(text, at, end)) is not None:
+            begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
+            word = _WORD.match(text, begin)
+            at = sign.end() if word is None else max(sign.end(), word.end())
+            value = None if word is None else graded_values.password(word[0], begin)
+            if value is not None and value.has_sign and _is_told(text, value, cues):
+                yield value.start, value.end
+
+
+def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """The lines that some places stand in, as far as they are near; with those behind one that asks something."""
+    end = 0
+    for at in places:
+        if at < end:
+            continue
+        left = max(end, at - _BEFORE)
+        start = text.rfind("\n", left, at) + 1 or left
+        end = text.find("\n", at, at + _BEHIND)
+        if end < 0 or _MAY_ASK.search(text, start, end + _BEFORE) is not None:
+            end = min(len(text), at + _BEHIND)
+        yield start, end
+
+
+class _Cue(msgspec.Struct, frozen=True):
+    """A word near which a value is looked for."""
+
+    at: int
+    points: int  # for a password
+    code_points: int  # for a number
+    is_password: bool
+    is_code: bool
+    is_set: bool
+
+
+class _Cues:
+    """The words of a text near which values are looked for. Each is classified once, however many values stand near it."""
+
+    def __init__(self, text: str, places: Sequence[int]) -> None:
+        """Classify nothing yet.
+
+        Args:
+            text: All of it.
+            places: Where such words may begin, in order.
+        """
+        self._text = text
+        self._places = places
+        self._known: dict[int, _Cue | None] = {}
+
+    def between(self, start: int, end: int) -> list[_Cue]:
+        """Return those that begin in a part of the text, in order."""
+        found: list[_Cue] = []
+        for at in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
+            cue = self._known[at] if at in self._known else self._known.setdefault(at, self._classified(at))
+            if cue is not None:
+                found.append(cue)
+        return found
+
+    def _classified(self, at: int) -> _Cue | None:
+        text = self._text
+        is_password = _OF_PASSWORD.match(text, at) is not None
+        is_code = _OF_CODE_WORD.match(text, at) is not None and (
+            _CODE_ALONE.match(text, at) is None
+            or (
+                _OWNED.search(text, max(0, at - 40), at) is not None
+                and _OTHER_CODE.search(text, max(0, at - 12), at) is None
+            )
+        )
+        is_lock = is_code or (
+            _OF_LOCK.match(text, at) is not None and _PLACE.search(text, max(0, at - 9), at) is None
+        )
+        points = (
+            _PASSWORD
+            if is_password
+            else _OPENS
+            if _OF_OPENING.match(text, at) or _OF_ACCESS.match(text, at)
+            else _CODE
+            if is_code
+            else _SERVICE
+            if is_lock or _OF_SERVICE.match(text, at)
+            else 0
+        )
+        is_set = _OF_SETTING.match(text, at) is not None
+        code_points = _LOCK if is_lock else _PASSWORD if is_password else 0
+        cue = _Cue(at, points, code_points, is_password, is_code, is_set)
+        return cue if points or code_points or is_set else None
+
+
+def _is_told(text: str, value: GradedValue, cues: _Cues) -> bool:
+    """Whether what stands around a value says that it is a password or a code."""
+    start, end = value.start, value.end
+    begin = max(0, start - _BEHIND)
+    line = text.rfind("\n", begin, start) + 1 or begin
+    till = text.find("\n", end, end + _BEFORE)
+    till = min(len(text), end + _BEFORE) if till < 0 else till
+    before = text[line:start]
+    if value.grade == "digits" and (
+        not (value.said.endswith("#") or _ENDS.match(text, end)) or _COUNTED.match(text, end) is not None
+    ):
+        return False
+    if _SPEAKS_OF_CODE.search(text, line, till) is not None or _OF_FIELD.search(before[-24:]) is not None:
+        return False
+    speaker = _SPEAKER_FIRST.match(before)
+    if _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-28:]) is not None:
+        return False
+    near, behind = cues.between(line, start), cues.between(end, till)
+    if _points(text, value, near, behind, before) >= _NEEDED:
+        return True
+    return line > begin and _is_answer(text, value, cues, line, before)
+
+
+def _points(text: str, value: GradedValue, near: Sequence[_Cue], behind: Sequence[_Cue], before: str) -> int:
+    """The points of a value by itself and by its sentence."""
+    is_code = value.grade == "digits"
+    told = _TOLD if _TELLS.search(before[-40:]) else _MAYBE_TOLD if _MAY_TELL.search(before[-12:]) else 0
+    ends = _ENDS.match(text, value.end) is not None
+    best = max((_of_cue(text, value, cue, told=told, ends=ends) for cue in near[-_LAST:]), default=0)
+    after = max((cue.code_points if is_code else cue.points for cue in behind), default=0) - _FARTHER
+    if _IS_THEN_CALLED.match(text, value.end) is not None and not is_code:
+        told, after = _TOLD, max(after, _PASSWORD)
+    points = _OF_GRADE[value.grade]
+    if is_code:
+        return points + best
+    alone = told if value.has_sign and told == _TOLD and _ENDS_VERB.search(before[-4:]) else 0
+    user = _WITH_USER if (near or behind or value.has_sign) and _USER.search(before[-80:]) else 0
+    is_set = _IS_SET if any(cue.is_set for cue in (*near, *behind)) else 0
+    return points + max(best, after + told if after > 0 else 0, alone) + user + is_set
+
+
+def _of_cue(text: str, value: GradedValue, cue: _Cue, *, told: int, ends: bool) -> int:
+    """The points of a word before a value, with what says that the value comes."""
+    between = text[cue.at : value.start]
+    is_code = value.grade == "digits"
+    points = cue.code_points if is_code else cue.points
+    if not points or (is_code and not _may_be_code(value, cue, between, told=told)):
+        return 0
+    if _PASS_ALONE.match(between) is not None and len(between) > _NEAR_PASS:
+        return 0
+    adjoins = _ADJACENT.fullmatch(between.lstrip()) is not None or (is_code and between.isalpha())
+    if _SENTENCE_END.search(between) is not None and _TELLS_ANEW.search(between) is None:
+        points -= _FARTHER
+    if value.grade == "weak" and (len(between) > _NEAR_WEAK or points < _PASSWORD):
+        points -= _FARTHER
+    if adjoins and (is_code or cue.is_password):
+        told = max(told, _ADJOINS)
+    elif (adjoins and value.grade in _ADJOINS_SERVICE and points == _SERVICE) or (
+        is_code and cue.is_code and _WORDS_BETWEEN.fullmatch(between) is not None
+    ):
+        told = max(told, _MAYBE_TOLD)
+    if ends and told and points >= _ACCESS and value.grade != "weak":
+        points += _ENDS_CLAUSE
+    return points + told
+
+
+def _may_be_code(value: GradedValue, cue: _Cue, between: str, *, told: int) -> bool:
+    """Whether nothing between a word and a number says that the number is something else."""
+    plain = value.said.rstrip("#")
+    if (
+        len(between) > _NEAR_CODE
+        or _NUMBER.search(between[-_NEAR_NUMBER:] if told == _TOLD else between)
+        or "_" in between
+    ):
+        return False
+    if _OF_ERRORS.search(between) or (told < _TOLD and _YEAR.fullmatch(plain)):
+        return False
+    if not cue.code_points or (cue.is_password and cue.code_points == _PASSWORD and not 6 <= len(plain) <= 8):
+        return False
+    if len(plain) < 4 and "lock" not in between[:8].lower():
+        return False
+    is_time = between[:5].lower() == "alarm" and _ALARM_TIME.fullmatch(plain) is not None
+    return not is_time or "off" in between or "code" in between
+
+
+def _is_answer(text: str, value: GradedValue, cues: _Cues, line: int, before: str) -> bool:
+    """Whether a value is what a line begins to answer, where the one before asks for it."""
+    if _TELLS_ANSWER.fullmatch(before) is None:
+        return False
+    begin = text.rfind("\n", max(0, line - 1 - _BEHIND), line - 1) + 1 or max(0, line - 1 - _BEHIND)
+    if _ASKS.search(text[begin : line - 1]) is None:
+        return False
+    earlier = text.rfind("\n", max(0, begin - 1 - _BEHIND), max(0, begin - 1)) + 1
+    near = cues.between(begin, line) or (cues.between(earlier, begin) if value.grade == "sure" else [])
+    begins = _BEGINS_ANSWER.fullmatch(before) is not None
+    if value.grade == "digits":
+        return begins and 4 <= len(value.said) <= 8 and any(cue.code_points for cue in near)
+    points = max((cue.points for cue in near), default=0)
+    return (
+        bool(points)
+        and (begins or _TELLS.search(before[-40:]) is not None)
+        and _OF_GRADE[value.grade] + points >= 4
+    )
+
+
+_OF_PASSWORDS = (
+    *_WORDS.passwords,
+    *_WORDS.opens,
+    *_WORDS.access,
+    *_WORDS.services,
+    *_WORDS.locks,
+    *_WORDS.sets,
+)
+_OF_CODES = (*_WORDS.passwords, *_WORDS.locks, *_WORDS.codes)
+RULES = (
+    Rule("password-in-context", "password", tuple(dict.fromkeys(_OF_PASSWORDS)), walk=_near(codes=False)),
+    Rule("code-in-context", "code", tuple(dict.fromkeys(_OF_CODES)), walk=_near(codes=True)),
+)
+"""What is near any of these words is read once for all of them."""

@@ -1,0 +1,151 @@
+"""How much a word looks like a password or a code, whatever stands around it.
+
+A word of a language, a name in a program, a version, the name of a file, a digest and an identifier are none. What is left is
+graded by its classes of characters: letters of both cases with digits and signs, drawn by chance or put together by a person.
+"""
+
+import re
+from typing import Literal
+
+import msgspec
+
+from memd.redact import secret_values
+
+Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
+"""From what could only be a password to what may be much else; digits are for codes."""
+
+_SHORTEST, _WORD_SIGNS = 5, 64  # signs of a password
+_SIGNS_OF_LIKELY = 7
+_SIGNS_OF_MIXED = 8
+_DIGITS_OF_LIKELY = 2
+_SIGNS_OF_SUFFIX = 5  # of the name of a file, with its dot
+_ROW_OF_DRAWN = 3  # letters of one kind, or digits, in a row in what is drawn by chance
+_AROUND = "\"'`*_()[]{}<>.,;:"
+_ENDS = "!?"
+
+# Signs that no word, address or expression has between its letters.
+_SIGN = re.compile(r"[!#$%&*+?^~=@]")
+_SIGNED = re.compile(
+    r"(?=[^A-Za-z]{0,40}[A-Za-z])(?=[^0-9]{0,40}[0-9])[!-~]{0,40}?(?<=[A-Za-z0-9])[!#$%&*^~=@][A-Za-z0-9][!-~]{0,40}"
+)
+# hunter#12, R&D-2024, x=5, HEAD~3: a word, a sign and a number are found in programs, too.
+_WORD_SIGN_NUMBER = re.compile(
+    r"[A-Za-z][A-Za-z_-]{0,30}[!#$%&*^~=@]{1,2}[0-9][0-9.x]{0,8}|[0-9.]{1,8}[!#$%&*^~=@][A-Za-z]{1,30}"
+)
+_EXPRESSION = re.compile(
+    r"[A-Za-z_][\w.]{0,30}=[^!#$%^*~+]{0,40}|[^!#$%^*~]{0,40}[&?][^!#$%^*~=]{0,40}=[^!#$%^*~]{0,40}|.{0,40}\*\*.{0,40}|.{0,40}[0-9]\.[A-Z][a-z].{0,40}"
+)
+_NAMED_THING = re.compile(
+    r"(?:python|node|java|jdk|ubuntu|debian|windows|win|ios|macos|android|iphone|ipad|pixel|galaxy|server|host|web|db|user|test|version|chrome|postgres|mysql|php"
+    r"|ruby|log|covid|usb|hdmi|ipv|wpa|tls|ssl|rtx|room|vlan|eth|wlan|keepass|1password|bcrypt|argon|pbkdf|base|rot|rsa|aes|ed|oauth|saml|fido|sha|md|gpt|claude"
+    r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}",
+    re.IGNORECASE,
+)
+_OF_PROGRAM = re.compile(
+    r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
+    r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
+)
+# AX3000-Pro2, RTX4070Ti, ThinkPad-T14s, KX19-ABT: what is made in series or registered.
+_SERIES = re.compile(
+    r"[A-Z]{1,5}-?[0-9]{1,6}(?:[A-Z][a-z]{1,7}|[A-Za-z]{1,3})?(?:[-_][A-Za-z0-9]{1,8}){0,2}|[A-Z0-9]{1,8}(?:-[A-Z0-9]{1,8}){0,4}"
+)
+_ROW = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
+_NUMBERED = re.compile(r"[A-Za-z]{2,12}[-_.]?[0-9]")  # value1, step-2
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z]{4,16}_[0-9]{2,6}")
+_WORDS = re.compile(
+    r"[A-Za-z]{3,12}([-.])[A-Za-z]{3,12}(?:\1[A-Za-z]{3,12}){1,8}|[a-z]{3,12}(?:_[a-z]{3,12}){3,8}"
+)
+_NAME_BEFORE = re.compile(r"[\w.@+-]{1,40}[/:|=]")
+_CODE = re.compile(
+    r"[0-9]{3,8}#?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3}|[0-9](?:-[0-9]){2,5}|[0-9]{3,6}[A-F]|[A-F][0-9]{3,6}|[0-9]{3}[ -][0-9]{3}(?:[ -][0-9]{3})?"
+)
+
+
+class GradedValue(msgspec.Struct, frozen=True):
+    """What may be a password or a code, wherever it stands."""
+
+    start: int
+    end: int
+    said: str
+    grade: Grade
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether a sign that words have none of tells it, and not only that its letters are drawn by chance."""
+        return (
+            self.grade == "sure"
+            and _SIGN.search(self.said) is not None
+            and _WORD_SIGN_NUMBER.fullmatch(self.said) is None
+        )
+
+
+def code(word: str, at: int) -> GradedValue | None:
+    """A word without the punctuation around it, if it may be a code.
+
+    Args:
+        word: What stands between two blanks.
+        at: Where.
+    """
+    said = word.strip(_AROUND + _ENDS)
+    if _CODE.fullmatch(said) is None:
+        return None
+    start = at + word.index(said)
+    return GradedValue(start, start + len(said), said, "digits")
+
+
+def password(word: str, at: int) -> GradedValue | None:
+    """A word without the punctuation around it, if it may be a password.
+
+    Args:
+        word: What stands between two blanks.
+        at: Where.
+    """
+    said = word.lstrip(_AROUND).rstrip(_AROUND + "?")
+    start = at + len(word) - len(word.lstrip(_AROUND))
+    name = _NAME_BEFORE.match(said)
+    if name is not None and secret_values.is_generated(said[name.end() :], ends_free=True):
+        start, said = start + name.end(), said[name.end() :]
+    grade = _graded(said)
+    return None if grade is None else GradedValue(start, start + len(said), said, grade)
+
+
+def _graded(said: str) -> Grade | None:
+    plain = said.rstrip(_ENDS)
+    if not _SHORTEST <= len(said) <= _WORD_SIGNS or said.isalpha() or said.isdecimal():
+        return None
+    if _NAMED_THING.fullmatch(plain) is not None or secret_values.is_reference(said):
+        return None
+    if secret_values.is_generated(said, ends_free=True):
+        return "sure"
+    if _WORDS.fullmatch(plain) is not None:
+        return None if "." in plain[-_SIGNS_OF_SUFFIX:] else "weak"
+    if _OF_PROGRAM.search(plain) is not None or _EXPRESSION.fullmatch(plain) is not None:
+        return None
+    if _SIGNED.fullmatch(said) is not None and len(said) >= _SIGNS_OF_LIKELY:
+        return "likely" if _WORD_SIGN_NUMBER.fullmatch(plain) is not None else "sure"
+    return _graded_without_sign(said, plain)
+
+
+def _graded_without_sign(said: str, plain: str) -> Grade | None:
+    if not secret_values.is_strong(said):
+        return "likely" if _WORD_AND_NUMBER.fullmatch(plain) is not None else None
+    if secret_values.is_scrambled(said):
+        return "sure"
+    if _NUMBERED.fullmatch(plain) is not None:
+        return None
+    if _SERIES.fullmatch(plain) is not None or plain == plain.upper():
+        return "weak"
+    digits = sum(map(str.isdigit, said))
+    if len(said) >= _SIGNS_OF_MIXED and digits >= _DIGITS_OF_LIKELY and secret_values.mixes(said):
+        return "likely" if plain.rstrip("0123456789-_").isalpha() else "mixed"
+    if (
+        len(said) >= _SIGNS_OF_MIXED
+        and secret_values.mixes(said)
+        and max(map(len, _ROW.findall(said))) <= _ROW_OF_DRAWN
+    ):
+        return "mixed"
+    if len(said) >= _SIGNS_OF_LIKELY and (
+        digits >= _DIGITS_OF_LIKELY or _SIGN.search(said) is not None or secret_values.is_unlike_words(said)
+    ):
+        return "likely"
+    return "weak"

@@ -1,0 +1,106 @@
+"""Passwords and codes that their context tells."""
+
+import pytest
+
+from memd.config.settings import Redact
+from memd.redact import graded_values
+from memd.redact.redactor import Redactor, explained
+
+_REDACTOR = Redactor(Redact())
+
+
+@pytest.mark.parametrize(
+    ("word", "grade"),
+    [
+        ("Ivory~931~Tul", "sure"),
+        ("z7=q!pU3teLF", "sure"),
+        ("kT4v9QpZ2mXw8RbL", "sure"),
+        ("PepperTig3r77x", "mixed"),
+        ("VZU3AdCLutD", "mixed"),
+        ("hunter22", "likely"),
+        ("Walnut2019*", "likely"),
+        ("plot4me", "weak"),
+        ("orbit-velvet-cactus", "weak"),
+        ("AX3000-Pro2", "weak"),
+        ("KX19-ABT", "weak"),
+        ("python3.12", None),
+        ("v250+", None),
+        ("app_prod_v2.yml", None),
+        ("react@18.2.0", None),
+        ("ann@mail.example", None),
+        ("stacklevel=2", None),
+        ("a=1&b=2", None),
+        ("xc*10**xe", None),
+        ("3f2a1b9c8d7e", None),
+        ("ERR_AUTH_40103", None),
+        ("x509_ptr", None),
+        ("value1", None),
+        ("$HOME2", None),
+        ("words", None),
+    ],
+)
+def test_a_word_is_graded_by_its_signs(word: str, grade: str | None) -> None:
+    """From what could only be a password to words, names, versions, addresses and digests."""
+    value = graded_values.password(word, 0)
+    assert (None if value is None else value.grade) == grade
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("the password of the laptop, I think, is hunter22", "hunter22"),
+        ("log in with hunter22, it still works", "hunter22"),
+        ("Overleaf made me change it, now it's GooseLake_44", "GooseLake_44"),
+        ("we share one account: ann@mail.example, and then PlumTree77", "PlumTree77"),
+        ("it finally took Ivory~931~Tul, not the one on the note", "Ivory~931~Tul"),
+        ("hulu Piano!2021x / paramount we cancelled", "Piano!2021x"),
+        ("what was the login for the club again?\ntry PlumTree77", "PlumTree77"),
+        ("PlumTree77 is what unlocks the laptop", "PlumTree77"),
+        ("微信我重新设了个wangfu1955，你记着", "wangfu1955"),
+        ("PlumTree77 就是后台的密码", "PlumTree77"),
+        ("con la clave entro con Monte432!", "Monte432!"),
+        ("the elevator needs 5661 after eight", "5661"),
+        ("your lock PIN for 12-15 August is 659085. Check in at three.", "659085"),
+        ("Il codice del garage: 47533 e poi sali", "47533"),
+        ("大门295214#，然后上楼", "295214#"),
+    ],
+)
+def test_a_value_goes_that_its_context_tells(text: str, secret: str) -> None:
+    """Whatever the words for it are, and in which language."""
+    assert secret not in _REDACTOR.redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the username there is hunter22, and nobody knows the password",
+        "the password field is called new_password_2 in the form",
+        "the bus to the office stops at gate 9016",
+        "the status code is 4031, the error code is 50012",
+        "He unlocked level_42-boss on the second try",
+        "new one's a ThinkPad-T14s_Gen5, arrives friday",
+        "那家店的 Wi-Fi 很慢，换到 5G-CMCC_8812 也不行",
+        "路由器型号是 AX3000-Pro2，背面有贴纸",
+        "the fix is in MINGW-packages#9319, we ignore it",
+        "the safe weighs 4000 pounds, the garage is 4500 mm wide",
+        'login(user="ann22x", timeout=5.0)',
+        "Encrypts the data of a message, using salsa20.",
+    ],
+)
+def test_a_value_stays_that_its_context_says_is_something_else(text: str) -> None:
+    """A user, a field, a place, a number of something, a model, a network's name, an argument."""
+    assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("my laptop login is now PlumTree77", "password-in-context"),
+        ("the elevator needs 5661 after eight", "code-in-context"),
+        ("it finally took Ivory~931~Tul, good", "password-in-context"),
+    ],
+)
+def test_the_rule_is_named(text: str, rule: str) -> None:
+    """With the reason that the words around it tell it."""
+    (find,) = _REDACTOR.finds(text)
+    assert explained(find) == (rule, "a value that the words around it tell")
