@@ -684,3 +684,22 @@ async def test_a_question_is_embedded_for_the_vectors_that_are_there_afterwards(
     assert embedder.models == [*(f"model {number}" for number in range(changes)), own][:SPACES]
     assert (found.mode, [one.part for one in found.degraded]) == (mode, ["rebuild"] * (mode == "keyword"))
     await index.close()
+
+
+async def test_what_is_searched_for_is_made_ready_before_its_spelling_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory on a server asks for both at once."""
+    index, searcher = await filled(tmp_path / "main.sqlite", ["kettle 1", "ledger 2"])
+    asked: list[str] = []
+    search = KeywordReader.search
+
+    def searching(reader: KeywordReader, match: str, *how: Any) -> list[tuple[ChunkId, Match]]:
+        asked.append(f"search {match}")
+        return search(reader, match, *how)
+
+    monkeypatch.setattr(KeywordReader, "prepare", lambda _, match: asked.append(f"prepare {match}"))
+    monkeypatch.setattr(KeywordReader, "search", searching)
+    await searcher.search("kettle", kinds=KINDS, max_results=5, min_score=0.0)
+    assert asked == ['prepare "kettle"', 'search "kettle"']
+    await index.close()
