@@ -18,8 +18,14 @@ def test_a_chunk_that_fits_is_shown_whole() -> None:
     """Without the blank lines at its ends, whose lines it does not claim."""
     shown = window("\n\n  indented\nmore\n\n", 10, ["more"], 700)
     assert (shown.start_line, shown.end_line, shown.text) == (12, 13, "  indented\nmore")
-    shown = window("more\n", 10, ["more"], 700)
-    assert (shown.start_line, shown.end_line, shown.text) == (10, 10, "more")
+    for text, line, rest in (
+        ("more\n", 10, "more"),
+        ("\nmore", 11, "more"),
+        ("\n", 11, ""),
+        ("\n\n", 12, ""),
+    ):
+        shown = window(text, 10, ["more"], 700)
+        assert (shown.start_line, shown.end_line, shown.text) == (line, line, rest)
 
 
 def test_the_window_holds_the_answer() -> None:

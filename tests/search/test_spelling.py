@@ -1,12 +1,15 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from memd.domain_types import Kind
+from memd.domain_types import ChunkId, Kind
 from memd.search.query import parse
 from memd.search.searcher import Searcher
-from memd.search.spelling import is_name, spelt
+from memd.search.spelling import MOST_MISSPELT, SPELLINGS, is_name, spelt
+from memd.store.chunks import StoredChunk
 from memd.store.index import Index
 from tests.bounds import shipped
 from tests.search.leaning import KINDS, filled
@@ -147,3 +150,23 @@ async def test_an_explanation_names_the_words_that_were_looked_for(searched: tup
 def test_a_name_has_a_capital_letter(text: str, anywhere: bool, expected: bool) -> None:
     """Within a sentence, or as who speaks, at least as often as it has none."""
     assert is_name("marchetti", [text], anywhere=anywhere) is expected
+
+
+def test_few_spellings_of_a_word_are_looked_up_in_texts() -> None:
+    """Those that most texts hold; as many texts of each as tell whether it is a name."""
+    asked = parse("what did Marcheti repair")
+    read: list[ChunkId] = []
+
+    def holders(words: Sequence[str], _: object, most: int) -> dict[str, list[ChunkId]]:
+        """Each of them in a chunk of its own, the first in two; none has the word itself."""
+        return {} if most == 1 else {word: [ChunkId(n)] * (1 + (n == 0)) for n, word in enumerate(words)}
+
+    def texts(ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:
+        read.extend(ids)
+        return {}
+
+    reader = SimpleNamespace(keywords=SimpleNamespace(holders=holders), texts=texts)
+    assert spelt(asked, cast("Any", reader), KINDS) is asked
+    assert 0 in read
+    words = min(len(asked.misspellable), MOST_MISSPELT)
+    assert len(read) == words * SPELLINGS == words * 16
