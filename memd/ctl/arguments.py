@@ -1,4 +1,4 @@
-"""The commands and options of memd-ctl."""
+"""Defines the commands and options of memd-ctl."""
 
 import argparse
 import functools
@@ -50,7 +50,7 @@ MCP_CLIENTS = (
 EDITORS = ("vscode", "cursor", "zed", "idea", "obsidian", "none")
 HOOK_CLIENTS = ("claude", "codex", "gemini", "opencode", "qwen")
 _MAX_RESULTS = 50
-_LONGEST_TIMEOUT_S = 9_000_000_000  # what timers hold on every platform
+_LONGEST_TIMEOUT_S = 9_000_000_000  # the limit of timers on all platforms
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
 
 class _Help(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
-        # argparse makes one for each argument, to check it, and would import shutil for the width: 3 ms of each call.
+        # argparse creates one per argument, as a check, and would import shutil for the width: 3 ms per call.
         super().__init__(prog, width=_columns() - 2)
 
 
@@ -73,12 +73,12 @@ class _Version(argparse.Action):
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; each option has its default where it was not given.
+    """Parse a command line; options that were not given have their defaults.
 
     Raises:
         UsageError: it is invalid.
     """
-    # An option may stand before the command or after it, so neither place may have a default of its own.
+    # An option may precede or follow the command, so neither parser may set a default for it.
     given = argparse.Namespace(
         agent=None, json=False, config=None, socket=None, state_dir=None, timeout=None, no_color=False
     )
@@ -89,13 +89,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def is_hook(argv: Sequence[str]) -> bool:
-    """Whether a command line, right or wrong, is one that an agent's program runs."""
+    """Return whether a command line, valid or not, is a hook's, which a program runs."""
     plain = _plain(argv)
     return plain[:1] == ["hook"] and plain[1:2] not in (["install"], ["uninstall"])
 
 
 def _plain(argv: Sequence[str]) -> list[str]:
-    """The words of a command line that are no options of all commands, nor their values."""
+    """Return the words of a command line without global options and their values."""
     words = iter(argv)
     plain = []
     for word in words:
@@ -107,18 +107,18 @@ def _plain(argv: Sequence[str]) -> list[str]:
 
 
 def _command(argv: Sequence[str]) -> str | None:
-    """The command of a command line; None: there is none, or its help may be wanted, which tells of all."""
+    """Return the command of a command line; None: there is none, or --help may ask for all commands."""
     if any(word == "--help" or word.startswith("-h") for word in argv):
         return None
     return next((word for word in _plain(argv)[:1] if word in COMMANDS), None)
 
 
 def make_parser(*, is_page: bool = False, command: str | None = None) -> argparse.ArgumentParser:
-    """The parser of all command lines.
+    """Create the parser of all command lines.
 
     Args:
-        is_page: It is made to be read: options that every command has stand once, at the top.
-        command: Only those of this command: argparse takes 20 ms of the processor for the parsers of all. None: of all.
+        is_page: Whether it is for a manual page: options that all commands have are listed once, at the top.
+        command: Only this command's parser is created, since creating all takes 20 ms of processor time; None: all.
     """
     options = _common()
     common = argparse.ArgumentParser(add_help=False) if is_page else options
@@ -508,13 +508,13 @@ def _add_shared(parser: argparse.ArgumentParser, common: argparse.ArgumentParser
 def _subparsers(
     parser: argparse.ArgumentParser, common: argparse.ArgumentParser, dest: str, summaries: Mapping[str, str]
 ) -> dict[str, argparse.ArgumentParser]:
-    """A parser for each word that may follow, by that word.
+    """Create a parser for each word that may follow; return them by word.
 
     Args:
-        parser: Of the words before.
-        common: The options of every command.
-        dest: The attribute that holds the word.
-        summaries: What each word does.
+        parser: The parser of the previous words.
+        common: The options of all commands.
+        dest: The attribute for the word.
+        summaries: The summary of each word.
     """
     words = parser.add_subparsers(dest=dest, required=True, metavar=dest.upper(), prog=parser.prog)
     return {
@@ -537,7 +537,7 @@ def _columns() -> int:
         return 80
 
 
-# argparse names the type in its message by the name of the function, unless the error brings a message of its own.
+# argparse names the type by the function's name in messages, unless the error has a message of its own.
 
 
 def _named(text: str) -> str:
@@ -596,7 +596,7 @@ def _results(text: str) -> int:
 
 
 def _first_line(text: str) -> int:
-    # Where a long turn is read on is a number far above the lines of a file.
+    # The line from which a long turn continues is a number far above the lines of a file.
     return _whole(text, 1, 2**53)
 
 
@@ -619,7 +619,7 @@ def _whole(text: str, least: int, most: int) -> int:
     raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least} to {most}")
 
 
-# What each command takes beside the options of all.
+# The options of each command.
 _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "up": _add_up,
     "status": _add_status,
@@ -636,7 +636,7 @@ _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "redact": _add_redact,
     "help": _add_help,
 }
-# And those that have commands of their own.
+# Commands with subcommands.
 _ACTIONS: Mapping[str, Callable[[argparse.ArgumentParser, argparse.ArgumentParser], None]] = {
     "embed": _add_embed,
     "config": _add_config,

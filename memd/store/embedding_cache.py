@@ -1,4 +1,4 @@
-"""embeddings.sqlite: the cache of vectors by text hash, for all agents; it survives rebuilds of indexes."""
+"""embeddings.sqlite: the cache of vectors by text hash, shared by all agents; it outlives indexes."""
 
 import asyncio
 import contextlib
@@ -26,60 +26,62 @@ T = TypeVar("T")
 
 log = structlog.get_logger()
 
-LOOKUP = 400  # hashes a statement
-UNSAVED = 4000  # vectors that are kept in memory while none can be written: 6 MB of 384 dimensions
-PRUNED_AT_ONCE = 500  # vectors: 25 ms, in which nothing else is written
-# A cache may be larger than it should be by this part, so that not each edit has all of it counted.
+LOOKUP = 400  # hashes per statement
+UNSAVED = 4000  # vectors that are kept in memory while the file cannot be written: 6 MB of 384 dimensions
+PRUNED_AT_ONCE = 500  # vectors per step of 25 ms, which blocks other writes
+# The fraction by which the cache may exceed its bound, so that not every edit counts all vectors.
 PRUNE_SLACK = 64
-REOPEN_S = 20.0  # between two attempts at a file that could not be opened or written, at most
+REOPEN_S = 20.0  # the longest time between two attempts to open or write a failing file
 
 Space = tuple[str, str, str]  # provider, model, provider key
 
 
 class CachedTexts(msgspec.Struct, frozen=True):
-    """What the cache knows of some texts, at one moment; of those that are in neither it knows nothing."""
+    """What the cache holds of some texts; it may hold neither vector nor refusal of a text."""
 
     vectors: Mapping[TextHash, bytes]
-    refused: frozenset[TextHash]  # set aside: the provider cannot embed them
+    refused: frozenset[TextHash]  # texts that the provider cannot embed
 
 
 class EmbeddingStore:
-    """Vectors and refusals of every embedding space, keyed by the text's hash.
+    """Vectors and refusals of all vector spaces, by text hash.
 
-    It only saves work, so nothing may have to wait for it. A file that turns out to be damaged is set aside whenever
-    that shows, and a new one made. One that cannot be read or written is done without: what comes in meanwhile is kept
-    in memory, so that a full disk does not make memd pay for the same text again and again.
+    The cache only saves work, so nothing waits for it. A damaged file is quarantined when the damage is noticed, and replaced by an
+    empty one. While the file cannot be read or written, new vectors are kept in memory, so that a full disk does not make memd pay
+    for the same text repeatedly.
     """
 
     def __init__(self, file: Path, clock: Clock = time.monotonic, rng: Random | None = None) -> None:
-        """Does not open the file.
+        """Create the object; `open` opens the file.
 
         Args:
-            file: Where it is; its directory must exist.
-            clock: Seconds, monotonic.
-            rng: Source of the jitter of a backoff.
+            file: The path; its directory must exist.
+            clock: Returns seconds, monotonic.
+            rng: Source of the jitter of backoffs.
         """
         self.file = file
-        self.trouble: str | None = None  # why it is done without
-        # Notified whenever a new file took the place of a damaged one, and lacks what indexes still have.
+        self.trouble: str | None = None  # why the file cannot be used; None: it can
+        # Notified when an empty file has replaced a damaged one, so that it lacks the vectors of indexes.
         self.renewed = ChangeNotifier()
         self._clock = clock
         self._rng = rng or Random()
-        self._needed = 0  # how many indexes are built from it
+        self._needed = 0  # the number of indexes that are being rebuilt from it
         self._troubled = asyncio.Event()
         self._database = Database(file, "embeddings", remakes=True)
-        self._open_again_at: float | None = 0.0  # None: it is open
-        self._unopened: StoreUnavailable | StoreNewer | None = None  # why it is not, when that was tried last
+        # The time of the next attempt to open the file; None: it is open.
+        self._open_again_at: float | None = 0.0
+        # Why the last attempt to open the file failed.
+        self._unopened: StoreUnavailable | StoreNewer | None = None
         self._mending = asyncio.Lock()
         # Vectors that are not written yet, the oldest first.
         self._vectors: dict[tuple[Space, TextHash], tuple[bytes, float]] = {}
-        self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise
-        self._written = 0  # vectors, those included that were there before
-        # Vectors in the file, less those written by then; None: not counted yet.
+        self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise, refusals
+        self._written = 0  # the number of vectors written, including overwritten ones
+        # The number of vectors in the file minus `_written` at that time; None: not counted yet.
         self._counted: int | None = None
 
     async def open(self) -> None:
-        """Open the file, or do without it until it can be."""
+        """Open the file; if that fails, work without it until it succeeds."""
         await self._attempt(self._opened)
         if self._database.read_only is not None:
             self._enter(self._database.read_only)
@@ -89,7 +91,7 @@ class EmbeddingStore:
         await self._database.close()
 
     async def run(self) -> None:
-        """Write what could not be written as soon as it can be; runs until it is cancelled."""
+        """Write pending vectors as soon as that is possible, until cancelled."""
         backoff = Backoff(self._rng, cap_s=REOPEN_S)
         while True:
             await self._troubled.wait()
@@ -102,16 +104,16 @@ class EmbeddingStore:
 
     @property
     def ended_cleanly(self) -> bool:
-        """Whether the daemon before this one left a file, and closed it: else a power cut may have taken the last of it."""
+        """Whether the previous daemon left a file and closed it: otherwise a power failure may have lost recent vectors."""
         return self._database.ended_cleanly
 
     def damaged_files(self) -> list[Path]:
-        """Damaged files that are kept for inspection, the newest first."""
+        """Return the quarantined files, the newest first."""
         return recovery.kept_damaged(self.file)
 
     @property
     def copies(self) -> tuple[BackupCopy, ...]:
-        """Of the file as it was before it was brought up to date, until what came of it is proven."""
+        """The backups made before migrations, until the migrated file has proved sound."""
         return self._database.copies
 
     async def drop_copies(self, which: Collection[BackupCopy]) -> None:
@@ -119,10 +121,10 @@ class EmbeddingStore:
         await self._database.drop_copies(which)
 
     async def check(self) -> None:
-        """Look for damage; a file that has some is replaced.
+        """Check the file for damage; a damaged one is replaced.
 
         Raises:
-            StoreDamaged: it was.
+            StoreDamaged: it was damaged.
             StoreUnavailable, StoreNewer, StoreClosed.
         """
         database, seen = await self._opened(), self.renewed.version
@@ -135,7 +137,7 @@ class EmbeddingStore:
     # --- vectors and refusals
 
     async def look_up(self, space: Space, hashes: Sequence[TextHash], now: float) -> CachedTexts:
-        """The vectors that are cached, and the texts that are set aside, by one read; a hit becomes as young as now."""
+        """Return cached vectors and refusals of texts; found vectors count as used now."""
         unsaved = rounded(
             {
                 text_hash: self._vectors[space, text_hash][0]
@@ -150,7 +152,7 @@ class EmbeddingStore:
         return CachedTexts({**saved.vectors, **unsaved}, refused | saved.refused)
 
     async def held(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
-        """The texts whose vectors are cached; they stay as old as they are."""
+        """Return the hashes whose vectors are cached; they do not count as used."""
         unsaved = frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._vectors)
         return unsaved | (await self._attempt(self.read, _held, space, hashes) or frozenset())
 
@@ -163,7 +165,7 @@ class EmbeddingStore:
             del self._vectors[next(iter(self._vectors))]
 
     async def refused(self, space: Space, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
-        """Those of the texts that are set aside."""
+        """Return the hashes of texts that the provider cannot embed."""
         unsaved = self._unsaved_refusals(space, hashes)
         return unsaved | (await self._attempt(self.read, _refused, space, hashes) or frozenset())
 
@@ -171,15 +173,15 @@ class EmbeddingStore:
         return frozenset(text_hash for text_hash in hashes if (space, text_hash) in self._refusals)
 
     async def refuse(self, space: Space, text_hash: TextHash, reason: str, now: float) -> None:
-        """Set a text aside."""
+        """Store that the provider cannot embed a text."""
         self._refusals[space, text_hash] = reason, now
         await self._attempt(self._save)
 
     async def forget(self, space: Space, hashes: Sequence[TextHash]) -> None:
-        """Delete what is known of texts: vectors and refusals. Of what a newer memd wrote nothing is known here.
+        """Delete vectors and refusals of texts; does nothing if a newer memd wrote the file.
 
         Raises:
-            StoreUnavailable, StoreDamaged: they are known as before.
+            StoreUnavailable, StoreDamaged: nothing was deleted.
         """
         with contextlib.suppress(StoreNewer):
             await self.write(_forget, space, hashes)
@@ -188,9 +190,9 @@ class EmbeddingStore:
             self._refusals.pop((space, text_hash), None)
 
     async def prune(self, max_entries: int, now: float) -> int:
-        """Delete some of the vectors that were not used for longest; how many.
+        """Delete some of the least recently used vectors; return their number.
 
-        Called until it is 0, it leaves no more than max_entries and a little. None goes within needed().
+        Repeated until it returns 0, it leaves at most max_entries plus the slack. Nothing is deleted within `needed`.
         """
         most = max_entries + max_entries // PRUNE_SLACK
         if self._needed or (self._counted is not None and self._counted + self._written <= most):
@@ -207,7 +209,7 @@ class EmbeddingStore:
 
     @contextlib.contextmanager
     def needed(self) -> Iterator[None]:
-        """Have nothing pruned meanwhile: an index that is built anew takes its vectors from here, file by file."""
+        """Prevent pruning meanwhile, since an index is being rebuilt from the cache."""
         self._needed += 1
         try:
             yield
@@ -217,7 +219,7 @@ class EmbeddingStore:
     # --- the file
 
     async def _attempt(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What work returns; None where the file cannot be used now."""
+        """Await work; return None if the file cannot be used now."""
         try:
             return await work(*args, **kwargs)
         except (StoreUnavailable, StoreDamaged, StoreNewer) as failure:
@@ -233,10 +235,10 @@ class EmbeddingStore:
         (self._troubled.clear if trouble is None else self._troubled.set)()
 
     async def _opened(self) -> Database:
-        """The file, opened if it was not.
+        """Return the database, after opening it if necessary.
 
         Raises:
-            StoreUnavailable, StoreNewer: it cannot be; why is remembered for a while.
+            StoreUnavailable, StoreNewer: it cannot be opened, or a recent attempt failed.
         """
         async with self._mending:
             if self._open_again_at is None:
@@ -262,41 +264,41 @@ class EmbeddingStore:
 
     async def _mended(self, seen: int, damage: StoreDamaged) -> None:
         async with self._mending:
-            if self.renewed.version == seen:  # else another request met the same damage first
+            if self.renewed.version == seen:  # otherwise another request has replaced the damaged file
                 await self._start_anew(damage)
 
     async def read(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run fn(connection, ...), seeing one state of the file; one that turns out to be damaged is replaced first.
+        """Run fn(connection, ...) in a read transaction; a damaged file is replaced and read once more.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: it cannot be done without here.
+            StoreUnavailable, StoreDamaged, StoreNewer: the file cannot be read.
         """
         return await self._relying(lambda database: database.read(fn, *args, **kwargs))
 
     async def write(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run fn(connection, ...) in one transaction; a file that turns out to be damaged is replaced first.
+        """Run fn(connection, ...) in one transaction; a damaged file is replaced and written once more.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
+            StoreUnavailable, StoreDamaged, StoreNewer: nothing was written.
         """
         return await self._writing(lambda database: database.write(fn, *args, **kwargs))
 
     async def write_lasting(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Like write; and it is on the disk itself when this returns.
+        """Write as `write` does, and sync to disk before returning.
 
         Raises:
-            StoreUnavailable, StoreDamaged, StoreNewer: nothing of it was written.
+            StoreUnavailable, StoreDamaged, StoreNewer: nothing was written.
         """
         return await self._writing(lambda database: database.write_lasting(fn, *args, **kwargs))
 
     async def _writing(self, write: Callable[[Database], Awaitable[T]]) -> T:
-        """What comes of a write to the file, which is made anew before where a sync of it has failed."""
+        """Write to the file; after a failed sync, rewrite the whole file before."""
 
         async def renewed(database: Database) -> T:
             if database.unsynced is not None:
@@ -306,9 +308,9 @@ class EmbeddingStore:
         return await self._relying(renewed)
 
     async def _relying(self, use: Callable[[Database], Awaitable[T]]) -> T:
-        """What comes of a use of the file; of another one, where it is damaged."""
+        """Use the file; if it is damaged, replace it and try once more."""
         database, seen = await self._opened(), self.renewed.version
-        # What was paid for is not given up because a disk has failed for a moment.
+        # Paid vectors are not given up because of a temporary failure of the disk.
         with contextlib.suppress(StoreDamaged):
             return await use(database)
         try:
@@ -318,7 +320,7 @@ class EmbeddingStore:
             return await use(database)
 
     async def _save(self) -> None:
-        """Write what is not written yet."""
+        """Write pending vectors and refusals."""
         vectors, refusals = dict(self._vectors), dict(self._refusals)
         await self.write(put_rows, vectors, refusals)
         self._written += len(vectors)
@@ -326,7 +328,7 @@ class EmbeddingStore:
             for key, value in saved.items():
                 if unsaved.get(key) is value:
                     del unsaved[key]
-        # Not before: neither a read nor a prune without a find shows that writing works again.
+        # Not earlier: a read, or a prune without any find, does not prove that writing works.
         self._enter(None)
 
 
@@ -374,7 +376,7 @@ def put_rows(
     vectors: Mapping[tuple[Space, TextHash], tuple[bytes, float]],
     refusals: Mapping[tuple[Space, TextHash], tuple[str, float]],
 ) -> None:
-    """Cache vectors and set texts aside, each with the time of now."""
+    """Insert vectors and refusals, each with the current time."""
     connection.executemany(
         "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, exponent, used_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -395,13 +397,13 @@ def _forget(connection: apsw.Connection, space: Space, hashes: Sequence[TextHash
 
 
 def count_kept(connection: apsw.Connection) -> int:
-    """The number of vectors in the cache. Reads through its index: 10 ms for 500,000."""
+    """Return the number of vectors in the cache; it reads an index only, 10 ms for 500,000."""
     present: int = connection.execute("SELECT count(*) FROM cache").get
     return present
 
 
 def _prune(connection: apsw.Connection, most: int, now: float) -> int:
-    # After a clock that was ahead, what was used then would stay the youngest for years.
+    # Otherwise vectors used while the clock was ahead would stay the most recent for years.
     connection.execute("UPDATE cache SET used_at = ?1 WHERE used_at > ?1", (now,))
     connection.execute(
         "DELETE FROM cache WHERE (provider, model, provider_key, hash) IN"
@@ -412,7 +414,7 @@ def _prune(connection: apsw.Connection, most: int, now: float) -> int:
 
 
 class KnownVectors:
-    """What one embedding space holds of texts that were embedded before."""
+    """The cache of one vector space."""
 
     def __init__(self, store: EmbeddingStore, space: Space, clock: Clock = time.time) -> None:
         self.store = store
@@ -420,11 +422,11 @@ class KnownVectors:
         self._clock = clock
 
     async def look_up(self, hashes: Sequence[TextHash]) -> CachedTexts:
-        """The vectors that are cached, and the texts that are set aside; a hit becomes as young as now."""
+        """Return cached vectors and refusals of texts; found vectors count as used now."""
         return await self.store.look_up(self.space, hashes, self._clock())
 
     async def held(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
-        """The texts whose vectors are cached; they stay as old as they are."""
+        """Return the hashes whose vectors are cached; they do not count as used."""
         return await self.store.held(self.space, hashes)
 
     async def put(self, vectors: Mapping[TextHash, bytes]) -> None:
@@ -432,17 +434,17 @@ class KnownVectors:
         await self.store.put(self.space, vectors, self._clock())
 
     async def refused(self, hashes: Sequence[TextHash]) -> frozenset[TextHash]:
-        """Those of the texts that are set aside."""
+        """Return the hashes of texts that the provider cannot embed."""
         return await self.store.refused(self.space, hashes)
 
     async def refuse(self, text_hash: TextHash, reason: str) -> None:
-        """Set a text aside."""
+        """Store that the provider cannot embed a text."""
         await self.store.refuse(self.space, text_hash, reason, self._clock())
 
     async def prune(self, max_entries: int) -> int:
-        """Delete some of the vectors of any space that were not used for longest; how many. See EmbeddingStore.prune."""
+        """Delete some of the least recently used vectors of all spaces; return their number. See EmbeddingStore.prune."""
         return await self.store.prune(max_entries, self._clock())
 
     async def forget(self, hashes: Sequence[TextHash]) -> None:
-        """Delete what is known of texts."""
+        """Delete vectors and refusals of texts."""
         await self.store.forget(self.space, hashes)

@@ -1,4 +1,4 @@
-"""The records of remote providers in embeddings.sqlite: models, batch jobs, failures, and switches that the user has set."""
+"""Stores records of remote providers in embeddings.sqlite: models, batch jobs, failures, and switches of the user."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -10,17 +10,17 @@ from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.runtime.timing import Clock
 from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 
-KEPT_S = 30 * 86400.0  # a job of a provider that is used no more; no provider keeps results for longer
-# Records older than KEPT_S are forgotten after so long: until then a clock that was ahead has been put right.
+# For jobs of a provider that is not used any more; no provider keeps results for longer.
+KEPT_S = 30 * 86400.0
+# Records older than KEPT_S are deleted this much later: a clock that was ahead has been corrected by then.
 DOUBTED_S = 7 * 86400.0
 
 
 class ProviderStore:
-    """One embedding space's part of embeddings.sqlite. Documents are JSON, and mean nothing here.
+    """The records of one vector space in embeddings.sqlite. Documents are opaque JSON.
 
-    Every method raises StoreUnavailable, StoreDamaged or StoreNewer where the file cannot be used now: unlike a cached
-    vector, a job that is not remembered could be paid for twice. So a job, what it brought and a document outlast a
-    power cut from the moment they are remembered.
+    Every method raises StoreUnavailable, StoreDamaged or StoreNewer if the file cannot be used now: unlike a lost vector, a lost
+    job could be paid for twice. So jobs, their results and documents are synced to disk when they are stored.
     """
 
     def __init__(self, store: EmbeddingStore, space: Space, clock: Clock = time.time) -> None:
@@ -28,76 +28,76 @@ class ProviderStore:
 
         Args:
             store: The file.
-            space: Whose records.
-            clock: Unix time.
+            space: The vector space.
+            clock: Returns Unix time.
         """
         self._store = store
         self._space = space
         self._clock = clock
 
     async def document(self, name: str) -> bytes | None:
-        """A document that was put, or None."""
+        """Return a document; None if it does not exist."""
         return await self._store.read(_document, self._space, name)
 
     async def put_document(self, name: str, content: bytes) -> None:
-        """Keep a document in the place of the one of that name."""
+        """Store or replace a document."""
         await self._store.write_lasting(_put_document, self._space, name, content)
 
     async def begin(self, job: BatchJob, shares: Mapping[TextHash, float], upload: str) -> None:
-        """Remember a job with its texts, each with its share of CJK, and that a file is sought under the name of its upload."""
+        """Store a job with its texts, each with its share of CJK characters, and the name of an upload to look for."""
         await self._store.write_lasting(_begin, self._space, job, shares, upload)
 
     async def created(self, job_id: str, name: str, at: float) -> None:
-        """Remember the provider's name for a job, and when it was created there."""
+        """Store the provider's id of a job, and when it was created there."""
         await self._store.write(_created, job_id, name, at)
 
     async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
-        """Cache vectors that a job brought; the job has that much less to bring, whenever the process ends."""
+        """Cache vectors of a job, and remove their texts from the job, in one transaction."""
         await self._store.write_lasting(_keep, self._space, job_id, vectors, self._clock())
 
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
-        """Those of some texts whose vectors are cached, also those that no job brought."""
+        """Return the texts whose vectors are cached, from jobs or otherwise."""
         return await self._store.held(self._space, list(hashes))
 
     async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
-        """Forget a job, and keep documents, both or neither."""
+        """Delete a job and store documents, in one transaction."""
         await self._store.write(_end, self._space, job_id, documents)
 
     async def jobs(self) -> Sequence[BatchJob]:
-        """All of this space, the oldest first."""
+        """Return all jobs of the space, the oldest first."""
         return await self._store.read(_jobs, self._space)
 
     async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
-        """The texts of a job whose vectors have not been kept, with their shares of CJK; None: an older memd stored none."""
+        """Return the texts of a job without vectors, with their shares of CJK characters; None: stored by an older memd."""
         return await self._store.read(_missing, job_id)
 
     async def add_files(self, job_id: str, files: Collection[str]) -> None:
-        """Remember files of a job at the provider's."""
+        """Store ids of a job's files at the provider."""
         await self._store.write(_add_files, self._space, job_id, files, self._clock())
 
     async def drop_file(self, file: str) -> None:
-        """Forget a file."""
+        """Delete the id of a file."""
         await self._store.write(_drop_file, self._space, file)
 
     async def files(self) -> Sequence[BatchFile]:
-        """The files that are remembered, the oldest first."""
+        """Return the stored files, the oldest first."""
         return await self._store.read(_files, self._space)
 
     async def add_sent(self, texts: int, tokens: int) -> None:
-        """Count texts that were sent to be embedded, with their estimated tokens; a power cut may take the last of them."""
+        """Count texts that were sent to be embedded, with their estimated tokens; a power failure may lose the last of them."""
         await self._store.write(_add_sent, self._space, texts, tokens)
 
     async def forget_old(self) -> None:
-        """Forget jobs and files that are not mentioned for KEPT_S, of any space.
+        """Delete jobs and files of all spaces that were not mentioned for KEPT_S.
 
-        A clock may be ahead for a while: they are forgotten when the clock has said so twice, DOUBTED_S apart, and not
-        otherwise meanwhile; what a clock that was ahead has noted counts from now.
+        The clock may be ahead for a while: they are deleted only if they were too old twice, DOUBTED_S apart, and not recent in between.
+        Times in the future are replaced by the current time.
         """
         await self._store.write(_forget_old, self._clock())
 
 
 class SentTexts(msgspec.Struct, frozen=True):
-    """How much a provider was sent, and is paid for."""
+    """The amount of text that was sent to a provider, and is paid for."""
 
     texts: int = 0
     tokens: int = 0  # estimated
@@ -107,7 +107,7 @@ _SENT = "sent"
 
 
 async def sent_so_far(store: EmbeddingStore) -> Mapping[tuple[str, str], SentTexts]:
-    """What each provider and model was sent since embeddings.sqlite was made; the errors are those of ProviderStore."""
+    """Return by provider and model what was sent since embeddings.sqlite was created; for errors see ProviderStore."""
     return await store.read(_sent_so_far)
 
 
@@ -137,7 +137,7 @@ def _add_sent(connection: apsw.Connection, space: Space, texts: int, tokens: int
 
 
 def files_left(connection: apsw.Connection) -> tuple[str, ...]:
-    """The files of jobs that have ended, of all spaces: each its provider's name and its own; none in an older schema."""
+    """Return "provider file" of all files of ended jobs; () in an older schema."""
     if not connection.table_exists("main", "job_files"):
         return ()
     rows = connection.execute(

@@ -1,4 +1,4 @@
-"""Durations, counts, sizes, paths and columns as a person reads them on a terminal. Pure."""
+"""Formats durations, counts, sizes, paths and columns for people. Pure."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def duration(seconds: float) -> str:
-    """A span of time: 4 ms, 0.35 s, 12 s, 3 min, 2 h 5 min, 1 d 2 h."""
+    """Format a duration: 4 ms, 0.35 s, 12 s, 3 min, 2 h 5 min, 1 d 2 h."""
     if seconds < 0.1:
         return f"{max(seconds, 0) * 1000:.0f} ms"
     if seconds < 10:
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 def estimate(seconds: float) -> str:
-    """A time to come that is only roughly known: a few seconds, about 40 seconds, about 3 minutes, about 2 hours."""
+    """Format an estimated duration: a few seconds, about 40 seconds, about 3 minutes, about 2 hours."""
     if seconds < 5:
         return "a few seconds"
     if seconds < 55:
@@ -39,23 +39,23 @@ def estimate(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A time past in words; a negative one, as after a clock was set back, is just now."""
+    """Format the age of an event; a negative one, as after a clock change, is "just now"."""
     return "just now" if seconds < 1.5 else f"{duration(round(seconds))} ago"
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things: 1 file, 1,830 chunks."""
+    """Format a number of things: 1 file, 1,830 chunks."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names in a sentence: a, b and c."""
+    """Join names in a sentence: a, b and c."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def size(count: int) -> str:
-    """A number of bytes: 512 bytes, 12.4 MB."""
+    """Format a size in bytes: 512 bytes, 12.4 MB."""
     for unit, name in _SIZES:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
@@ -63,7 +63,7 @@ def size(count: int) -> str:
 
 
 def shown(path: str | Path, home: Path) -> str:
-    """A path with the home directory as ~."""
+    """Format a path with ~ for the home directory."""
     place = Path(path)
     if home != Path("/") and place.is_relative_to(home):
         return str(Path("~") / place.relative_to(home))
@@ -71,17 +71,17 @@ def shown(path: str | Path, home: Path) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text that may have several lines, in one."""
+    """Join the lines of a text."""
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def clause(text: str) -> str:
-    """A sentence as a part of another one, in one line: without the full stop that other one brings."""
+    """Return a sentence on one line without its full stop, to be a part of another sentence."""
     return one_line(text).rstrip(".")
 
 
 def visible(text: str) -> str:
-    """A text without the control characters that a terminal would obey; tabs and line ends stay."""
+    """Remove control characters that a terminal would interpret, except tabs and line ends."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
@@ -91,7 +91,7 @@ def visible(text: str) -> str:
 
 
 def _commands(letter: str) -> bool:
-    """Whether a terminal may do more than draw it: C0, DEL, C1, and the marks that turn the direction of writing."""
+    """Return whether a terminal may interpret a character: C0, DEL, C1, and marks of writing direction."""
     code = ord(letter)
     return code < 0x20 or 0x7F <= code < 0xA0 or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
 
@@ -102,12 +102,12 @@ _CUT = "…"
 
 
 def width(text: str) -> int:
-    """The cells of a text that has one line and no control characters."""
+    """Return the width in cells of a one-line text without control characters."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
 def fitted(text: str, cells: int) -> str:
-    """The text, or its beginning and its end where it is wider than there is room."""
+    """Return the text, or its beginning and end if it is too wide."""
     if width(text) <= cells:
         return text
     head = _taken(text, (cells - 1) // 3)
@@ -116,7 +116,7 @@ def fitted(text: str, cells: int) -> str:
 
 
 def wrapped(words: Iterable[str], cells: int, gap: str = "  ") -> Iterator[str]:
-    """Lines of whole words, none wider than there is room but where a single word is."""
+    """Wrap words into lines; only a single word may be too wide."""
     line = ""
     for word in words:
         if line and width(line) + width(gap) + width(word) > cells:

@@ -1,4 +1,4 @@
-"""Replies of the daemon as text: search results, and the state and progress of embedding. Pure."""
+"""Formats replies of the daemon: search results, and the state and progress of embedding. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import get_args
@@ -14,16 +14,16 @@ _INDENT = "    "
 
 
 def hits_text(hits: Sequence[Hit], paint: Paint) -> str:
-    """Each hit as ``path:start-end  score`` with its snippet indented below, an empty line between two."""
+    """Format each hit as ``path:start-end  score`` with its indented snippet, separated by empty lines."""
     return "\n\n".join(f"{hit_headline(hit, paint)}\n{indented_snippet(hit.snippet)}" for hit in hits)
 
 
 def hit_headline(hit: Hit, paint: Paint) -> str:
-    """Where a hit is, and what it scored."""
+    """Format the position and score of a hit."""
     place = visible(f"{hit.path}:{hit.start_line}-{hit.end_line}")
     scale = " on a scale of its own" if hit.own_scale else ""
     weak = ", weak" if hit.weak else ""
-    # A daily note has its date in its name.
+    # The name of a daily note contains its date.
     is_told = hit.date is not None and hit.date not in hit.path
     date = f"  {hit.date}{' (of the file)' if hit.file_date else ''}" if is_told else ""
     gone = ", superseded" if hit.superseded else ""
@@ -34,13 +34,13 @@ def hit_headline(hit: Hit, paint: Paint) -> str:
 
 
 def indented_snippet(snippet: str) -> str:
-    """A snippet set off from its headline, its empty lines without trailing blanks."""
+    """Indent a snippet; empty lines get no trailing blanks."""
     lines = visible(snippet).rstrip("\n").split("\n")
     return "\n".join(f"{_INDENT}{line}".rstrip() for line in lines)
 
 
 def answer_notes(found: Found) -> tuple[str, ...]:
-    """Remarks on an answer: what is missing in it, and what answered."""
+    """Return remarks on an answer: missing parts, and stand-ins."""
     if found.scope_denied:
         return (
             "This session may not search this agent's memory: the scope rules of the configuration deny it.",
@@ -60,7 +60,7 @@ def answer_notes(found: Found) -> tuple[str, ...]:
 
 
 def total_vectors(report: StatusReport) -> Vectors:
-    """The vectors of all agents of a report; they wait in one line, so the longest time is that of all."""
+    """Sum the vectors of all agents; since they share one queue, the longest estimate is that of all."""
     each = [agent.vectors for agent in report.agents.values()]
     return Vectors(
         done=sum(one.done for one in each),
@@ -70,7 +70,7 @@ def total_vectors(report: StatusReport) -> Vectors:
 
 
 def vectors_in_words(vectors: Vectors) -> str:
-    """Done and waiting vectors, with an estimate of the time that those take."""
+    """Format done and waiting vectors, with an estimate of the time."""
     if vectors.note is not None and not vectors.waiting:
         return f"{vectors.done:,} done; {vectors.note}" if vectors.done else vectors.note
     where = "; on disk, to keep below memory_limit_mb" if vectors.on_disk else ""
@@ -92,7 +92,7 @@ _IN_WORDS = {
 
 
 def state_in_words(embedding: Embedding) -> str:
-    """The state, when the next attempt is, and the reason, in one line."""
+    """Format state, next attempt and reason on one line."""
     said = _IN_WORDS.get(embedding.state, embedding.state)
     if embedding.next_try_s is not None:
         said = f"{said} in {estimate(embedding.next_try_s)}"
@@ -100,11 +100,11 @@ def state_in_words(embedding: Embedding) -> str:
 
 
 def embedding_troubles(embedding: Embedding, *, provider_reported: bool) -> Iterator[tuple[str, str]]:
-    """The problems of embedding: the part that has each, and what it is.
+    """Return the problems of embedding as (part, message).
 
     Args:
-        embedding: Its state, as the daemon reports it.
-        provider_reported: Whether the failure of the provider is reported elsewhere.
+        embedding: The reported state.
+        provider_reported: Whether the failure of the provider is printed elsewhere.
     """
     if embedding.state in {"paused", "waiting_for_confirmation"}:
         yield "embedding", state_in_words(embedding)
@@ -123,10 +123,10 @@ def embedding_troubles(embedding: Embedding, *, provider_reported: bool) -> Iter
 
 
 def batch_in_words(status: BatchStatus, now: float) -> str:
-    """Whether batch jobs are used, what runs and what failed, in one line.
+    """Format on one line whether batch jobs are used, which are running and which have failed.
 
     Args:
-        status: As the daemon reports it.
+        status: The reported status.
         now: Unix time.
     """
     if status.files_left:

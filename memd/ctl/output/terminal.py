@@ -1,6 +1,6 @@
-"""Where a command's answer goes: text for a person, in colour where that is wanted, or one JSON document.
+"""Writes the output of a command: text, coloured if wanted, or one JSON document.
 
-On a terminal also what is drawn again and again: a page that takes all of it, and a progress bar.
+On a terminal it also draws pages that are updated, and progress bars.
 """
 
 import os
@@ -24,22 +24,22 @@ _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow
 
 
 def uncoloured(text: str, _look: Style) -> str:
-    """The text as it is."""
+    """Return the text unchanged."""
     return text
 
 
 def ansi(text: str, look: Style) -> str:
-    """The text between the codes that set a look and take it back."""
+    """Return the text in an ANSI style."""
     return f"\x1b[{_CODES[look]}m{text}\x1b[0m" if text else text
 
 
 def choose_paint(environ: Mapping[str, str], *, terminal: bool, wanted: bool) -> Paint:
-    """Colours for a stream, or none.
+    """Return the function that colours text for a stream.
 
     Args:
-        environ: NO_COLOR (https://no-color.org) and TERM are looked at.
-        terminal: Whether the stream is one.
-        wanted: False where the command line says --no-color.
+        environ: The environment; NO_COLOR (https://no-color.org) and TERM are used.
+        terminal: Whether the stream is a terminal.
+        wanted: Whether --no-color was not given.
     """
     if terminal and wanted and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb":
         return ansi
@@ -47,10 +47,9 @@ def choose_paint(environ: Mapping[str, str], *, terminal: bool, wanted: bool) ->
 
 
 def plain_values(value: object) -> Any:
-    """Convert structs, and what contains them, to dicts, lists and scalars.
+    """Convert structs, and containers of them, to dicts, lists and scalars.
 
-    The structs of the protocol leave out what has its default, for the sake of the socket. A
-    filter of JSON should find every field, so nothing is left out here.
+    The protocol's structs omit default values when they are encoded. JSON output includes all fields, so that filters find them.
     """
     match value:
         case msgspec.Struct():
@@ -66,21 +65,21 @@ def plain_values(value: object) -> Any:
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a command."""
 
-    data: object  # what --json gives: plain values, or structs
-    text: str = ""  # for a person; "" where it was printed already
-    notes: tuple[str, ...] = ()  # remarks on it, for stderr
+    data: object  # the value printed by --json: plain values or structs
+    text: str = ""  # for people; "" if it was printed already
+    notes: tuple[str, ...] = ()  # remarks for stderr
     exit_code: int = 0
 
 
 class Screen:
-    """The two streams of the process.
+    """The output streams of a command.
 
     Args:
         out: Standard output.
         err: Standard error.
-        environ: Decides on colours, with what follows.
-        wants_color: False where the command line says --no-color.
-        json: One document goes to stdout, at the end.
+        environ: The environment, which affects colours.
+        wants_color: Whether --no-color was not given.
+        json: Whether to print one JSON document at the end.
     """
 
     def __init__(
@@ -99,12 +98,12 @@ class Screen:
 
     @property
     def columns(self) -> int | None:
-        """The width of the terminal; None where stdout is none, or its size is not known."""
+        """The width of the terminal; None if stdout is no terminal, or the size is unknown."""
         return self._size()[0] or None
 
     @property
     def rows(self) -> int | None:
-        """The height of the terminal; None as for columns."""
+        """The height of the terminal; None as for `columns`."""
         return self._size()[1] or None
 
     @property
@@ -128,7 +127,7 @@ class Screen:
             _write(self._out, text if text.endswith("\n") else f"{text}\n")
 
     def copy(self, data: bytes) -> None:
-        """Pass bytes of a file on as they are."""
+        """Write bytes unchanged."""
         self._out.flush()
         self._out.buffer.write(data)
         self._out.buffer.flush()
@@ -159,7 +158,7 @@ class Screen:
         return failed.exit_code
 
     def give_up(self) -> None:
-        """Discard what is still buffered: the reader of the pipe is gone, and flushing at exit would fail."""
+        """Discard buffered output: the reader of the pipe is gone, and flushing at exit would fail."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (self._out, self.err):
             os.dup2(nowhere, stream.fileno())
@@ -170,7 +169,7 @@ class Screen:
 
 
 def process_screen(*, wants_color: bool, json: bool) -> Screen:
-    """The screen of this process."""
+    """Return the screen of this process."""
     return Screen(sys.stdout, sys.stderr, os.environ, wants_color=wants_color, json=json)
 
 
@@ -178,13 +177,13 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
     except UnicodeEncodeError:
-        # The encoding lacks a character: it is written as an escape sequence.
+        # The encoding lacks a character, which is written as an escape sequence.
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
 
 
-# The other screen of the terminal, without a cursor, lines that are too long cut by the terminal itself; and back.
+# The alternate screen, without cursor and line wrapping; and the way back.
 _BEGIN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _END = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _REST_OF_LINE, _REST_OF_PAGE = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -192,12 +191,12 @@ _FALLBACK_ROWS = 24
 
 
 def show_page(screen: Screen, draw: Callable[[], str], step_s: float) -> NoReturn:
-    """Draw until Ctrl-C.
+    """Draw repeatedly until Ctrl-C.
 
     Args:
         screen: A terminal.
-        draw: The page of this moment.
-        step_s: From one drawing to the next.
+        draw: Returns the current page.
+        step_s: Seconds between two drawings.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; the terminal is restored.
@@ -209,7 +208,7 @@ def show_page(screen: Screen, draw: Callable[[], str], step_s: float) -> NoRetur
 
 
 def page_text(text: str, rows: int) -> str:
-    """What draws a text over the page before: as many lines as there are rows, the last one saying what is missing."""
+    """Return the escape sequences that replace the page: as many lines as rows, the last one counting those left out."""
     lines = text.split("\n")
     if len(lines) > rows:
         kept = max(rows - 1, 0)
@@ -221,7 +220,7 @@ def page_text(text: str, rows: int) -> str:
 
 @contextmanager
 def _whole_terminal(screen: Screen) -> Iterator[None]:
-    """The terminal while the page is shown; given back however that ends."""
+    """Show the page in the alternate screen within the context."""
     before = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         screen.draw(_BEGIN)
@@ -233,7 +232,7 @@ def _whole_terminal(screen: Screen) -> Iterator[None]:
 
 
 def exit_on_signal(number: int, _: FrameType | None) -> None:
-    """Handle a signal by an exit through the cleanup of the code, with the status that shells have for it."""
+    """Exit on a signal through the cleanup of the code, with the status that shells use for the signal."""
     raise SystemExit(128 + number)
 
 
@@ -248,20 +247,20 @@ class Stage(msgspec.Struct, frozen=True):
 
     label: str
     done: int = 0
-    total: int | None = None  # None: not known
+    total: int | None = None  # None: unknown
     remark: str = ""
 
 
 def show_progress(screen: Screen, work: Callable[[], T], look: Callable[[], Stage | None]) -> T:
-    """Do the work; on a terminal show meanwhile how far it is, and take that away at the end.
+    """Run work on a thread; on a terminal, show its progress meanwhile.
 
     Args:
-        screen: Where to.
-        work: What takes its time.
-        look: How far it is; None: as far as before. It is not called from the thread of the work.
+        screen: The terminal.
+        work: The work.
+        look: Returns the progress; None: unchanged. Called on the thread of the caller.
 
     Raises:
-        BaseException: whatever the work raised.
+        BaseException: raised by the work.
     """
     if not screen.shows_progress:
         return work()
@@ -274,7 +273,7 @@ def show_progress(screen: Screen, work: Callable[[], T], look: Callable[[], Stag
         except BaseException as error:  # noqa: BLE001  it is raised again where the work was asked for
             failed.append(error)
 
-    # A daemon thread: Ctrl-C ends the program, although the answer of the daemon is still awaited.
+    # A daemon thread, so that Ctrl-C ends the program while it waits for the daemon.
     thread = threading.Thread(target=working, daemon=True)
     thread.start()
     _draw_until(screen, thread, look)
@@ -284,7 +283,7 @@ def show_progress(screen: Screen, work: Callable[[], T], look: Callable[[], Stag
 
 
 def _draw_until(screen: Screen, thread: threading.Thread, look: Callable[[], Stage | None]) -> None:
-    # rich takes longer to import than a search takes.
+    # Importing rich takes longer than a search.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # noqa: PLC0415
 
