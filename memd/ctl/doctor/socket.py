@@ -1,4 +1,4 @@
-"""Whether clients reach the daemon at its socket, and no other program listens there."""
+"""Checks whether clients reach the daemon at its socket, and no other program listens there."""
 
 import socket
 import stat
@@ -25,22 +25,22 @@ from memd_client.messages import StatusReport
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """The process that listens, as the system knows it."""
+    """The listening process, as the system knows it."""
 
     pid: int
     uid: int
 
 
 class SocketAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back: a report, or why there is none."""
+    """The daemon's report, or why there is none."""
 
     report: StatusReport | None = None
     error: MemdClientError | None = None
-    peer: Peer | None = None  # None: no process listens, or the system does not say which
+    peer: Peer | None = None  # None: no process listens, or the system does not report it
 
 
 def ask(path: Path, timeout_s: float) -> SocketAnswer:
-    """Ask the daemon for its status; an error is part of the answer."""
+    """Request the daemon's status; an error is a part of the answer."""
     peer = _find_peer(path)
     try:
         with Client(path, timeout_s) as memd:
@@ -68,9 +68,9 @@ _ELSEWHERE = "or set MEMD_SOCKET to another path"
 
 
 class SocketPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The path of the socket as it is."""
+    """The file at the path of the socket."""
 
-    kind: str | None  # socket, or what else is there; None: nothing
+    kind: str | None  # "socket", or what else it is; None: it does not exist
     owner: int | None = None  # of the socket
     directory: Path
     directory_exists: bool = True
@@ -79,7 +79,7 @@ class SocketPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(path: Path) -> SocketPlace:
-    """Look at the path, without connecting."""
+    """Inspect the path without connecting."""
     kind, owner = None, None
     try:
         status = path.lstat()
@@ -102,12 +102,12 @@ def look(path: Path) -> SocketPlace:
 
 
 def check(place: SocketPlace | str, answer: SocketAnswer | None, context: DoctorContext) -> list[Finding]:
-    """Path, directory, and who is there.
+    """Check path, directory and listener of the socket.
 
     Args:
-        place: As look found it; or why it could not, as the predicate of a sentence.
-        answer: What came from there; None: not even the attempt had an end.
-        context: Places, platform and user.
+        place: The result of `look`, or why it failed, as the predicate of a sentence.
+        answer: The answer from the socket; None: the request did not return.
+        context: Paths, platform and user.
     """
     path = _path(context)
     if isinstance(place, str):

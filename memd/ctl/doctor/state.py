@@ -1,4 +1,4 @@
-"""The state directory: its disk, its log, and the databases in it."""
+"""Checks the state directory: its disk, its log, and its databases."""
 
 import os
 import shutil
@@ -12,27 +12,27 @@ from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, rig
 from memd.ctl.output.humanize import counted, one_line, size
 from memd.inspection.probe import Cache, Disk, Store
 
-_SPARE_BYTES = 64 << 20  # what SQLite's log may grow to between two checkpoints
+_SPARE_BYTES = 64 << 20  # the size that a WAL may reach between two checkpoints
 _LONG_LOG_BYTES = 100 << 20
-# Programs that answer for files of this machine.
+# FUSE file systems whose files are on this machine.
 _LOCAL = frozenset({"bindfs", "cryfs", "ecryptfs", "encfs", "gocryptfs", "mergerfs", "ntfs-3g", "securefs"})
 
 
 class StateDirectory(msgspec.Struct, frozen=True, kw_only=True):
-    """The state directory as it is."""
+    """The state of the directory."""
 
     path: Path
     exists: bool
-    above: Path  # the directory itself, or the nearest one above that exists
+    above: Path  # the directory or, if it does not exist, the nearest existing one above
     is_directory: bool = True
-    is_writable: bool = True  # of the directory above, where it does not exist
+    is_writable: bool = True  # likewise, of the directory `above`
     mode: int = 0o700
     owner: int = 0
     free_bytes: int = 0
-    largest_bytes: int = 0  # of the largest index, its log included
+    largest_bytes: int = 0  # size of the largest index with its WAL
     log_bytes: int = 0
-    temporary: Path | None = None  # where temporary files go; None: nowhere
-    temporary_bytes: int = 0  # free there
+    temporary: Path | None = None  # the directory for temporary files; None: there is none
+    temporary_bytes: int = 0  # free bytes there
 
 
 def look_at_state(context: DoctorContext) -> StateDirectory:
@@ -63,9 +63,9 @@ def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext
     """Check the directory, its file system and space, temporary files, and the log. Pure.
 
     Args:
-        state: As look found it.
-        disk: What it is on; None where the system does not tell.
-        context: Places, platform and user.
+        state: The result of `look_at_state`.
+        disk: The disk of the directory; None: unknown.
+        context: Paths, platform and user.
     """
     return [
         _directory(state, context) if state.exists else _missing(state, context),
@@ -77,7 +77,7 @@ def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext
 
 
 def unreachable(reason: str, context: DoctorContext) -> Finding:
-    """The directory cannot even be looked at."""
+    """Report that the directory cannot be accessed."""
     return wrong(
         "state.directory",
         f"{context.shown(context.places.state)} {reason}",
@@ -138,7 +138,7 @@ def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContex
 
 
 def _space(state: StateDirectory, context: DoctorContext) -> Finding:
-    # A new index is built beside the old one, then copied over it by way of the log.
+    # A new index is built beside the old one, then copied over it through the WAL.
     needed = 2 * state.largest_bytes + _SPARE_BYTES
     detail = f"{size(state.free_bytes)} free, {size(needed)} needed to build the largest index anew"
     if state.free_bytes >= needed:
@@ -158,7 +158,7 @@ def _temporary(state: StateDirectory) -> Finding:
             "there is no directory for temporary files",
             "Set TMPDIR to a directory that can be written to.",
         )
-    # SQLite sorts there what does not fit into memory; that is never more than an index.
+    # SQLite sorts there what does not fit into memory, at most the size of an index.
     needed = max(state.largest_bytes, 1 << 20)
     detail = f"{size(state.temporary_bytes)} free in {state.temporary}, at most {size(needed)} needed"
     if state.temporary_bytes >= needed:
@@ -170,7 +170,7 @@ def _log(state: StateDirectory, context: DoctorContext) -> Finding:
     file = context.places.log
     if state.log_bytes <= _LONG_LOG_BYTES:
         return right("state.log", f"{size(state.log_bytes)} in {context.shown(file)}")
-    # The daemon appends, wherever the end is.
+    # The daemon appends to the log, wherever its end is.
     return wrong(
         "state.log",
         f"{context.shown(file)} has grown to {size(state.log_bytes)}",
@@ -188,7 +188,7 @@ def _find_temporary() -> Path | None:
 def _largest(state: Path) -> int:
     try:
         files = list((state / "agents").glob("*.sqlite"))
-    except OSError:  # another user's
+    except OSError:  # another user's file
         return 0
     return max((_bytes(file) + _bytes(Path(f"{file}-wal")) for file in files), default=0)
 
@@ -204,12 +204,12 @@ _NEVER_LOST = "no note is lost by that"
 
 
 def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_config: bool) -> list[Finding]:
-    """Whether an index is sound, and fits the configuration.
+    """Check whether an index is sound, and fits the configuration.
 
     Args:
-        store: As it was found.
-        context: Places, platform and user.
-        is_ours: Whether the state directory is this user's.
+        store: The inspected index.
+        context: Paths, platform and user.
+        is_ours: Whether the state directory belongs to this user.
         knows_config: Whether the configuration could be read.
     """
     name, fit = name_of(store.agent, "index"), name_of(store.agent, "fit")
@@ -250,7 +250,7 @@ def _fit(store: Store, name: str) -> Finding:
 
 
 def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[Finding]:
-    """Check the cache of vectors."""
+    """Check the embedding cache."""
     name = "state.embeddings"
     cache_finding = _trouble(cache, name, context, is_ours=is_ours)
     if cache_finding is None and not cache.exists:
@@ -277,7 +277,7 @@ def _files_left(cache: Cache) -> Finding:
 
 
 def _trouble(store: Store | Cache, name: str, context: DoctorContext, *, is_ours: bool) -> Finding | None:
-    """What keeps a database from being of use; None: nothing."""
+    """Return why a database cannot be used; None: it can."""
     if store.unchecked is not None:
         return unchecked(name, store.unchecked)
     if store.closed is not None:
@@ -310,7 +310,7 @@ def _trouble(store: Store | Cache, name: str, context: DoctorContext, *, is_ours
 
 
 def _way_back(store: Store | Cache, context: DoctorContext) -> str:
-    """What else to do about a file of a newer memd."""
+    """Return further advice for a file of a newer memd."""
     file = quoted(store.file)
     for copy in store.copies:
         if 0 < copy.schema <= store.known_schema:
@@ -323,7 +323,7 @@ def _way_back(store: Store | Cache, context: DoctorContext) -> str:
 
 
 def _copies(store: Store | Cache, name: str, context: DoctorContext) -> list[Finding]:
-    """What is kept of a store as an earlier memd left it, which is no fault."""
+    """Report the backups that an earlier memd made, which are no fault."""
     if not store.copies:
         return []
     names = ", ".join(f"{copy.name} ({size(copy.bytes)})" for copy in store.copies)

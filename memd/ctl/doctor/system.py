@@ -1,4 +1,4 @@
-"""The processes of a user, read from /proc, and whether the system lets this user watch and open enough files."""
+"""Reads the processes of a user from /proc, and checks the limits of file watches and open files."""
 
 import os
 import resource
@@ -14,14 +14,14 @@ PROC = Path("/proc")
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """What a process uses of inotify."""
+    """The inotify resources of a process."""
 
     instances: int
     watches: int
 
 
 def find_watching(uid: int, proc: Path = PROC) -> dict[int, Watching]:
-    """The processes of a user that watch files, by pid; those that may not be looked at are left out."""
+    """Return by pid the processes of a user that use inotify; inaccessible ones are left out."""
     found = {}
     for process in _of_user(uid, proc):
         instances = watches = 0
@@ -38,12 +38,12 @@ def find_watching(uid: int, proc: Path = PROC) -> dict[int, Watching]:
 
 
 def find_daemons(uid: int, proc: Path = PROC) -> list[int]:
-    """The pids of the memd daemons of a user."""
+    """Return the pids of a user's memd daemons."""
     return sorted(int(process.name) for process in _of_user(uid, proc) if _is_daemon(process))
 
 
 def process_name(pid: int, proc: Path = PROC) -> str | None:
-    """What a process is called, without its arguments, which may hold secrets."""
+    """Return the name of a process without its arguments, which may be secret."""
     try:
         return (proc / str(pid) / "comm").read_text("utf-8", "replace").strip()
     except OSError:
@@ -51,7 +51,7 @@ def process_name(pid: int, proc: Path = PROC) -> str | None:
 
 
 def interpreter_of(pid: int, proc: Path = PROC) -> str | None:
-    """The program that a process was started as."""
+    """Return the program that a process was started as."""
     try:
         first = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[0]
     except OSError:
@@ -60,7 +60,7 @@ def interpreter_of(pid: int, proc: Path = PROC) -> str | None:
 
 
 def open_files_limit(pid: int, proc: Path = PROC) -> int | None:
-    """How many files a process may have open; None where that is not known."""
+    """Return the limit of open files of a process; None: unknown."""
     try:
         lines = (proc / str(pid) / "limits").read_text("utf-8").splitlines()
     except OSError:
@@ -70,7 +70,7 @@ def open_files_limit(pid: int, proc: Path = PROC) -> int | None:
 
 
 def kernel_setting(file: str, proc: Path = PROC) -> int | None:
-    """A setting of the kernel; None where it has none of that name."""
+    """Return a kernel setting; None: it does not exist."""
     try:
         return int((proc / "sys" / file).read_text("utf-8"))
     except (OSError, ValueError):
@@ -90,7 +90,7 @@ def _is_daemon(process: Path) -> bool:
         words = (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    # python [-P] -m memd run, or python .../bin/memd run
+    # The command is "python [-P] -m memd run" or "python .../bin/memd run".
     if b"run" not in words:
         return False
     before = words[: words.index(b"run")]
@@ -99,25 +99,25 @@ def _is_daemon(process: Path) -> bool:
     )
 
 
-# A writer and three readers, each with the file, its log and its shared memory; a scan that goes deep; spare ones.
+# A writer and three readers, each with the file, its WAL and shared memory; a deep scan; spare ones.
 _FILES_AN_AGENT = 32
-_FILES_ANYWAY = 128  # the cache, the model, the watcher, and some dozen clients
+_FILES_ANYWAY = 128  # for the cache, the model, the watcher, and some dozen clients
 _WATCHES_WANTED = 524_288
 _INSTANCES_WANTED = 1024
 
 
 class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system allows, and what is used of it."""
+    """The limits of the system, and their use."""
 
-    open_files: int | None  # of this process; None: no limit
-    of_daemons: Mapping[int, int] = {}  # open files, by pid
+    open_files: int | None  # of this process; None: unlimited
+    of_daemons: Mapping[int, int] = {}  # by pid: the number of open files
     watches: int | None = None  # of this user; None: the system has no such limit
     instances: int | None = None
     used: Mapping[int, Watching] = {}  # by pid
 
 
 def look_at_limits(uid: int) -> SystemLimits:
-    """What the system allows this process and its user."""
+    """Read the limits for this process and its user."""
     own, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     watches = kernel_setting("fs/inotify/max_user_watches")
     return SystemLimits(
@@ -132,13 +132,13 @@ def look_at_limits(uid: int) -> SystemLimits:
 def check_limits(
     limits: SystemLimits, *, agents: int, directories: int | None, daemon: int | None
 ) -> list[Finding]:
-    """Open files, inotify watches and inotify instances.
+    """Check the limits of open files, inotify watches and inotify instances.
 
     Args:
-        limits: What the system allows.
-        agents: How many agents there are.
-        directories: How many directories they want watched; None: not known.
-        daemon: The pid of the daemon, whose own use is no obstacle to it.
+        limits: The limits.
+        agents: The number of agents.
+        directories: The number of directories to watch; None: unknown.
+        daemon: The daemon's pid, whose own use does not count.
     """
     return [
         _open_files(limits, agents, daemon),
@@ -182,7 +182,7 @@ def _instances(limits: SystemLimits, agents: int, daemon: int | None) -> Finding
     if limits.instances is None:
         return unchecked(name, "this system has no such limit")
     others = sum(each.instances for pid, each in limits.used.items() if pid != daemon)
-    # One for each agent, and one while a watcher is made anew.
+    # One for each agent, and one while a watcher is replaced.
     needed = agents + 1
     detail = f"{needed} watchers needed, {others} of {limits.instances} used by others"
     fits = others + needed <= limits.instances

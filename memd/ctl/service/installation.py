@@ -1,4 +1,4 @@
-"""The service of this machine: what is installed, the plan of a change, and the change itself."""
+"""Finds the installed service, plans changes of it, and carries them out."""
 
 import itertools
 import os
@@ -31,48 +31,48 @@ from memd_client.messages import StatusReport
 
 
 class ServiceInstallation(msgspec.Struct, frozen=True):
-    """What is installed, and what would be."""
+    """The installed service, and the one that would be installed."""
 
     supervisor: Supervisor
     launch: StartCommand
     units: tuple[ServiceUnit, ...]
     installed: tuple[InstalledUnits, ...]
-    names_usual_file: bool  # no other configuration was named
+    names_usual_file: bool  # the configuration is at its default path
 
     @property
     def main(self) -> InstalledUnits:
-        """The file that holds the command."""
+        """The unit file with the start command."""
         return self.installed[0]
 
     @property
     def is_installed(self) -> bool:
-        """Whether there is a service at all, also one that memd did not write."""
+        """Whether any service is installed, including one that memd did not write."""
         return self.main.state != "missing"
 
     @property
     def is_current(self) -> bool:
-        """Whether every file is as it would be written."""
+        """Whether every file equals the one that would be written."""
         wanted = {unit.path for unit in self.units}
         return all(one.state == ("current" if one.path in wanted else "missing") for one in self.installed)
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What the installed service runs; empty where that is not known."""
+        """The command of the installed service; () if unknown."""
         return self.supervisor.command_in(self.main.text)
 
     @property
     def is_of_these_places(self) -> bool:
         """Whether the installed service runs the daemon of this configuration, state directory and socket."""
         installed, wanted = _places_in(self.command), _places_in(self.launch.command)
-        # A unit of an older memd does not name the file at its usual place.
+        # A unit of an older memd has no --config for the default path.
         return installed == wanted or (self.names_usual_file and installed == {**wanted, "--config": None})
 
 
 def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> Supervisor | None:
-    """The service manager that the platform has; None where memd knows none.
+    """Return the service manager of the platform; None: memd supports none.
 
     Args:
-        platform: As in sys.platform.
+        platform: See sys.platform.
         environ: The environment of the process.
         places: Configuration, state directory and socket of the daemon.
     """
@@ -88,21 +88,21 @@ def supervisor_of(platform: str, environ: Mapping[str, str], places: Places) -> 
 def find_installation(
     environ: Mapping[str, str], places: Places, *, platform: str = sys.platform, hardened: bool = False
 ) -> ServiceInstallation | None:
-    """What is installed; None where there is nothing to install with.
+    """Find the installed service; None: the platform has no supported manager.
 
     Args:
         environ: The environment of the process.
         places: Configuration, state directory and socket of the daemon.
-        platform: As in sys.platform.
-        hardened: Whether the drop-in is wanted; one that is there stays wanted.
+        platform: See sys.platform.
+        hardened: Whether to install the hardening drop-in; an installed one is kept in any case.
 
     Raises:
-        Failed: a path cannot stand in a unit.
+        Failed: a path cannot be written in a unit.
     """
     supervisor = supervisor_of(platform, environ, places)
     if supervisor is None:
         return None
-    # The command always names the file, so that the daemon reads the one that was found here.
+    # The command always names the configuration, so that the daemon reads the file that was found here.
     file, _ = location(places.config, environ, places.home, platform=platform)
     named = msgspec.structs.replace(places, config=file)
     started = launch((_interpreter(), *command_for(named)[1:]), environ, places)
@@ -116,7 +116,7 @@ def find_installation(
 
 
 def _interpreter() -> str:
-    """The Python of this installation, under one name, whichever it was started by: python, python3 or python3.11."""
+    """Return the Python of this installation under a fixed name, whether it was started as python, python3 or python3.11."""
     usual = Path(sys.prefix) / "bin" / "python3"
     try:
         return str(usual) if usual.samefile(sys.executable) else sys.executable
@@ -125,9 +125,9 @@ def _interpreter() -> str:
 
 
 def find_own_installation(environ: Mapping[str, str], places: Places) -> ServiceInstallation | None:
-    """The service that runs the daemon of these places, whatever the manager says; None where there is none.
+    """Return the service of the daemon of these places; None: there is none.
 
-    The manager is not asked: most users have no service, and the call must not wait for it.
+    The manager is not queried: most users have no service, and callers must not wait for it.
     """
     try:
         found = find_installation(environ, places)
@@ -137,7 +137,7 @@ def find_own_installation(environ: Mapping[str, str], places: Places) -> Service
 
 
 def managed_state(found: ServiceInstallation | None, environ: Mapping[str, str]) -> ManagedService | None:
-    """The state of that service; None where there is none, or no manager to ask."""
+    """Return the state of that service; None without a service or a manager."""
     if found is None:
         return None
     try:
@@ -156,7 +156,7 @@ _STEP_S = 0.05
 
 
 class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action does to the machine, in this order."""
+    """The steps of an action, in order."""
 
     before: tuple[ManagerCommand, ...] = ()
     write: tuple[ServiceUnit, ...] = ()
@@ -170,19 +170,19 @@ class ServicePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping[str, str]) -> None:
-    """Run the commands, write and remove the files.
+    """Run the commands, and write and remove the files.
 
     Args:
-        plan: What to do.
+        plan: The plan.
         found: The service.
         environ: The environment of the process.
 
     Raises:
-        Failed: the manager refuses, or memd ended as soon as it was started.
+        Failed: the manager refuses, or memd ended right after its start.
         NotWritten: a file cannot be written.
     """
     if plan.write:
-        # launchd makes no directory for the log, and a hardened unit of systemd needs the directory to exist.
+        # launchd does not create the directory of the log, and a hardened systemd unit requires the directory.
         make_private(found.launch.places.state)
     run_commands(plan.before, environ)
     for unit in plan.write:
@@ -190,7 +190,7 @@ def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping
     for path in plan.remove:
         path.unlink(missing_ok=True)
         if path.parent.name.endswith(".d"):
-            with suppress(OSError):  # other drop-ins are in it
+            with suppress(OSError):  # the directory contains other drop-ins
                 path.parent.rmdir()
     try:
         run_commands(plan.after, environ)
@@ -203,14 +203,14 @@ def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping
 
 
 def await_service(found: ServiceInstallation, timeout_s: float | None) -> StatusReport:
-    """The daemon that was started, once it answers.
+    """Wait until the started daemon answers.
 
     Args:
         found: The service.
-        timeout_s: For how long to wait; None: for as long as is usual.
+        timeout_s: The timeout; None: the default one.
 
     Raises:
-        Failed: it does not.
+        Failed: it does not answer.
     """
     limit_s = timeout_s or _ANSWERS_S
     deadline = time.monotonic() + limit_s

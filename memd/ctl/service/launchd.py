@@ -1,4 +1,4 @@
-"""memd as an agent of launchd, on a Mac."""
+"""Runs memd as an agent of launchd on macOS."""
 
 import plistlib
 import re
@@ -20,7 +20,7 @@ from memd.ctl.service.supervisor import (
 
 LABEL = "local.memd"
 _FILE = f"{LABEL}.plist"
-_AGAIN_S = 10.0  # a job that is on its way out is known for as long as it may take to end
+_AGAIN_S = 10.0  # a job that is ending stays loaded for this long at most
 _PRINTED = re.compile(r"^\t(state|pid|path|last exit code) = (.*)$", re.MULTILINE)
 
 
@@ -28,8 +28,8 @@ class Launchd(msgspec.Struct, frozen=True):
     """The agents of one user.
 
     Args:
-        directory: Where they are.
-        uid: The id of the user.
+        directory: The directory of property lists.
+        uid: The user id.
     """
 
     directory: Path
@@ -46,10 +46,10 @@ class Launchd(msgspec.Struct, frozen=True):
         return f"{self._domain}/{LABEL}"
 
     def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
-        """One property list.
+        """Return the property list.
 
         Raises:
-            UsageError: launchd cannot restrict an agent.
+            UsageError: hardening was requested, which launchd does not support.
         """
         if hardened:
             raise UsageError("launchd has no walls for an agent: leave --hardened out.")
@@ -59,33 +59,33 @@ class Launchd(msgspec.Struct, frozen=True):
         if launch.environ:
             job["EnvironmentVariables"] = dict(sorted(launch.environ.items()))
         text = plistlib.dumps(job, sort_keys=False).decode()
-        # Behind the two lines that say what kind of XML it is.
+        # The mark follows the two lines of the XML header.
         return (ServiceUnit(self.directory / _FILE, marked(text, opening="<!-- ", closing=" -->", line=2)),)
 
     def unit_paths(self) -> tuple[Path, ...]:
-        """The one property list."""
+        """Return the path of the property list."""
         return (self.directory / _FILE,)
 
     def command_in(self, text: str) -> tuple[str, ...]:
-        """The ProgramArguments of a property list."""
+        """Return the ProgramArguments of a property list."""
         words = _job(text).get("ProgramArguments")
         return tuple(map(str, words)) if isinstance(words, list) else ()
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """Compares two property lists by key."""
+        """Compare two property lists by key."""
         one, other = _job(installed), _job(wanted)
         return tuple(sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)))
 
     def reach(self) -> ManagerCommand:
-        """Fails without a graphical session: the user has no such domain then."""
+        """Return a command that fails without a graphical session, in which case the user has no such domain."""
         return ManagerCommand(("launchctl", "print", self._domain))
 
     def ask(self) -> ManagerCommand:
-        """Prints the job; fails where it is not loaded."""
+        """Return the command that prints the job; it fails if the job is not loaded."""
         return ManagerCommand(("launchctl", "print", self._target))
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
-        """Parses the lines of the job itself, which are indented by one tab."""
+        """Parse the lines of the job itself, which are indented by one tab."""
         if code:
             return ManagedService(loaded=False)
         fields = dict(_PRINTED.findall(printed))
@@ -102,7 +102,7 @@ class Launchd(msgspec.Struct, frozen=True):
         )
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Loads a changed job anew: launchd reads its file only then."""
+        """Reload a changed job: launchd reads its file only when it loads it."""
         if managed.loaded and not changed:
             return self.start(managed)
         before = (
@@ -111,17 +111,17 @@ class Launchd(msgspec.Struct, frozen=True):
         return (*before, ManagerCommand(("launchctl", "enable", self._target)), self._load())
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Loads the job, which runs it."""
+        """Load the job, which starts it."""
         return (
             (ManagerCommand(("launchctl", "kickstart", self._target)),) if managed.loaded else (self._load(),)
         )
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Unloads the job; launchd loads it again at the next login."""
+        """Unload the job; launchd loads it again at the next login."""
         return (ManagerCommand(("launchctl", "bootout", self._target)),) if managed.loaded else ()
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Ends the running job and starts it again, or loads it."""
+        """Restart the running job, or load it."""
         return (
             (ManagerCommand(("launchctl", "kickstart", "-k", self._target)),)
             if managed.loaded
@@ -129,11 +129,11 @@ class Launchd(msgspec.Struct, frozen=True):
         )
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Unloads the job, which launchd does not load again without its file."""
+        """Unload the job; without its file, launchd does not load it again."""
         return self.stop(managed)
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """Returns no command: launchd keeps nothing of a job that is not loaded."""
+        """Return no commands: launchd stores nothing about a job that is not loaded."""
         return ()
 
     def _load(self) -> ManagerCommand:
@@ -142,7 +142,7 @@ class Launchd(msgspec.Struct, frozen=True):
 
 
 def of_user(home: Path, uid: int) -> Launchd:
-    """The agents of this user."""
+    """Return the agents of this user."""
     return Launchd(home / "Library" / "LaunchAgents", uid)
 
 

@@ -1,4 +1,4 @@
-"""Runs commands of the service manager, systemd or launchd, and reads its state and its log."""
+"""Runs commands of systemd or launchd, and reads the state and log of the service."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ from memd.ctl.service.supervisor import ManagedService, ManagerCommand, Supervis
 from memd.ctl.service.systemd import SERVICE
 
 _QUERY_TIMEOUT_S = 10.0
-_COMMAND_TIMEOUT_S = 330.0  # a little more than the unit gives the daemon to start
+_COMMAND_TIMEOUT_S = 330.0  # a little more than the unit's timeout for starting
 _RETRY_S = 0.25
 _MESSAGE_CHARS = 500
 _WITHOUT_MANAGER = "Start memd with `memd-ctl up`, or have whatever starts programs here run `memd run`."
@@ -26,7 +26,7 @@ _HINTS: Mapping[str, str] = {
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """The result of a command of the manager."""
+    """The result of a manager's command."""
 
     code: int
     out: str
@@ -34,17 +34,17 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 
 class NoManager(Failed):
-    """No service manager can be controlled from here."""
+    """No service manager can be controlled from this process."""
 
     def __init__(self, why: str, hint: str) -> None:
         super().__init__("no_service_manager", why, hint)
 
 
 def query_manager(supervisor: Supervisor, environ: Mapping[str, str]) -> ManagedService:
-    """Ask the manager for the state of the service.
+    """Query the state of the service.
 
     Raises:
-        NoManager: there is none, or it cannot be controlled from here.
+        NoManager: there is no manager, or it cannot be controlled from here.
     """
     if shutil.which(supervisor.tool, path=environ.get("PATH")) is None:
         raise NoManager(
@@ -63,10 +63,10 @@ def query_manager(supervisor: Supervisor, environ: Mapping[str, str]) -> Managed
 
 
 def run_commands(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -> None:
-    """Run commands one after the other.
+    """Run commands in order.
 
     Raises:
-        Failed: one failed; those after it were not run.
+        Failed: a command failed; later ones were not run.
     """
     for order in orders:
         deadline = time.monotonic() + order.timeout_s
@@ -83,10 +83,10 @@ def run_commands(orders: Iterable[ManagerCommand], environ: Mapping[str, str]) -
 
 
 def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> CommandResult:
-    """Run one command to its end.
+    """Run one command.
 
     Raises:
-        Failed: it did not end in time.
+        Failed: it timed out.
     """
     tool = shutil.which(order.words[0], path=environ.get("PATH"))
     if tool is None:
@@ -98,7 +98,7 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
             capture_output=True,
             text=True,
             errors="replace",
-            # The output is parsed: it must be neither paged nor coloured.
+            # The output is parsed, so it must not be paged or coloured.
             env={**environ, "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"},
             timeout=timeout_s,
             check=False,
@@ -123,7 +123,7 @@ _LINGER_TIMEOUT_S = 5.0
 
 
 def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
-    """Whether systemd runs the services of a user without a login; None where it does not say."""
+    """Return whether systemd runs the user's services without a login; None: unknown."""
     order = ManagerCommand(("loginctl", "show-user", str(uid), "--property=Linger"))
     try:
         done = run(order, environ, _LINGER_TIMEOUT_S)
@@ -133,12 +133,12 @@ def lingers(uid: int, environ: Mapping[str, str]) -> bool | None:
 
 
 def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool) -> Iterator[bytes]:
-    """The lines of the service, with what systemd says of it, as they come.
+    """Yield log lines of the service, including systemd's messages about it.
 
     Args:
         environ: The environment of the process.
-        lines: Only the last ones; None: all that are kept.
-        follow: Whether to wait for more, for ever.
+        lines: The number of last lines; None: all.
+        follow: Whether to wait for new lines, without end.
 
     Raises:
         Failed: the journal cannot be read.
@@ -148,7 +148,7 @@ def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool
         raise Failed(
             "failed", "There is no journalctl on the PATH.", "See where the log of the system is kept here."
         )
-    # Without --user: where the journal is not kept on the disk, a user has none of their own.
+    # Without --user: if the journal is not stored on disk, users have no journal of their own.
     words = [
         tool,
         f"--user-unit={SERVICE}",
@@ -165,7 +165,7 @@ def journal_lines(environ: Mapping[str, str], *, lines: int | None, follow: bool
             yield from journal.stdout
             message = journal.stderr.read().decode("utf-8", "replace")
         finally:
-            # The caller may stop reading before the end.
+            # The caller may stop iterating early.
             journal.terminate()
     if journal.returncode > 0:
         raise Failed("failed", f"journalctl failed: {visible(one_line(message)) or journal.returncode}")

@@ -1,4 +1,4 @@
-"""What systemd and launchd have in common: the command to start, the files that say so, and the interface of a manager."""
+"""Common parts of systemd and launchd: the start command, unit files, and the interface of a manager."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from memd.ctl.invocation import Places
 from memd.sources.agent_homes import VARIABLES
 from memd_client.paths import absolute
 
-# Variables with directories of this user. A service gets none from a shell. Variables with keys are left out.
+# Variables that name the user's directories, which a service does not inherit. Variables with keys are left out.
 _PLACES = ("XDG_CONFIG_HOME", *VARIABLES)
 
 
@@ -25,20 +25,20 @@ class StartCommand(msgspec.Struct, frozen=True):
     """The command that a service manager runs, and its environment; all paths are absolute."""
 
     command: tuple[str, ...]
-    environ: Mapping[str, str]  # beside what the manager gives
+    environ: Mapping[str, str]  # in addition to the manager's variables
     places: Places
 
 
 def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places) -> StartCommand:
-    """The daemon of this installation at these places.
+    """Return the start command of this installation's daemon at these places.
 
     Args:
-        command: What runs it.
-        environ: Of this process.
+        command: The program that runs it.
+        environ: The environment of this process.
         places: Configuration, state directory and socket of the daemon.
 
     Raises:
-        Failed: a path holds what cannot stand in a unit.
+        Failed: a path contains characters that a unit cannot.
     """
     passed = {
         name: os.path.normpath(path)
@@ -60,42 +60,42 @@ def launch(command: tuple[str, ...], environ: Mapping[str, str], places: Places)
 
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Where the user's configuration is, as the XDG Base Directory specification has it."""
+    """Return the user's configuration directory by the XDG Base Directory specification."""
     return absolute(environ, "XDG_CONFIG_HOME", home) or home / ".config"
 
 
 class ServiceUnit(msgspec.Struct, frozen=True):
-    """A file that a service manager reads."""
+    """A file of a service manager."""
 
     path: Path
     text: str
 
 
 class ManagerCommand(msgspec.Struct, frozen=True):
-    """A command of the service manager's own tool."""
+    """A command of the service manager's tool."""
 
     words: tuple[str, ...]
-    may_fail: bool = False  # its failure is no error: what it asks for may hold already
-    timeout_s: float = 0.0  # seconds for which a failing command is tried again
+    may_fail: bool = False  # its failure is ignored, since what it should achieve may be true already
+    timeout_s: float = 0.0  # seconds for which a failing command is retried
 
 
 class ManagedService(msgspec.Struct, frozen=True, kw_only=True):
-    """What the manager knows of the service."""
+    """The manager's state of the service."""
 
-    loaded: bool  # whether it knows it at all
-    enabled: bool = False  # whether it starts it at login
-    state: str = ""  # in the manager's own terms
-    pid: int | None = None  # of the daemon that it runs
-    waits: bool = False  # it starts one for the next client
-    path: str | None = None  # of the file that it has loaded
+    loaded: bool  # whether the manager knows it
+    enabled: bool = False  # whether it starts at login
+    state: str = ""  # the manager's own word
+    pid: int | None = None  # of the running daemon
+    waits: bool = False  # socket activation: it starts a daemon for the next client
+    path: str | None = None  # of the loaded unit file
     result: str = ""  # why it ended, unless it was stopped
     exit_code: int | None = None  # of its last end
-    stale: bool = False  # it has not read the file since that changed
+    stale: bool = False  # the unit file has changed since it was loaded
     restarts: int = 0
 
 
 class Supervisor(Protocol):
-    """Makes the unit files and the commands of a manager; without side effects."""
+    """Creates the unit files and commands of a service manager, without side effects."""
 
     @property
     def name(self) -> str:
@@ -106,52 +106,52 @@ class Supervisor(Protocol):
         """The program that controls the manager."""
 
     def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
-        """The files that make it run a daemon, the one that holds its command first."""
+        """Return the unit files of a daemon, the one with its command first."""
 
     def unit_paths(self) -> tuple[Path, ...]:
-        """Where all files are that an installation may consist of, the one that holds the command first."""
+        """Return the paths of all files that may belong to an installation, the one with the command first."""
 
     def command_in(self, text: str) -> tuple[str, ...]:
-        """The command that the first of the units runs; empty where that cannot be made out."""
+        """Return the command in the text of the first unit; () if it cannot be parsed."""
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """The names of the settings in which two texts of a unit differ. Values may be secret and are left out."""
+        """Return the names of settings that differ between two texts of a unit. Values are left out, since they may be secret."""
 
     def reach(self) -> ManagerCommand:
-        """The command that succeeds if, and only if, the manager can be controlled from here."""
+        """Return a command that succeeds if and only if the manager can be controlled from here."""
 
     def ask(self) -> ManagerCommand:
-        """The command that prints the state of the service; it may fail where the manager does not know it."""
+        """Return the command that prints the state of the service; it may fail if the manager does not know it."""
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
-        """The state in what `ask` printed."""
+        """Parse the output of `ask`."""
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The commands after the files were written: start it now, and at each login."""
+        """Return the commands to run after the files were written: start now, and at each login."""
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The commands that start it."""
+        """Return the commands that start the service."""
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The commands that stop it until the next login, even if a client connects."""
+        """Return the commands that stop the service until the next login, even if a client connects."""
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The commands that restart it."""
+        """Return the commands that restart the service."""
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """The commands before the files are removed: stop it, and do not start it again."""
+        """Return the commands to run before the files are removed: stop, and never start again."""
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """The commands after the files were removed."""
+        """Return the commands to run after the files were removed."""
 
 
 def template(name: str) -> str:
-    """The text of a unit, by its path below the project: ``systemd/memd.service``.
+    """Return the text of a unit by its path in the project: ``systemd/memd.service``.
 
-    A wheel has them beside the code. An installation that runs from a clone has them where they are in the clone.
+    A wheel contains the units beside the code; in a clone they are at their original paths.
 
     Raises:
-        Failed: it is in neither place.
+        Failed: it is at neither place.
     """
     packaged = resources.files("memd") / "units" / name
     if packaged.is_file():
@@ -175,13 +175,13 @@ _MARK = re.compile(rf"^.*{re.escape(_WORDS)} ([0-9a-f]{{64}}).*\n", re.MULTILINE
 
 
 def marked(text: str, *, opening: str = "# ", closing: str = "", line: int = 0) -> str:
-    """A text with the mark in it.
+    """Insert memd's mark into a text.
 
     Args:
-        text: Lines, each with its end.
-        opening: What begins a comment.
-        closing: What ends one.
-        line: How many lines stay before it.
+        text: Lines with line ends.
+        opening: The beginning of a comment.
+        closing: The end of a comment.
+        line: The number of lines before the mark.
     """
     lines = text.splitlines(keepends=True)
     lines.insert(line, f"{opening}{_WORDS} {_digest(text)}{closing}\n")
@@ -189,7 +189,7 @@ def marked(text: str, *, opening: str = "# ", closing: str = "", line: int = 0) 
 
 
 def author(text: str) -> Author:
-    """Whether memd wrote a text, and whether it is unchanged since."""
+    """Return (memd wrote the text, it is unchanged since)."""
     found = _MARK.search(text)
     if found is None:
         return "other"
@@ -208,11 +208,11 @@ _MOST_BYTES = 1 << 20
 
 
 class InstalledUnits(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the service, as it is on the disk."""
+    """An installed file of the service."""
 
     path: Path
     state: State
-    differing: tuple[str, ...] = ()  # the names of settings
+    differing: tuple[str, ...] = ()  # names of differing settings
     reason: str = ""  # why it cannot be read
     text: str = ""
 
@@ -223,11 +223,11 @@ class InstalledUnits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_units(supervisor: Supervisor, wanted: Sequence[ServiceUnit]) -> tuple[InstalledUnits, ...]:
-    """All files that an installation may consist of, the one that holds the command first.
+    """Return all files that may belong to an installation, the one with the command first.
 
     Args:
-        supervisor: Whose files.
-        wanted: What would be written. One that would not be, and is there, is out of date.
+        supervisor: The service manager.
+        wanted: The files that would be written; an installed one that is not among them is outdated.
     """
     texts = {unit.path: unit.text for unit in wanted}
     return tuple(_find_unit(supervisor, path, texts.get(path)) for path in supervisor.unit_paths())
@@ -235,7 +235,7 @@ def find_units(supervisor: Supervisor, wanted: Sequence[ServiceUnit]) -> tuple[I
 
 def _find_unit(supervisor: Supervisor, path: Path, wanted: str | None) -> InstalledUnits:
     try:
-        # A link to /dev/null is how systemd masks a unit.
+        # systemd masks a unit by a link to /dev/null.
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
             return InstalledUnits(path=path, state="foreign")

@@ -1,4 +1,4 @@
-"""memd as a service of systemd's user manager."""
+"""Runs memd as a service of systemd's user manager."""
 
 import re
 import shlex
@@ -38,10 +38,10 @@ _PROPERTIES = (
 
 
 class Systemd(msgspec.Struct, frozen=True):
-    """The manager of one user.
+    """The user manager.
 
     Args:
-        directory: Where the user's units are.
+        directory: The directory of the user's units.
     """
 
     directory: Path
@@ -49,9 +49,9 @@ class Systemd(msgspec.Struct, frozen=True):
     tool: str = "systemctl"
 
     def units(self, launch: StartCommand, *, hardened: bool) -> tuple[ServiceUnit, ...]:
-        """The service, the socket, and where it is wanted the drop-in that hardens the service."""
+        """Return the service, the socket and, if wanted, the hardening drop-in."""
         command, *arguments = launch.command
-        # Variables are put in for all words but the first.
+        # systemd expands variables in all words but the first.
         line = " ".join([_quoted(command), *(_quoted(word).replace("$", "$$") for word in arguments)])
         environ = [
             f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(launch.environ.items())
@@ -79,11 +79,11 @@ class Systemd(msgspec.Struct, frozen=True):
         return tuple(ServiceUnit(self.directory / name, marked(text)) for name, text in texts.items())
 
     def unit_paths(self) -> tuple[Path, ...]:
-        """The files of the service and its socket, the service first."""
+        """Return the paths of the service and its socket, the service first."""
         return tuple(self.directory / name for name in (SERVICE, SOCKET, _HARDENING))
 
     def command_in(self, text: str) -> tuple[str, ...]:
-        """Splits the value of ExecStart= into words."""
+        """Split the value of ExecStart= into words."""
         for line in text.splitlines():
             name, is_setting, value = line.partition("=")
             if is_setting and name == "ExecStart":
@@ -92,20 +92,20 @@ class Systemd(msgspec.Struct, frozen=True):
         return ()
 
     def differing(self, installed: str, wanted: str) -> tuple[str, ...]:
-        """Compares the settings by name, without comments."""
+        """Compare settings by name, ignoring comments."""
         one, other = _settings(installed), _settings(wanted)
         return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
     def reach(self) -> ManagerCommand:
-        """Asks for the version, which succeeds if the manager runs."""
+        """Return a command that prints the version, which succeeds if the manager runs."""
         return _systemctl("show", "--property=Version")
 
     def ask(self) -> ManagerCommand:
-        """Asks for the state of both units."""
+        """Return the command that prints the state of both units."""
         return _systemctl("show", SERVICE, SOCKET, f"--property={','.join(_PROPERTIES)}")
 
     def parse_state(self, code: int, printed: str) -> ManagedService:
-        """Parses blocks of ``Name=value``, one for each unit."""
+        """Parse blocks of ``Name=value``, one per unit."""
         blocks = [
             dict(line.partition("=")[::2] for line in block.splitlines()) for block in printed.split("\n\n")
         ]
@@ -131,7 +131,7 @@ class Systemd(msgspec.Struct, frozen=True):
         )
 
     def install(self, *, changed: bool, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Stops changed units first: a socket at another path cannot start while its service runs."""
+        """Stop changed units first: a socket at another path cannot start while its service runs."""
         before = (_systemctl("stop", *_UNITS, may_fail=True),) if changed and managed.loaded else ()
         return (
             *before,
@@ -141,15 +141,15 @@ class Systemd(msgspec.Struct, frozen=True):
         )
 
     def start(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Resets a failure first: systemd starts no unit that failed too often."""
+        """Reset failures first: systemd does not start a unit that failed too often."""
         return (*_reset_failed(managed), _systemctl("start", *_UNITS))
 
     def stop(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Stops the socket, too: a client that connects to it would start the service again."""
+        """Stop the socket too: otherwise a connecting client would start the service again."""
         return (_systemctl("stop", *_UNITS),) if managed.loaded else ()
 
     def restart(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Keeps the socket open: clients that connect meanwhile wait."""
+        """Keep the socket open, so that clients that connect meanwhile wait."""
         return (
             _systemctl("daemon-reload"),
             *_reset_failed(managed),
@@ -158,16 +158,16 @@ class Systemd(msgspec.Struct, frozen=True):
         )
 
     def before_removal(self, managed: ManagedService) -> tuple[ManagerCommand, ...]:
-        """Stops and disables both units."""
+        """Stop and disable both units."""
         return (_systemctl("disable", "--now", *_UNITS, may_fail=not managed.loaded),)
 
     def after_removal(self) -> tuple[ManagerCommand, ...]:
-        """Has systemd forget the units, and that they failed."""
+        """Let systemd forget the units and their failures."""
         return (_systemctl("daemon-reload"), _systemctl("reset-failed", *_UNITS, may_fail=True))
 
 
 def of_user(environ: Mapping[str, str], home: Path) -> Systemd:
-    """The manager of this user."""
+    """Return the user manager of this user."""
     return Systemd(config_home(environ, home) / "systemd" / "user")
 
 
@@ -180,7 +180,7 @@ def _systemctl(*words: str, may_fail: bool = False) -> ManagerCommand:
 
 
 def _with_settings(text: str, changed: Mapping[str, list[str]]) -> str:
-    """A unit with other lines in the place of some settings, each of which is there once."""
+    """Replace the lines of some settings in a unit; each setting must occur once."""
     lines: list[str] = []
     left = set(changed)
     for line in text.splitlines():
@@ -192,7 +192,7 @@ def _with_settings(text: str, changed: Mapping[str, list[str]]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd.syntax(7) has it; a percent sign would begin a specifier."""
+    """Quote a word by systemd.syntax(7); a percent sign would begin a specifier."""
     if _PLAIN.fullmatch(word):
         return word
     inside = word.replace("\\", "\\\\").replace('"', '\\"')
