@@ -216,7 +216,7 @@ class IndexService:
             self.watcher_note,
             self._rebuild_in_words()
             or ("the index was damaged and is filled anew" if self._is_filled_anew else None),
-            self._parts.passes.trouble or self._parts.rebuilder.failure,
+            self._parts.passes.failure or self._parts.rebuilder.failure,
             "; ".join(
                 f"{task} failed: {why}" for task, why in self.background.failed.items() if task != WATCHING
             )
@@ -294,7 +294,7 @@ class IndexService:
         moved_at, seen = self._clock(), object()
         while self._parts.queues.embeds:
             version, wanted = providers.changes.version, providers.wanted
-            if wanted is None and not providers.is_being_found_out:
+            if wanted is None and not providers.is_probing_model:
                 return
             if wanted is None:
                 await providers.changes.since(version)

@@ -219,10 +219,10 @@ class Builtin:
             raise StoreUnavailable(f"the index is damaged and is being rebuilt: {damage}") from damage
 
     def _answer(self, found: Searched, *, fresh: bool) -> BackendAnswer:
-        if found.keyword_trouble is not None:
-            self._index.damage.report_keyword(found.keyword_trouble)
-        if found.vector_trouble is not None:
-            self._index.damage.report(found.vector_trouble)
+        if found.keyword_damage is not None:
+            self._index.damage.report_keyword(found.keyword_damage)
+        if found.vector_damage is not None:
+            self._index.damage.report(found.vector_damage)
         answer = answer_of(found, "builtin", self._providers)
         return msgspec.structs.replace(answer, stale=not fresh, degraded=self._degraded(found))
 

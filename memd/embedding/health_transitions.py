@@ -123,7 +123,7 @@ class LeftForFallback(msgspec.Struct, frozen=True):
     reason: str  # the last failure of the provider
     # The provider refused: its answers do not lead back until the user retries.
     is_final: bool = False
-    is_doubted: bool = False  # the user retried: its first answer leads back
+    is_retried: bool = False  # the user retried: its first answer leads back
 
 
 def left_after(
@@ -148,14 +148,14 @@ def left_after(
             return None
         return LeftForFallback(now, health.reason, isinstance(health, Refusing))
     if isinstance(health, Healthy):
-        may_return = before.is_doubted or now - before.since >= thresholds.stay_s
+        may_return = before.is_retried or now - before.since >= thresholds.stay_s
         return None if may_return and not before.is_final else before
     is_refused = isinstance(health, Refusing)
     return LeftForFallback(
-        before.since, health.reason, is_refused or before.is_final, before.is_doubted and not is_refused
+        before.since, health.reason, is_refused or before.is_final, before.is_retried and not is_refused
     )
 
 
-def doubted(before: LeftForFallback | None) -> LeftForFallback | None:
+def after_retry(before: LeftForFallback | None) -> LeftForFallback | None:
     """Return the decision after the user retried: the provider's next answer leads back, unless it is a refusal."""
-    return None if before is None else msgspec.structs.replace(before, is_final=False, is_doubted=True)
+    return None if before is None else msgspec.structs.replace(before, is_final=False, is_retried=True)

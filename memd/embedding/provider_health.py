@@ -21,7 +21,7 @@ from memd.embedding.health_transitions import (
     Refusing,
     RequestHealth,
     Retrying,
-    doubted,
+    after_retry,
     failures_after,
     left_after,
     passages_unanswered,
@@ -275,9 +275,9 @@ class ProviderHealth:
 
     # --- the fallback
 
-    def doubt(self) -> None:
+    def retry_after_refusal(self) -> None:
         """Record that the user retries: a refusal does not keep the fallback in use any longer."""
-        self.now = msgspec.structs.replace(self.now, left=doubted(self.now.left))
+        self.now = msgspec.structs.replace(self.now, left=after_retry(self.now.left))
 
     @property
     def returns(self) -> bool:

@@ -189,7 +189,7 @@ class AgentProviders:
         return self.pair.used is not None
 
     @property
-    def is_being_found_out(self) -> bool:
+    def is_probing_model(self) -> bool:
         """Whether the model is being probed, so that `wanted` will be known soon."""
         used = self.pair.used
         return used is not None and used.provider is None and used.health.reason is None

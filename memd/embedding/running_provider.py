@@ -161,7 +161,7 @@ class RunningProvider:
 
     def ask_again(self) -> None:
         """Probe the provider now if it fails or its fallback is used, and send what waits for it."""
-        self.health.doubt()
+        self.health.retry_after_refusal()
         if self.health.reason is not None or self.health.now.left is not None:
             self.health.probe_wanted.set()
         if self.queue is not None:

@@ -111,7 +111,7 @@ class Passes:
         self.last: PassReport | None = None
         # Passes that changed something or failed, the newest first.
         self.notable: deque[PassReport] = deque(maxlen=NOTABLE)
-        self.trouble: str | None = None  # why the last pass could not write to the index; None: it could
+        self.failure: str | None = None  # why the last pass could not write to the index; None: it could
         # Notified even if nothing changed: chunks may have been waiting since before a restart.
         self.succeeded = ChangeNotifier()
         self._agent = agent
@@ -169,7 +169,7 @@ class Passes:
             with account:
                 done = await self._make(taken, is_short=is_short)
             self._backoff.reset()
-            self.trouble = None
+            self.failure = None
             # Marks that are left belong to a short pass that failed in between; they wait for its retry.
             if not self._pending.count:
                 self._take_back_retry()
@@ -188,7 +188,7 @@ class Passes:
             self._pending.put_back(taken)
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):
-                self.trouble = failed
+                self.failure = failed
         took_s = round(account.took_s, 4)
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)

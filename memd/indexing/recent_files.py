@@ -200,15 +200,15 @@ _SHARE = 20.0  # a longer check is repeated only after this many times its durat
 class RecentFileCheck:
     """Runs the checks of RecentFiles and others on a thread, one at a time."""
 
-    def __init__(self, glance: RecentFiles, threads: Threads, look: Look) -> None:
+    def __init__(self, recent: RecentFiles, threads: Threads, look: Look) -> None:
         """Create the object.
 
         Args:
-            glance: The recent files.
+            recent: The recent files.
             threads: One thread, used for checks only.
             look: Returns the stamps of all notes in some places.
         """
-        self._glance = glance
+        self._recent = recent
         self._threads = threads
         self._comparison = PollComparison(look)
         # By kind of check: one that has not begun yet, which later callers share.
@@ -227,7 +227,7 @@ class RecentFileCheck:
         Returns:
             None if the files do not answer in time.
         """
-        return await self._ask(None, self._glance.changed, timeout_s)
+        return await self._ask(None, self._recent.changed, timeout_s)
 
     async def changed_in(
         self,
@@ -252,7 +252,7 @@ class RecentFileCheck:
             timeout_s = min(timeout_s, LOOK_S)
 
         def look() -> Collection[Path]:
-            came = [*listable(absent), *self._glance.changed_in(absent)]
+            came = [*listable(absent), *self._recent.changed_in(absent)]
             if not unseen:
                 return came
             changed = comparison.changed(unseen)
@@ -303,7 +303,7 @@ class RecentFileCheck:
 
     async def look(self) -> dict[Path, FileSignature | None]:
         """Return the current signatures; see RecentFiles.look."""
-        return await self._threads.run(self._glance.look)
+        return await self._threads.run(self._recent.look)
 
     async def remember(
         self,
@@ -312,4 +312,4 @@ class RecentFileCheck:
         within: Collection[Path] | None,
     ) -> None:
         """Record signatures after a pass; see RecentFiles.remember."""
-        await self._threads.run(self._glance.remember, found, before, within)
+        await self._threads.run(self._recent.remember, found, before, within)

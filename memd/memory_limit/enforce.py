@@ -137,7 +137,7 @@ class MemoryStatus(msgspec.Struct, frozen=True):
     daemon: int
     workers: int
     limit: int  # 0: no limit
-    trouble: str | None  # why the limit is exceeded, and what to do; None: it is kept
+    reason: str | None  # why the limit is exceeded, and what to do; None: it is kept
 
 
 class MemoryLimit:
@@ -174,7 +174,7 @@ class MemoryLimit:
         self._gave_up = False  # whether the last check gave up vectors
         self._squeezed_at = policy.NEVER
         self._logged_at = policy.NEVER
-        self._trouble: str | None = None
+        self._reason: str | None = None
 
     @property
     def is_set(self) -> bool:
@@ -185,16 +185,16 @@ class MemoryLimit:
         """Set the limit in MB; 0: no limit."""
         if limit_mb * MB != self._limit_bytes:
             self._limit_bytes = limit_mb * MB
-            self._seen, self._trouble, self._logged_at = (), None, policy.NEVER
+            self._seen, self._reason, self._logged_at = (), None, policy.NEVER
             self._given_up.clear()
             if limit_mb:
                 malloc.return_large_blocks()
             self._changed.set()
 
-    def standing(self) -> MemoryStatus | None:
+    def status(self) -> MemoryStatus | None:
         """Return the current state; None if the system does not say."""
         held = self._memory.held()
-        return None if held is None else MemoryStatus(*held, self._limit_bytes, self._trouble)
+        return None if held is None else MemoryStatus(*held, self._limit_bytes, self._reason)
 
     async def run(self) -> None:
         """Enforce the limit until cancelled."""
@@ -284,12 +284,12 @@ class MemoryLimit:
         if held > self._limit_bytes and not self._in_vectors():
             # Workers come and go: suggest a limit that had room for the most that was held lately.
             most = max([held, *(one.rest_bytes for one in self._seen)])
-            self._trouble = _in_words(held, most, self._limit_bytes)
+            self._reason = _in_words(held, most, self._limit_bytes)
             if self._clock() - self._logged_at >= LOG_AGAIN_S:
                 self._logged_at = self._clock()
-                log.warning("memory.limit_exceeded", reason=self._trouble)
-        elif self._trouble is not None and held <= policy.GIVE_UP_TO * self._limit_bytes:
-            self._trouble = None
+                log.warning("memory.limit_exceeded", reason=self._reason)
+        elif self._reason is not None and held <= policy.GIVE_UP_TO * self._limit_bytes:
+            self._reason = None
             log.info("memory.limit_kept", mb=round(held / MB), limit_mb=self._limit_bytes // MB)
 
     async def _squeeze(self) -> None:

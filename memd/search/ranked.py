@@ -89,8 +89,8 @@ class Searched(msgspec.Struct, frozen=True, kw_only=True):
     hits: tuple[FoundHit, ...]
     mode: str  # hybrid | keyword | vector: the sides that took part
     degraded: tuple[DegradedPart, ...]
-    keyword_trouble: str | None  # why the keyword index is damaged; None: it is not
-    vector_trouble: str | None  # why the vectors on disk are damaged; None: they are not
+    keyword_damage: str | None  # why the keyword index is damaged; None: it is not
+    vector_damage: str | None  # why the vectors on disk are damaged; None: they are not
     provider: str  # of the vectors that took part or, without any, the configured one
     model: str
     space: Space | None  # of the vectors that took part; None: none did

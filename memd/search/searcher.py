@@ -263,7 +263,7 @@ class _KeywordResults(msgspec.Struct, frozen=True):
     not_reranked: DegradedPart | None = None  # why no reranker ordered the candidates
 
     @property
-    def trouble(self) -> str | None:
+    def reason(self) -> str | None:
         """Why there are no matches; None: there is no reason."""
         return self.damage if self.failure is None else str(self.failure)
 
@@ -290,7 +290,7 @@ class _VectorResults(msgspec.Struct, frozen=True):
 class _NoVectorResults(msgspec.Struct, frozen=True):
     """Why vectors take no part; both None: the index has no text or no provider."""
 
-    trouble: DegradedPart | None = None
+    reason: DegradedPart | None = None
     damage: str | None = None  # why the vectors on disk are damaged
 
 
@@ -671,7 +671,7 @@ class Searcher:
 
     def _held(self, keywords: _KeywordResults) -> frozenset[int] | None:
         """Return the terms that any visible text holds; None: keywords take no part."""
-        if keywords.trouble is not None or not self._settings.query.hybrid.enabled:
+        if keywords.reason is not None or not self._settings.query.hybrid.enabled:
             return None
         return frozenset(b"".join([match.held for match in keywords.matches.values()]))
 
@@ -691,8 +691,8 @@ class Searcher:
             hits=tuple(hits),
             mode="vector" if asked.mode == "vector" and mode == "hybrid" else mode,
             degraded=self._degraded(keywords, vectors),
-            keyword_trouble=keywords.damage,
-            vector_trouble=vectors.damage if isinstance(vectors, _NoVectorResults) else None,
+            keyword_damage=keywords.damage,
+            vector_damage=vectors.damage if isinstance(vectors, _NoVectorResults) else None,
             provider=provider,
             model=model,
             space=vectors.space if isinstance(vectors, _VectorResults) else None,
@@ -832,17 +832,17 @@ class Searcher:
     def _mode(self, keywords: _KeywordResults, vectors: _VectorResults | _NoVectorResults) -> str:
         if isinstance(vectors, _NoVectorResults):
             return "keyword"
-        by_keywords = keywords.trouble is None and self._settings.query.hybrid.enabled
+        by_keywords = keywords.reason is None and self._settings.query.hybrid.enabled
         return "hybrid" if by_keywords else "vector"
 
     def _degraded(
         self, keywords: _KeywordResults, vectors: _VectorResults | _NoVectorResults
     ) -> tuple[DegradedPart, ...]:
         found: list[DegradedPart] = []
-        if keywords.trouble is not None:
-            found.append(DegradedPart("keyword", keywords.trouble))
-        if isinstance(vectors, _NoVectorResults) and vectors.trouble is not None:
-            found.append(vectors.trouble)
+        if keywords.reason is not None:
+            found.append(DegradedPart("keyword", keywords.reason))
+        if isinstance(vectors, _NoVectorResults) and vectors.reason is not None:
+            found.append(vectors.reason)
         if keywords.not_reranked is not None:
             found.append(keywords.not_reranked)
         if not keywords.is_whole:

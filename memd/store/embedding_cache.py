@@ -60,13 +60,13 @@ class EmbeddingStore:
             rng: Source of the jitter of backoffs.
         """
         self.file = file
-        self.trouble: str | None = None  # why the file cannot be used; None: it can
+        self.failure: str | None = None  # why the file cannot be used; None: it can
         # Notified when an empty file has replaced a damaged one, so that it lacks the vectors of indexes.
         self.renewed = ChangeNotifier()
         self._clock = clock
         self._rng = rng or Random()
         self._needed = 0  # the number of indexes that are being rebuilt from it
-        self._troubled = asyncio.Event()
+        self._failing = asyncio.Event()
         self._database = Database(file, "embeddings", remakes=True)
         # The time of the next attempt to open the file; None: it is open.
         self._open_again_at: float | None = 0.0
@@ -94,12 +94,12 @@ class EmbeddingStore:
         """Write pending vectors as soon as that is possible, until cancelled."""
         backoff = Backoff(self._rng, cap_s=REOPEN_S)
         while True:
-            await self._troubled.wait()
+            await self._failing.wait()
             await asyncio.sleep(backoff.failed())
             if self._open_again_at is not None:
                 self._open_again_at = 0.0
             await self._attempt(self._save)
-            if self.trouble is None:
+            if self.failure is None:
                 backoff.reset()
 
     @property
@@ -147,7 +147,7 @@ class EmbeddingStore:
         )
         refused = self._unsaved_refusals(space, hashes)
         saved = await self._attempt(self.read, _look_up, space, hashes) or CachedTexts({}, frozenset())
-        if saved.vectors and self.trouble is None:
+        if saved.vectors and self.failure is None:
             await self._attempt(self.write, _touch, space, list(saved.vectors), now)
         return CachedTexts({**saved.vectors, **unsaved}, refused | saved.refused)
 
@@ -226,13 +226,13 @@ class EmbeddingStore:
             self._enter(str(failure))
             return None
 
-    def _enter(self, trouble: str | None) -> None:
-        if trouble is None and self.trouble is not None:
+    def _enter(self, failure: str | None) -> None:
+        if failure is None and self.failure is not None:
             log.info("cache.recovered", file=str(self.file))
-        elif trouble is not None and self.trouble is None:
-            log.warning("cache.lost", file=str(self.file), reason=trouble)
-        self.trouble = trouble
-        (self._troubled.clear if trouble is None else self._troubled.set)()
+        elif failure is not None and self.failure is None:
+            log.warning("cache.lost", file=str(self.file), reason=failure)
+        self.failure = failure
+        (self._failing.clear if failure is None else self._failing.set)()
 
     async def _opened(self) -> Database:
         """Return the database, after opening it if necessary.

@@ -72,7 +72,7 @@ class Feed(Protocol):
         ...
 
     @property
-    def tells_of_roots(self) -> bool:
+    def reports_roots(self) -> bool:
         """Whether a directory that takes the place of a root, or of one above it, makes an event."""
         ...
 

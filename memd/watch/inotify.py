@@ -122,7 +122,7 @@ class InotifyFeed:
         return await Threads(1, "memd-watch").run(self._set_on_files, self._descriptor, tuple(files))
 
     @property
-    def tells_of_roots(self) -> bool:
+    def reports_roots(self) -> bool:
         """See events.Feed. False where a directory above a root may be entered, but not listed: it cannot be watched."""
         return self._tells_of_roots and self._mounts is not None and self._mounts.wakes is not None
 
@@ -182,7 +182,7 @@ class InotifyFeed:
     def _on_mount(self, wakes: int) -> None:
         assert self._mounts is not None
         self._loop.remove_reader(wakes)
-        self._mounts.told()
+        self._mounts.acknowledge()
         self._readable.set()
 
     def _set(self, descriptor: int, plan: WatchPlan) -> None:

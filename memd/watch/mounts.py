@@ -71,14 +71,14 @@ class MountEvents:
 
     @property
     def wakes(self) -> int | None:
-        """A descriptor that becomes readable when mounts change, for a moment: call `told` then. None: there is none.
+        """A descriptor that becomes readable when mounts change, for a moment: call `acknowledge` then. None: there is none.
 
         The file itself is always readable, and event loops wait for nothing else.
         """
         return None if self._wakes is None else self._wakes.fileno()
 
-    def told(self) -> None:
-        """Mounts have changed: whoever waited for `wakes` has taken that away from the kernel."""
+    def acknowledge(self) -> None:
+        """Record that mounts have changed; must be called when `wakes` became readable, which consumed the event."""
         self._have_changed = True
 
     def have_changed(self) -> bool:

@@ -265,7 +265,7 @@ def _may_be_closed(batch: EventBatch, plan: WatchPlan) -> bool:
 
 def _is_told(feed: Feed, plan: WatchPlan, roots: Sequence[Root]) -> bool:
     """Return whether events report the replacement of a root by another directory."""
-    return feed.tells_of_roots and plan.is_complete and not unseen(roots, plan.root_state.mounts)
+    return feed.reports_roots and plan.is_complete and not unseen(roots, plan.root_state.mounts)
 
 
 def _next_check(now: float, check_s: float, roots: Sequence[Root]) -> float:

@@ -56,7 +56,7 @@ class LibraryFeed:
         return frozenset()
 
     @property
-    def tells_of_roots(self) -> bool:
+    def reports_roots(self) -> bool:
         """False: directories above the roots are not watched."""
         return False
 

@@ -72,7 +72,7 @@ async def test_damage_is_reported_and_answered_as_what_mends_itself(
     assert bench.index.damage.reason == "page 7 is not what was written"
 
 
-@pytest.mark.parametrize("part", ["", "keyword_trouble", "vector_trouble"])
+@pytest.mark.parametrize("part", ["", "keyword_damage", "vector_damage"])
 async def test_what_a_search_met_is_reported(bench: Bench, part: str) -> None:
     """The broken part is built anew; the answer of the others stands. What is sound is left alone."""
 
@@ -82,8 +82,8 @@ async def test_what_a_search_met_is_reported(bench: Bench, part: str) -> None:
                 hits=(),
                 mode="hybrid",
                 degraded=(),
-                keyword_trouble="malformed" if part == "keyword_trouble" else None,
-                vector_trouble="a block is short" if part == "vector_trouble" else None,
+                keyword_damage="malformed" if part == "keyword_damage" else None,
+                vector_damage="a block is short" if part == "vector_damage" else None,
                 provider="",
                 model="",
                 space=None,
@@ -92,8 +92,8 @@ async def test_what_a_search_met_is_reported(bench: Bench, part: str) -> None:
     answer = await Builtin(bench.agent, cast("Any", Searching()), silent(bench.settings)).search(QUESTION)
     assert (answer.backend, answer.hits) == ("builtin", ())
     damage = bench.index.damage
-    assert (damage.keyword is not None) == (part == "keyword_trouble")
-    assert damage.reason == {"keyword_trouble": "malformed", "vector_trouble": "a block is short"}.get(part)
+    assert (damage.keyword is not None) == (part == "keyword_damage")
+    assert damage.reason == {"keyword_damage": "malformed", "vector_damage": "a block is short"}.get(part)
     assert (damage.reported.version > 0) == bool(part)
 
 
@@ -204,8 +204,8 @@ async def test_what_is_broken_is_told_before_anybody_asks(
 async def test_what_is_wrong_beside_the_search_is_told_with_each_answer(bench: Bench) -> None:
     """With a trace, too: nobody sees changes, a rebuild fails, the store does not take what is written."""
     found = Searched(
-        hits=(), mode="keyword", degraded=(DegradedPart("provider", "down"),), keyword_trouble=None,
-        vector_trouble=None, provider="fake", model="m", space=None,
+        hits=(), mode="keyword", degraded=(DegradedPart("provider", "down"),), keyword_damage=None,
+        vector_damage=None, provider="fake", model="m", space=None,
     )  # fmt: skip
     asked: list[dict[str, Any]] = []
 
@@ -249,8 +249,8 @@ async def test_a_question_that_is_put_to_several_memories_is_answered_as_one_tha
 ) -> None:
     """What was written a moment ago takes part, or the answer is stale; damage is met in the middle, too."""
     found = Searched(
-        hits=(), mode="keyword", degraded=(), keyword_trouble="malformed",
-        vector_trouble=None, provider="fake", model="m", space=None,
+        hits=(), mode="keyword", degraded=(), keyword_damage="malformed",
+        vector_damage=None, provider="fake", model="m", space=None,
     )  # fmt: skip
     asked: list[object] = []
     is_fresh = False

@@ -63,7 +63,7 @@ class Server:
         self.asked = {"text": text, **how}
         degraded = (DegradedPart("provider", "down"),)
         return Searched(
-            hits=(), mode="keyword", degraded=degraded, keyword_trouble=None, vector_trouble=None, provider="fake",
+            hits=(), mode="keyword", degraded=degraded, keyword_damage=None, vector_damage=None, provider="fake",
             model="m", space=cast("Any", SPACE),
         )  # fmt: skip
 

@@ -143,11 +143,11 @@ def test_what_is_said_of_a_provider_is_of_the_one_that_is_used() -> None:
     pair = SimpleNamespace(used=None, name="a", model="m", reason="a refuses", asked=0)
     pair.ask_again = lambda: setattr(pair, "asked", pair.asked + 1)
     providers = of_one(None, pair)
-    assert (providers.embeds, providers.is_being_found_out) == (False, False)
+    assert (providers.embeds, providers.is_probing_model) == (False, False)
     assert (providers.provider_name, providers.model_name, providers.reason) == ("a", "m", "a refuses")
     for provider, reason, finds_out in ((None, None, True), (None, "a refuses", False), ("p", None, False)):
         pair.used = SimpleNamespace(provider=provider, health=SimpleNamespace(reason=reason))
-        assert (providers.embeds, providers.is_being_found_out) == (True, finds_out)
+        assert (providers.embeds, providers.is_probing_model) == (True, finds_out)
     providers.ask_again()
     assert pair.asked == 1
 

@@ -13,7 +13,7 @@ from memd.embedding.health_transitions import (
     Refusing,
     RequestHealth,
     Retrying,
-    doubted,
+    after_retry,
     failures_after,
     left_after,
     passages_unanswered,
@@ -140,13 +140,13 @@ def failing(since: float, now: float) -> RequestHealth:
             LeftForFallback(5.0, "why", is_final=True),
         ),
         (
-            LeftForFallback(5.0, "old", is_doubted=True),
+            LeftForFallback(5.0, "old", is_retried=True),
             9.0,
             failing(1.0, 9.0),
-            LeftForFallback(5.0, "why", is_doubted=True),
+            LeftForFallback(5.0, "why", is_retried=True),
         ),
         (
-            LeftForFallback(5.0, "old", is_doubted=True),
+            LeftForFallback(5.0, "old", is_retried=True),
             9.0,
             Refusing(1.0, "why"),
             LeftForFallback(5.0, "why", is_final=True),
@@ -166,7 +166,7 @@ def test_only_a_lasting_cause_leads_to_the_fallback(
         (None, 5.0, None),
         (LeftForFallback(100.0, "why"), 1899.0, LeftForFallback(100.0, "why")),
         (LeftForFallback(100.0, "why"), 1900.0, None),
-        (LeftForFallback(100.0, "why", is_doubted=True), 101.0, None),
+        (LeftForFallback(100.0, "why", is_retried=True), 101.0, None),
         (LeftForFallback(100.0, "why", is_final=True), 9e9, LeftForFallback(100.0, "why", is_final=True)),
     ],
 )
@@ -181,12 +181,12 @@ def test_the_first_provider_is_used_again_when_it_answers(
     ("before", "after"),
     [
         (None, None),
-        (LeftForFallback(5.0, "why", is_final=True), LeftForFallback(5.0, "why", is_doubted=True)),
-        (LeftForFallback(5.0, "why"), LeftForFallback(5.0, "why", is_doubted=True)),
+        (LeftForFallback(5.0, "why", is_final=True), LeftForFallback(5.0, "why", is_retried=True)),
+        (LeftForFallback(5.0, "why"), LeftForFallback(5.0, "why", is_retried=True)),
     ],
 )
 def test_what_is_final_lasts_until_a_person_doubts_it(
     before: LeftForFallback | None, after: LeftForFallback | None
 ) -> None:
     """From then on the first answer leads back, at once: a person has asked for it."""
-    assert doubted(before) == after
+    assert after_retry(before) == after

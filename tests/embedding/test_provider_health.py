@@ -180,11 +180,11 @@ def test_after_a_refusal_only_the_word_of_a_person_leads_back() -> None:
     bench.health.probe_answered()
     assert bench.left() is not None
     assert not bench.health.returns
-    bench.health.doubt()
+    bench.health.retry_after_refusal()
     bench.health.probe_failed(EmbedTerminal("the quota is used up"))
     bench.health.probe_answered()
     assert bench.left() is not None
-    bench.health.doubt()
+    bench.health.retry_after_refusal()
     bench.health.probe_answered()
     assert bench.left() is None
 

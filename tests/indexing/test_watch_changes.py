@@ -317,7 +317,7 @@ class Deaf:
         return frozenset()
 
     @property
-    def tells_of_roots(self) -> bool:
+    def reports_roots(self) -> bool:
         return False
 
     def position(self) -> None:

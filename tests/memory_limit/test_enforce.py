@@ -103,9 +103,9 @@ async def kept(machine: Machine, limit_mb: int) -> AsyncIterator[MemoryLimit]:
 
 
 def trouble(machine: Machine) -> str | None:
-    standing = machine.limit.standing()
-    assert standing is not None
-    return standing.trouble
+    status = machine.limit.status()
+    assert status is not None
+    return status.reason
 
 
 async def soon(condition: Callable[[], object]) -> None:
@@ -124,7 +124,7 @@ async def test_without_a_limit_nobody_looks() -> None:
         async with kept(other, 1000):
             await other.some_looks()
         assert machine.looks == looks
-        assert machine.limit.standing() == MemoryStatus(200 * MB, 0, 0, None)
+        assert machine.limit.status() == MemoryStatus(200 * MB, 0, 0, None)
 
 
 async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
@@ -134,7 +134,7 @@ async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
         await soon(lambda: machine.on_disk() == {"b"})
         await machine.some_looks()
         assert machine.on_disk() == {"b"}
-        assert limit.standing() == MemoryStatus(150 * MB, 50 * MB, 240 * MB, None)
+        assert limit.status() == MemoryStatus(150 * MB, 50 * MB, 240 * MB, None)
         limit.follow(170)
         await soon(lambda: machine.on_disk() == {"a", "b"})
         limit.follow(1000)
@@ -199,7 +199,7 @@ async def test_a_limit_that_changes_during_a_look_is_judged_by_the_next(limit_mb
     machine = Machine(300, a=Reloading(50))
     with capture_logs() as logged:
         async with kept(machine, 200):
-            await soon(lambda: machine.limit.standing() == MemoryStatus(350 * MB, 0, limit_mb * MB, None))
+            await soon(lambda: machine.limit.status() == MemoryStatus(350 * MB, 0, limit_mb * MB, None))
             await soon(lambda: not machine.on_disk())
     assert "memory.limit_exceeded" not in [entry["event"] for entry in logged]
 
@@ -274,7 +274,7 @@ async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -
     limit.follow(limit_mb)
     keeping = asyncio.create_task(limit.run())
     await soon(lambda: not agents["b"].is_shelved)
-    assert limit.standing() is None
+    assert limit.status() is None
     assert not agents["a"].is_shelved
     assert not keeping.done()
     keeping.cancel()

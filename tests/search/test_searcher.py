@@ -250,7 +250,7 @@ async def test_what_cannot_be_had_for_a_moment_takes_one_side_from_a_search(
 
     async def found() -> tuple[str, int, list[tuple[str, str]]]:
         one = await searcher.search("kettle", kinds=KINDS, max_results=6, min_score=0.0)
-        assert (one.keyword_trouble, one.vector_trouble) == (None, None)
+        assert (one.keyword_damage, one.vector_damage) == (None, None)
         return one.mode, len(one.hits), [(missing.part, missing.reason) for missing in one.degraded]
 
     with monkeypatch.context() as patched:
@@ -632,20 +632,20 @@ async def test_damage_of_one_side_is_told_and_the_other_side_answers(
 
     sound = await found()
     assert (sound.mode, sound.degraded, await searcher.warm()) == ("hybrid", (), None)
-    assert (sound.keyword_trouble, sound.vector_trouble) == (None, None)
+    assert (sound.keyword_damage, sound.vector_damage) == (None, None)
     with monkeypatch.context() as broken:
         broken.setattr(KeywordReader, "search", damaged)
         assert await searcher.warm() == why
         by_meaning = await found()
     assert (by_meaning.mode, by_meaning.degraded) == ("vector", (DegradedPart("keyword", why),))
-    assert (by_meaning.keyword_trouble, by_meaning.vector_trouble) == (why, None)
+    assert (by_meaning.keyword_damage, by_meaning.vector_damage) == (why, None)
     assert {hit.path for hit in by_meaning.hits} == {hit.path for hit in sound.hits}
     with monkeypatch.context() as broken:
         broken.setattr("memd.search.searcher.vector_matrix.scan", damaged)
         assert await searcher.warm() is None
         by_words = await found()
     assert (by_words.mode, by_words.degraded) == ("keyword", (DegradedPart("vector", why),))
-    assert (by_words.keyword_trouble, by_words.vector_trouble) == (None, why)
+    assert (by_words.keyword_damage, by_words.vector_damage) == (None, why)
     assert [hit.snippet for hit in by_words.hits] == ["kettle 1"]
     await index.close()
 

@@ -294,11 +294,11 @@ async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name
     store = EmbeddingStore(directory / "embeddings.sqlite")
     await store.open()
     await store.put(SPACE, {KEPT: b"v"}, 1.0)
-    assert store.trouble is None
+    assert store.failure is None
     await store.close()
     again = EmbeddingStore(Path(f"{slashes}{str(directory).lstrip('/')}") / "embeddings.sqlite")
     await again.open()
-    assert again.trouble is None
+    assert again.failure is None
     assert await again.held(SPACE, [KEPT]) == {KEPT}
     await again.close()
     assert recovery.kept_damaged(store.file) == []

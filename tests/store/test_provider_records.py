@@ -177,7 +177,7 @@ async def test_a_file_of_before_there_were_jobs_loses_no_vector(tmp_path: Path) 
     assert found == rounded({text_hash: vector_of(number) for number, text_hash in enumerate(hashes)})
     assert await store.refused(SPACE, [ONE]) == {ONE}
     await ProviderStore(store, SPACE).begin(BatchJob("a", 1, 1.0), {TWO: 0.5}, "a.jsonl")
-    assert store.trouble is None
+    assert store.failure is None
     await store.close()
     opened = apsw.Connection(str(file))
     assert opened.pragma("user_version") == newest("embeddings")

@@ -91,10 +91,10 @@ async def test_a_cache_that_cannot_be_brought_up_to_date_loses_nothing(tmp_path:
     store = EmbeddingStore(file)
     with structlog.testing.capture_logs() as logs:
         await store.open()
-    assert store.trouble is None
+    assert store.failure is None
     assert await known(store) == (20, 1)
     await store.put(SPACE, {TextHash(b"new"): vector_of(99)}, 3.0)
-    assert store.trouble is None
+    assert store.failure is None
     assert [path.name for path in store.damaged_files()] == ["embeddings.sqlite.damaged-1"]
     assert [copy.schema for copy in store.copies] == [1]
     assert store.renewed.version == 1  # indexes put back what they have beyond it
@@ -145,7 +145,7 @@ async def test_a_copy_that_is_damaged_is_not_believed(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as logs:
         await store.open()
     assert await known(store) == (0, 0)
-    assert store.trouble is None
+    assert store.failure is None
     await store.close()
     assert "store.copy_damaged" in [event["event"] for event in logs]
 

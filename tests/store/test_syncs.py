@@ -130,12 +130,12 @@ async def test_what_was_paid_for_is_written_once_more(tmp_path: Path) -> None:
         disk.fails = True
         await cache.write(fill, databases.CHECKPOINT_PAGES)
         await cache.put(SPACE, dict(list(vectors.items())[:1]), 2.0)
-        assert "did not keep" in str(cache.trouble)
+        assert "did not keep" in str(cache.failure)
         assert file.stat().st_ino == before
         assert (await cache.look_up(SPACE, list(vectors), 3.0)).vectors == vectors
         disk.fails = False
         await cache.put(SPACE, dict(list(vectors.items())[:1]), 4.0)
-        assert str(cache.trouble) == "None"
+        assert str(cache.failure) == "None"
         assert file.stat().st_ino != before
         assert (await cache.look_up(SPACE, list(vectors), 5.0)).vectors == vectors
         await cache.close()

@@ -117,7 +117,7 @@ async def test_a_save_is_tried_again_after_pauses_that_grow(
     for trouble in (1, 2):
         store.is_locked = True
         await store.put(SPACE, {A: b"%d" % trouble}, 1.0)
-        await until_async(lambda: store.trouble is None, 20)
+        await until_async(lambda: store.failure is None, 20)
     running.cancel()
     await asyncio.wait([running])
     assert asked == [1, 2, 3, 1, 2]
@@ -145,7 +145,7 @@ async def test_a_file_that_could_not_be_opened_is_tried_again_after_a_while(tmp_
     for passed_s, is_open in ((reopen_s - 1, False), (1, True)):
         clock.run(passed_s)
         await cache.put(SPACE, {A: b"v"}, 1.0)
-        assert (cache.trouble is None) is is_open
+        assert (cache.failure is None) is is_open
     await cache.close()
     again = EmbeddingStore(cache.file)
     await again.open()
@@ -199,8 +199,8 @@ async def test_a_file_that_may_only_be_read_is_told_from_the_start(
     with monkeypatch.context() as patched:
         patched.setattr(Database, "connect", read_only)
         await again.open()
-        assert again.trouble is not None
-        assert "no permission to write" in again.trouble
+        assert again.failure is not None
+        assert "no permission to write" in again.failure
         await again.put(SPACE, {B: b"second"}, 2.0)
     assert (await again.look_up(SPACE, [A, B], 3.0)).vectors == {A: b"first", B: b"second"}
     await again.close()

@@ -293,14 +293,14 @@ async def test_of_a_directory_above_only_its_own_way_is_told(tmp_path: Path) -> 
         feed = InotifyFeed(gather_s=0.005)
         try:
             await feed.start(plan)
-            assert feed.tells_of_roots is (tmp_path in directories)
+            assert feed.reports_roots is (tmp_path in directories)
             (above / "note").write_text("a")
             (above / "other").mkdir(exist_ok=True)
             (root / "note").write_text("a")
             batch = await feed.next(soon())
             assert {place for _, place in batch.events} == {str(root / "note")}
             assert not batch.uprooted
-            if feed.tells_of_roots:
+            if feed.reports_roots:
                 above.rename(tmp_path / "aside")
                 assert await feed.next(soon()) == EventBatch(uprooted=True)
                 (tmp_path / "aside").rename(above)

@@ -136,7 +136,7 @@ def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
     assert opened() == before + 2
     assert events.wakes is not None
     assert not events.take()
-    events.told()
+    events.acknowledge()
     assert events.take()
     assert not events.take()
     events.close()

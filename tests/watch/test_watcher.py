@@ -60,7 +60,7 @@ def base(tmp_path: Path) -> Path:
 class Untold(InotifyFeed):
     """Tells nothing of the roots: they are looked at in intervals."""
 
-    tells_of_roots = False
+    reports_roots = False
 
 
 class Seen:
@@ -553,7 +553,7 @@ class ScriptedFeed:
         return await self._feed.watch_files(files)
 
     @property
-    def tells_of_roots(self) -> bool:
+    def reports_roots(self) -> bool:
         return False
 
     def position(self) -> FeedPosition:

@@ -72,8 +72,8 @@ class BatchSubmitter:
             return None
         if not use_cache:
             return "the cache is disabled, and the vectors of a job would have no place"
-        if self._known.store.trouble is not None:
-            return f"the cache does not work, and the vectors of a job would have no place: {self._known.store.trouble}"
+        if self._known.store.failure is not None:
+            return f"the cache does not work, and the vectors of a job would have no place: {self._known.store.failure}"
         return self._batches.reason
 
     def is_wanted(self, waiting: int) -> bool:
@@ -83,7 +83,7 @@ class BatchSubmitter:
             and self._settings.enabled
             and waiting >= self._settings.min_chunks
             and self._batches.is_open
-            and self._known.store.trouble is None
+            and self._known.store.failure is None
         )
 
     def without_held(self, waiting: list[WaitingChunk]) -> list[WaitingChunk]:

@@ -351,7 +351,7 @@ class EmbeddingQueue:
         ):
             return
         backlog.unconfirmed = None
-        is_to_be_used_up = self._switches.of(backlog.agent).confirmed or self._switches.is_unkept(
+        is_to_be_used_up = self._switches.of(backlog.agent).confirmed or self._switches.is_unsaved(
             backlog.agent
         )
         if is_to_be_used_up and not await self._use_up_confirmation(backlog.agent):

@@ -72,11 +72,11 @@ class UserSwitches:
     def forget(self, agent: str) -> None:
         """Drop the switches of an agent from memory: another provider may change them meanwhile."""
         self._paused.pop(agent, None)
-        if not self.is_unkept(agent):  # otherwise the stored value is outdated
+        if not self.is_unsaved(agent):  # otherwise the stored value is outdated
             self._confirmed.pop(agent, None)
             self._kept.pop(agent, None)
 
-    def is_unkept(self, agent: str) -> bool:
+    def is_unsaved(self, agent: str) -> bool:
         """Return whether the current confirmation of an agent differs from the stored one."""
         return agent in self._kept and self._kept[agent] != self._confirmed.get(agent)
 

@@ -66,10 +66,10 @@ class ProcessFacts:
             config_error=self._configuration.error,
             config_waiting=list(self._configuration.waiting),
             config_digest=digest(self._configuration.in_force),
-            cache=health(None if self.cache is None else self.cache.trouble),
+            cache=health(None if self.cache is None else self.cache.failure),
             daemon_health=health(None if self._background is None else self._background.reason),
             damaged=[] if self.cache is None else [str(file) for file in self.cache.damaged_files()],
-            memory=None if self._memory is None else _memory(self._memory.standing()),
+            memory=None if self._memory is None else _memory(self._memory.status()),
         )
 
     async def sent(self) -> list[wire.SentToProvider]:
@@ -87,14 +87,14 @@ class ProcessFacts:
         ]
 
 
-def _memory(standing: MemoryStatus | None) -> wire.Memory | None:
-    if standing is None:
+def _memory(held: MemoryStatus | None) -> wire.Memory | None:
+    if held is None:
         return None
     return wire.Memory(
-        daemon_mb=round(standing.daemon / MB, 1),
-        worker_mb=round(standing.workers / MB, 1),
-        limit_mb=standing.limit // MB,
-        trouble=standing.trouble,
+        daemon_mb=round(held.daemon / MB, 1),
+        worker_mb=round(held.workers / MB, 1),
+        limit_mb=held.limit // MB,
+        trouble=held.reason,
     )
 
 

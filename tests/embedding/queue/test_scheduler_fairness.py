@@ -329,7 +329,7 @@ async def test_vectors_come_though_the_cache_is_broken(tmp_path: Path) -> None:
     (tmp_path / "no directory").touch()
     cache = EmbeddingStore(tmp_path / "no directory" / "embeddings.sqlite")
     await cache.open()
-    assert cache.trouble is not None
+    assert cache.failure is not None
     provider = HashingProvider()
     indexes = [await opened(tmp_path, name, [f"text of {name}", "shared"]) for name in ("one", "two")]
     queue = queue_of(provider, cache)

@@ -74,9 +74,9 @@ async def test_a_confirmation_is_kept_or_its_failure_is_told(*, before: bool) ->
             try:
                 await switches.confirm("main", confirmed=wished)
             except (StoreUnavailable, asyncio.CancelledError):
-                assert switches.is_unkept("main")
+                assert switches.is_unsaved("main")
             else:
-                assert not switches.is_unkept("main")
+                assert not switches.is_unsaved("main")
                 assert await confirmed(disk) == wished
             assert switches.of("main").confirmed == wished
             switches.forget("main")  # an agent that is started again
