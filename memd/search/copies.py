@@ -32,7 +32,7 @@ _NEGATIONS = frozenset(
 )
 
 
-class Said:
+class ComparedText:
     """The words of a text, without turn headers, for comparison with other texts."""
 
     def __init__(self, text: str) -> None:
@@ -42,7 +42,7 @@ class Said:
         words = frozenset(lowered.split())
         self.roughly = words if text.isascii() else words.union(lowered)
 
-    def covers(self, other: "Said") -> bool:
+    def covers(self, other: "ComparedText") -> bool:
         """Return whether the other text has about the same length and says nothing that this one does not."""
         if len(self.roughly & other.roughly) < _ROUGHLY * max(len(self.roughly), len(other.roughly)):
             return False
@@ -75,7 +75,7 @@ class Said:
         return frozenset(zip(self.in_order, self.in_order[1:], strict=False))
 
 
-def later(chunk: StoredChunk) -> tuple[bool, float, int]:
+def recency_key(chunk: StoredChunk) -> tuple[bool, float, int]:
     """Return the sort key by age: current before superseded texts, then by the date of content, then by mtime.
 
     The copy with the largest key is the latest.
@@ -140,13 +140,13 @@ def copies_among(
         ]
         if len(both) < len(pair):
             continue
-        earlier, latest = sorted(both, key=later)
+        earlier, latest = sorted(both, key=recency_key)
         if (
             earlier.path == latest.path
             and earlier.start_line <= latest.end_line
             and latest.start_line <= earlier.end_line
         ):
             continue  # adjacent chunks overlap
-        one, other = Said(earlier.text), Said(latest.text)
+        one, other = ComparedText(earlier.text), ComparedText(latest.text)
         if one.covers(other) or other.covers(one):
             yield earlier, latest

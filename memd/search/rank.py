@@ -12,7 +12,7 @@ import msgspec
 
 from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId, FoundHit, Window
-from memd.search.copies import Said, later
+from memd.search.copies import ComparedText, recency_key
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, ShownPart, fresh_part
@@ -146,7 +146,7 @@ def verdicts(
     """
     shown = ShownLines()
     shown_texts: set[str] = set()
-    shown_words: list[Said] = []
+    shown_words: list[ComparedText] = []
     heard_lines: set[str] = set()  # transcript lines that were shown
     repeats = QuestionEchoes(query)
     lanes = [_Lane(iter(candidates), repeats, query if latest else None, least) for candidates in found]
@@ -174,7 +174,7 @@ def verdicts(
             same = " ".join(part.window.text.split())
             # A forked session repeats the turns of its parent, with the same speakers and times, line by line.
             turn_lines = _lines(part.window.text) if chunk.kind.is_session else frozenset()
-            words = Said(part.window.text)
+            words = ComparedText(part.window.text)
             if (
                 same in shown_texts
                 or (turn_lines and turn_lines <= heard_lines)
@@ -253,7 +253,7 @@ class _Lane:
         self._query = query  # None: the question asks for the past
         self._least = least
         self._ahead: deque[tuple[Scored, StoredChunk]] = deque()  # candidates read ahead to look for copies
-        self._said: dict[StoredChunk, Said] = {}
+        self._texts: dict[StoredChunk, ComparedText] = {}
         # A heap: the next candidate that may answer, and the lowered ones before it.
         self._read: list[_Next] = []
         self._is_done = False
@@ -299,23 +299,23 @@ class _Lane:
         ]
         if not likely:
             return (scored, chunk), []
-        own = self._said_by(chunk)
+        own = self._compared(chunk)
         alike = [
             (one, other)
             for one, other in likely
-            if (words := self._said_by(other)).covers(own) or own.covers(words)
+            if (words := self._compared(other)).covers(own) or own.covers(words)
         ]
         if not alike:
             return (scored, chunk), []
         first = (scored, chunk)
         if is_latest:
-            able = [first, *(pair for pair in alike if self._said_by(pair[1]).covers(own))]
-            first = max(able, key=lambda pair: later(pair[1]))
-        shown = self._said_by(first[1])
+            able = [first, *(pair for pair in alike if self._compared(pair[1]).covers(own))]
+            first = max(able, key=lambda pair: recency_key(pair[1]))
+        shown = self._compared(first[1])
         copies = [
             pair
             for pair in [(scored, chunk), *alike]
-            if pair[1] is not first[1] and shown.covers(self._said_by(pair[1]))
+            if pair[1] is not first[1] and shown.covers(self._compared(pair[1]))
         ]
         gone = {first[1], *(other for _, other in copies)}
         self._read = [one for one in self._read if one.chunk not in gone]
@@ -325,10 +325,10 @@ class _Lane:
             first = (msgspec.structs.replace(first[0], score=scored.score, older=scored), first[1])
         return first, copies
 
-    def _said_by(self, chunk: StoredChunk) -> Said:
-        if chunk not in self._said:
-            self._said[chunk] = Said(chunk.text)
-        return self._said[chunk]
+    def _compared(self, chunk: StoredChunk) -> ComparedText:
+        if chunk not in self._texts:
+            self._texts[chunk] = ComparedText(chunk.text)
+        return self._texts[chunk]
 
     def _read_on(self) -> None:
         pair = self._ahead.popleft() if self._ahead else next(self._candidates, None)

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.domain_types import ChunkId, Kind
-from memd.search.copies import LEAST_WORDS, CopyCandidates, Said, copies_among, later
+from memd.search.copies import LEAST_WORDS, ComparedText, CopyCandidates, copies_among, recency_key
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
 
@@ -34,7 +34,7 @@ LONG = "Ann lent Bob fifty euros for the train to Lyon on Friday, and Bob lent C
 )  # fmt: skip
 def test_one_text_covers_another_that_says_nothing_else(shown: str, other: str, expected: bool) -> None:
     """About as long, no other word, about the same order, and nobody said no; short texts only where they are equal, elsewhere."""
-    assert Said(shown).covers(Said(other)) is expected
+    assert ComparedText(shown).covers(ComparedText(other)) is expected
 
 
 @pytest.mark.parametrize(("words", "expected"), [(4, True), (3, False)])
@@ -42,7 +42,7 @@ def test_a_short_text_covers_nothing(words: int, expected: bool) -> None:
     """Of few words, one that is left out is much."""
     assert LEAST_WORDS == 4
     text = " ".join(f"word{n}" for n in range(words))
-    assert Said(f"- {text}!").covers(Said(text)) is expected
+    assert ComparedText(f"- {text}!").covers(ComparedText(text)) is expected
 
 
 def _chunk(last_s: int | None, written_ns: int) -> StoredChunk:
@@ -62,7 +62,7 @@ def test_what_is_of_a_later_time_is_later() -> None:
         _chunk(None, 5 * day * 10**9),
         _chunk(6 * day, 1),
     ]
-    assert sorted([in_order[n] for n in (2, 4, 0, 3, 5, 1)], key=later) == in_order
+    assert sorted([in_order[n] for n in (2, 4, 0, 3, 5, 1)], key=recency_key) == in_order
 
 
 def test_each_text_is_compared_with_few() -> None:

@@ -235,7 +235,7 @@ class Remounted:
     closed = 0
     wakes: int | None = None
 
-    def told(self) -> None:
+    def acknowledge(self) -> None:
         self.changed = True
         assert self.wakes is not None
         os.read(self.wakes, 1)
