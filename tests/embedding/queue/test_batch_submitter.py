@@ -263,7 +263,7 @@ class Cached:
     """A cache that knows some texts."""
 
     def __init__(self, *, held: Sequence[bytes] = (), refused: Sequence[bytes] = ()) -> None:
-        self.store = SimpleNamespace(trouble=None)
+        self.store = SimpleNamespace(failure=None)
         self._held, self._refused = frozenset(held), frozenset(refused)
 
     async def held(self, hashes: Collection[bytes]) -> frozenset[bytes]:
@@ -330,7 +330,7 @@ def test_why_there_are_no_jobs_though_they_are_configured_is_told() -> None:
     made = submitter(Jobs(reason="too many"), known=known)
     assert "the cache is disabled" in str(made.reason(use_cache=False))
     assert made.reason(use_cache=True) == "too many"
-    known.store.trouble = "it is full"
+    known.store.failure = "it is full"
     assert str(made.reason(use_cache=True)).endswith("would have no place: it is full")
 
 
@@ -340,9 +340,9 @@ def test_a_job_is_wanted_where_there_is_enough_and_it_is_taken() -> None:
     made = submitter(jobs, known=known)
     assert [made.is_wanted(number) for number in (1, 2, 3)] == [False, True, True]
     assert not submitter().is_wanted(99)
-    known.store.trouble = "it is full"
+    known.store.failure = "it is full"
     assert not made.is_wanted(2)
-    known.store.trouble, jobs.is_open = None, False
+    known.store.failure, jobs.is_open = None, False
     assert not made.is_wanted(2)
     jobs.is_open = True
     made.use(cast("BatchRunner", jobs), BatchSettings(enabled=False, min_chunks=2))
