@@ -118,3 +118,18 @@ def test_two_files_in_different_case_stay_two(base: Path) -> None:
         assert is_spelled_so(directory, "2026")  # which no other spelling leads to
     finally:
         os.close(directory)
+
+
+@pytest.mark.usefixtures("folding")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Todo.md", True), ("todo.md", False), ("TODO.MD", False), ("2026", True), ("ſ.md", True)],
+)
+def test_a_name_is_spelled_so_where_the_directory_has_it(base: Path, name: str, expected: bool) -> None:
+    """Letters that have no other case, or several for one, are no other spelling."""
+    _write(base, "memory/Todo.md", "memory/2026", "memory/ſ.md")
+    directory = os.open(base / "memory", os.O_RDONLY)
+    try:
+        assert is_spelled_so(directory, name) is expected
+    finally:
+        os.close(directory)

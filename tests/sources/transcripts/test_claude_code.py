@@ -28,6 +28,8 @@ def reply(uuid: str, message: str | None, text: str, **more: Any) -> dict[str, A
         (user("u", [{"type": "text", "text": "hi"}, {"type": "image", "source": {}}]), [TurnAdded("u", "user", None, "hi")]),
         (user("u", "hi", isMeta=True), []),
         (user("u", "hi", isCompactSummary=True), []),
+        (user("u", "hi", isVisibleInTranscriptOnly=True), []),
+        (user("u", "hi", isMeta=False, isCompactSummary=False, isVisibleInTranscriptOnly=False), [TurnAdded("u", "user", None, "hi")]),
         (user("u", "hi", isMeta="yes"), [TurnAdded("u", "user", None, "hi")]),
         (user("u", [{"type": "tool_result", "content": "x"}], toolUseResult={"stdout": "x"}), []),
         (user("u", [{"type": "tool_result", "content": [{"type": "text", "text": "x"}]}]), []),

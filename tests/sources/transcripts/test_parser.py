@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from memd.sources.transcripts.parser import FORMATS, format_of
+from memd.sources.transcripts.parser import (
+    BYTES_ENOUGH,
+    FORMATS,
+    LINES_ENOUGH,
+    TranscriptParser,
+    format_of,
+)
 
 HI = {"role": "user", "content": "hi"}
 LINES = [
@@ -86,3 +92,28 @@ def test_formats_are_known_by_their_names() -> None:
     """Each format is found under the name it has."""
     assert all(each.name == name for name, each in FORMATS.items())
     assert set(FORMATS) == {"openclaw", "claude-code", "codex", "copilot", "gemini", "qwen", "plain"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_known"),
+    [
+        ([b"{}"] * (LINES_ENOUGH - 1), True),
+        ([b"{}"] * LINES_ENOUGH, False),
+        ([b"5" * (BYTES_ENOUGH - 1)], True),
+        ([b"5" * BYTES_ENOUGH], False),
+        ([b"5" * (BYTES_ENOUGH // 2)] * 2, False),
+    ],
+)
+def test_after_so_many_lines_or_bytes_the_format_is_not_looked_for_any_more(
+    lines: list[bytes], is_known: bool
+) -> None:
+    """What is no transcript is not read to its end; no line decides later."""
+    assert (LINES_ENOUGH, BYTES_ENOUGH) == (50, 65_536)
+    parser = TranscriptParser(None, None)
+    assert parser.is_empty
+    for number, line in enumerate([*lines, json.dumps(HI).encode()], 1):
+        assert parser.is_hopeless == (not is_known and number == len(lines) + 1)
+        parser.parse(number, line)
+    assert [turn.text for turn in parser.builder.turns] == ["hi"] * is_known
+    assert parser.is_hopeless == (not is_known)
+    assert not parser.is_empty
