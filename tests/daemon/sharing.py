@@ -47,12 +47,13 @@ def counts(admin_dsn: str) -> dict[str, int]:
             "SELECT "
             + ", ".join(f"(SELECT count(*) FROM memd.{table})" for table in tables)
             + ", (SELECT sum(chunks) FROM memd.memories), (SELECT sum(tokens) FROM memd.memories),"
-            " (SELECT sum(tokens) FROM memd.chunks)"
+            " (SELECT sum(tokens) FROM memd.chunks),"
+            " (SELECT count(*) FROM memd.parts JOIN memd.memories USING (tenant) WHERE has_parts AND vector IS NULL)"
         ).fetchone()
     assert row is not None
     return dict(
         zip(
-            (*tables, "said_chunks", "said_tokens", "tokens"),
+            (*tables, "said_chunks", "said_tokens", "tokens", "lacking_parts"),
             map(int, (one or 0 for one in row)),
             strict=True,
         )
@@ -91,7 +92,8 @@ def whole(daemon: Daemon, admin_dsn: str) -> bool:
         client.sync()
         status = client.status().agents["main"]
     told = counts(admin_dsn)
-    return is_published(daemon) and told["vectors"] == told["chunks"] == status.chunks
+    has_all = told["vectors"] == told["chunks"] == status.chunks and not told["lacking_parts"]
+    return has_all and is_published(daemon)
 
 
 INCLUDING = """

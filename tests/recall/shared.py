@@ -40,12 +40,16 @@ class SetFigures(msgspec.Struct, frozen=True):
 
 
 def asked(client: Client, agent: str, question: dict[str, Any]) -> list[Hit]:
-    """The hits of a question."""
+    """The hits of a question, from the backend that is asked: on a busy machine a server may be late."""
     filters = question.get("filters") or {}
-    found = client.search(
-        question["question"], agent=agent, max_results=TOP, now=question.get("asked_on"), **filters
-    )
-    return found.results
+
+    def answered() -> tuple[list[Hit]] | None:
+        found = client.search(
+            question["question"], agent=agent, max_results=TOP, now=question.get("asked_on"), **filters
+        )
+        return None if found.fallback else (found.results,)
+
+    return until(answered, WAIT_S)[0]  # type: ignore[index]  # until gives what is true
 
 
 def seen(hits: list[Hit], question: dict[str, Any]) -> float:
