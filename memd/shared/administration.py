@@ -1,4 +1,4 @@
-"""What an administrator of a shared memory does: makes its tables, and says who may use which memory."""
+"""Administration of a server: creates its tables, and grants members access to memories."""
 
 import re
 import secrets
@@ -27,38 +27,39 @@ from memd.shared.nearest import MOST_COMPARED
 if TYPE_CHECKING:
     import psycopg
 
-OWNER, MEMBERS = "memd_owner", "memd_member"  # roles without login: whose the tables are, what members may do
-_PREFIX = "memd_user_"  # of the login role of a member
-_LOCK = 0x6D656D64  # of those who change the tables
-_CONNECTIONS = 20  # of one member
-# Each after those that it refers to.
+# Roles without login: the owner of the tables, and the rights of members.
+OWNER, MEMBERS = "memd_owner", "memd_member"
+_PREFIX = "memd_user_"  # prefix of members' login roles
+_LOCK = 0x6D656D64  # the advisory lock for changes of the tables
+_CONNECTIONS = 20  # per member
+# Each follows the tables that it refers to.
 _ON_EVERY_NODE = ("version", "memories", "members", "vector_indexes")
 _BY_TENANT = ("files", "labels", "chunks", "segments", "postings", "vectors", "parts")
-_MOST_DIMENSIONS = 2_000  # of a vector in an index
+_MOST_DIMENSIONS = 2_000  # the limit of an indexed vector
 MEMBER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something that is done to a server."""
+    """A change of a server."""
 
-    what: str  # for a person
+    what: str  # a description for people
     sql: str
-    # Not in the transaction of the others: it may take minutes, and nobody waits for it.
+    # Run outside of the transaction of the others, since it may take minutes.
     is_apart: bool = False
 
 
 class MemoryGrant(msgspec.Struct, frozen=True):
-    """What a grant has made."""
+    """The result of a grant."""
 
     role: str
     dsn: str | None  # with a new password; None: the role has one already
 
 
 def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
-    """What is missing on a server, in the order in which it is made; nothing where all is there.
+    """Return the missing steps in order; () if nothing is missing.
 
     Raises:
-        SharedUnavailable: it cannot be made there.
+        SharedUnavailable: the server does not support them.
     """
     state = find_state(connection)
     _check_server(state)
@@ -86,7 +87,7 @@ def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
 
 
 def _check_server(state: SharedState) -> None:
-    """See that the tables can be made.
+    """Check that the tables can be created.
 
     Raises:
         SharedUnavailable: they cannot.
@@ -102,7 +103,7 @@ def _check_server(state: SharedState) -> None:
 
 
 def _tables(state: SharedState) -> Iterator[Step]:
-    """The migrations that have not been made."""
+    """Return the migrations that were not run yet."""
     at = state.version or 0
     for number, sql in _migrations():
         if number > at:
@@ -120,10 +121,10 @@ def _tables(state: SharedState) -> Iterator[Step]:
 
 
 def _distribution(connection: "psycopg.Connection[Any]") -> Iterator[Step]:
-    """Where Citus is installed: have it distribute the tables that it does not know yet.
+    """If Citus is installed, distribute the tables that it does not manage yet.
 
-    Small tables that all others refer to are on every node. All others are distributed by tenant, so that a memory is on one
-    node, each after what it refers to.
+    Small tables that all others refer to are replicated to each node. The others are distributed by tenant, so that a memory is
+    on one node, each table after those that it refers to.
     """
     if not _exists(connection, "SELECT 1 FROM pg_extension WHERE extname = 'citus'"):
         return
@@ -146,10 +147,10 @@ def _distribution(connection: "psycopg.Connection[Any]") -> Iterator[Step]:
 
 
 def _vector_indexes(connection: "psycopg.Connection[Any]", state: SharedState) -> Iterator[Step]:
-    """The indexes of vectors that large memories lack.
+    """Return steps for missing vector indexes of large memories.
 
-    Each has one of its own, so that a search goes through no vectors of others. Only an administrator makes one: a member
-    has no right to, and a function that lent it would let members keep the server busy.
+    Each memory has its own index, so that searches read no vectors of other memories. Only an administrator creates them: members
+    have no right to, and a function that granted it would let them keep the server busy.
     """
     schema = quoted(state.vector_schema)
     rows = connection.execute(
@@ -188,10 +189,10 @@ def _vector_indexes(connection: "psycopg.Connection[Any]", state: SharedState) -
 
 
 def carry_out(connection: "psycopg.Connection[Any]") -> list[Step]:
-    """Make what is missing, one after the other, and all but indexes of vectors in one transaction; what was done.
+    """Run missing steps, all but vector indexes in one transaction; return what was done.
 
     Raises:
-        SharedUnavailable: nothing was, or not all indexes.
+        SharedUnavailable: nothing was done, or not all indexes were created.
     """
     with errors_told(), connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '10s'")
@@ -244,10 +245,10 @@ def _has_role(connection: "psycopg.Connection[Any]", role: str) -> bool:
 
 
 def _pgvector(connection: "psycopg.Connection[Any]") -> str:
-    """The newest version of pgvector that the server has.
+    """Return the newest version of pgvector on the server.
 
     Raises:
-        SharedUnavailable: it has none that is new enough.
+        SharedUnavailable: none is new enough.
     """
     found = [
         name
@@ -275,7 +276,7 @@ def _exists(connection: "psycopg.Connection[Any]", sql: str, *values: object) ->
 
 @contextmanager
 def _as_owner(connection: "psycopg.Connection[Any]") -> Iterator[None]:
-    """A transaction in which the tables of members may be changed."""
+    """Return a transaction in which the table of members may be changed."""
     with errors_told(), connection.transaction():
         if find_state(connection).version != VERSION:
             raise SharedUnavailable("run `memd-ctl shared init` first: the tables are not those of this memd")
@@ -292,16 +293,16 @@ def grant(
     may_write: bool,
     new_password: bool,
 ) -> MemoryGrant:
-    """Let a member use a memory; both are made where they are not there.
+    """Grant a member access to a memory; both are created if they do not exist.
 
-    Who is granted writing takes the memory over: the next installation that publishes is its publisher.
+    A new writer takes the memory over: the next installation that publishes becomes its publisher.
 
     Args:
-        connection: Of the administrator.
-        member: Its name.
-        memory: Its name.
-        may_write: Also publish it.
-        new_password: Give a role that is there another one, too.
+        connection: The administrator's connection.
+        member: The member's name.
+        memory: The memory's name.
+        may_write: Whether the member may publish it.
+        new_password: Whether an existing role gets another password.
 
     Raises:
         SharedUnavailable: nothing was changed.
@@ -323,7 +324,7 @@ def grant(
         connection.execute("RESET ROLE")
         is_there = _is_members(connection, role)
         if new_password or not is_there:
-            # A verifier: the password itself is in no statement, and so in no log of the server.
+            # The statement contains a verifier, so that the password is in no log of the server.
             verifier = connection.pgconn.encrypt_password(
                 password.encode(), role.encode(), b"scram-sha-256"
             ).decode()
@@ -337,10 +338,10 @@ def grant(
 
 
 def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:
-    """Whether there is a role that is a member's.
+    """Return whether a member's role exists.
 
     Raises:
-        SharedUnavailable: it has rights that no member has.
+        SharedUnavailable: it has rights that no member may have.
     """
     row = connection.execute(
         "SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication FROM pg_roles WHERE rolname = %s",
@@ -352,7 +353,7 @@ def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:
 
 
 def can_log_in(connection: "psycopg.Connection[Any]", member: str) -> bool:
-    """Whether a member has a password.
+    """Return whether a member has a password.
 
     Raises:
         SharedUnavailable.
@@ -364,10 +365,10 @@ def can_log_in(connection: "psycopg.Connection[Any]", member: str) -> bool:
 
 
 def role_of(member: str) -> str:
-    """The role that a member logs in as.
+    """Return the login role of a member.
 
     Raises:
-        ValueError: no member can have that name.
+        ValueError: the name is invalid.
     """
     if not MEMBER.fullmatch(member):
         raise ValueError(f"{member!r} is no name for a member: a-z, digits and _, at most 40, a letter first")
@@ -375,7 +376,7 @@ def role_of(member: str) -> str:
 
 
 def dsn_of(connection: "psycopg.Connection[Any]", role: str, password: str) -> str:
-    """The DSN of a role at the server of a connection."""
+    """Return the DSN of a role on the server of a connection."""
     psycopg = driver()
     kept = ("host", "hostaddr", "port", "dbname", "sslmode", "sslrootcert", "channel_binding")
     known = connection.info.get_parameters()
@@ -386,13 +387,13 @@ def dsn_of(connection: "psycopg.Connection[Any]", role: str, password: str) -> s
 
 
 def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | None) -> int:
-    """Take a memory from a member, or all that it has; how many were taken.
+    """Revoke a member's access to a memory, or to all; return the number of revoked memories.
 
-    The next statement of the member finds nothing any more. Its sessions are ended, since a transaction that is open may
-    see what it saw at its beginning; one that has no memory left cannot log in.
+    The member's next statement finds nothing. Its sessions are terminated, since an open transaction may still see its snapshot. A
+    member without any memory cannot log in.
 
     Raises:
-        SharedUnavailable: nothing was taken, or sessions could not be ended, which the message says.
+        SharedUnavailable: nothing was revoked, or sessions could not be terminated, as the message says.
     """
     role = role_of(member)
     with errors_told(), connection.transaction():

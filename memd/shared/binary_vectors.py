@@ -1,4 +1,4 @@
-"""Vectors on their way to and from a server, in the binary form of pgvector."""
+"""Converts vectors to and from the binary form of pgvector."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     import psycopg
 
 
-_HEAD = 4  # bytes before the numbers
+_HEAD = 4  # bytes of the header
 
 
 class BinaryVector(bytes):
-    """The binary form of a vector, see vector_binary."""
+    """A vector in binary form, see vector_binary."""
 
 
 def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> None:
-    """Have a connection send what is a BinaryVector as a vector.
+    """Let a connection send BinaryVector values as vectors.
 
     Args:
-        connection: Of a member.
-        schema: Where pgvector is.
+        connection: A member's connection.
+        schema: The schema of pgvector.
     """
     psycopg = driver()
     row: Any = connection.execute(
@@ -43,11 +43,11 @@ def use_vectors(connection: "psycopg.Connection[Any]", schema: str) -> None:
 
 
 def vector_binary(vector: bytes) -> BinaryVector:
-    """The binary form of pgvector, of little-endian float32: the dimensions, two bytes without a meaning, big-endian float32."""
+    """Convert little-endian float32 to pgvector's form: the number of dimensions, two unused bytes, big-endian float32."""
     numbers = np.frombuffer(vector, "<f4")
     return BinaryVector(len(numbers).to_bytes(2, "big") + b"\0\0" + numbers.astype(">f4").tobytes())
 
 
 def vector_bytes(sent: bytes) -> bytes:
-    """The numbers of a vector in its binary form, as little-endian float32."""
+    """Convert pgvector's binary form to little-endian float32."""
     return np.frombuffer(sent, ">f4", offset=_HEAD).astype("<f4").tobytes()

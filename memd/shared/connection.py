@@ -1,4 +1,4 @@
-"""Connections to the PostgreSQL server of a shared memory: where its DSN stands, what is refused, what is there, errors in one line."""
+"""Connects to the PostgreSQL server of a shared memory: reads and checks DSNs, checks the server, and shortens errors."""
 
 import ipaddress
 import os
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import psycopg
 
 VERSION = 4  # of the tables in memd/shared/sql
-LEAST_KNOWN = 3  # the version that a memd must know to use them
-CONNECT_S = 5  # for which a connection is tried
-# A machine that slept, or changed its network, has connections that nobody closed: the system gives up after half a minute.
+LEAST_KNOWN = 3  # the least version that a memd must know to use them
+CONNECT_S = 5  # timeout of a connection attempt
+# After sleep or a change of network, dead connections remain: the system gives them up after half a minute.
 _NOTICES = {
     "keepalives_idle": 15,
     "keepalives_interval": 5,
@@ -29,13 +29,13 @@ _NOTICES = {
 }
 _MAX_DSN_BYTES = 10_000
 _SECURE = frozenset({"require", "verify-ca", "verify-full"})
-# pgvector 0.8.3 and 0.8.4 mend indexes that vacuum damaged; with those before, an index made later would lose rows.
+# pgvector 0.8.3 and 0.8.4 fix indexes damaged by VACUUM; with older versions, a later index would lose rows.
 LEAST_PGVECTOR = (0, 8, 4)
-LEAST_SERVER = 150_000  # before 15 everybody may create objects in the schema public
+LEAST_SERVER = 150_000  # before version 15, every role may create objects in the schema public
 
 
 class SharedUnavailable(TransientError):
-    """A shared memory cannot be used now; the message is one line for a person, without a password."""
+    """A shared memory cannot be used now; the message is one line without a password."""
 
 
 class DriverMissing(SharedUnavailable):
@@ -43,23 +43,23 @@ class DriverMissing(SharedUnavailable):
 
 
 class SharedState(msgspec.Struct, frozen=True):
-    """What a server says of itself and of the role of the connection."""
+    """The state of a server, and the rights of the connection's role."""
 
-    server: int  # 180004: 18.4
-    vector: str | None  # the version of pgvector; None: it is not installed in the database
-    vector_schema: str  # where its types and operators are; empty without it
+    server: int  # such as 180004 for 18.4
+    vector: str | None  # the version of pgvector; None: not installed in the database
+    vector_schema: str  # the schema of its types and operators; "": not installed
     role: str
-    bypasses: bool  # the role is a superuser, or exempt from policies
-    is_replica: bool  # it only reads: a standby, or one that is set so
+    bypasses: bool  # the role is a superuser, or bypasses row-level security
+    is_replica: bool  # the server is read-only: a standby, or configured so
     version: int | None  # of the tables; None: there are none
-    least: int  # the version that a memd must know to use them
+    least: int  # the least version that a memd must know to use them
 
 
 def read_dsn(file: Path) -> str:
-    """The DSN in a file, which must be readable by nobody else.
+    """Read a DSN from a file that only its owner can read.
 
     Raises:
-        SharedUnavailable: there is none.
+        SharedUnavailable: it cannot be read.
     """
     try:
         with file.open("rb") as stream:
@@ -79,16 +79,16 @@ def read_dsn(file: Path) -> str:
 
 
 def parameters(dsn: str) -> dict[str, Any]:
-    """The parameters of a DSN, with those that memd adds.
+    """Parse a DSN, and add memd's parameters.
 
     Raises:
-        SharedUnavailable: it is none, psycopg is not installed, or it would send memory over a network in the clear.
+        SharedUnavailable: it is invalid, psycopg is not installed, or the connection would be unencrypted over a network.
     """
     psycopg = driver()
     try:
         found: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
-        # Without the error's own text, which may quote a password.
+        # The error's own message is left out, since it may quote a password.
         raise SharedUnavailable(
             "the DSN is no connection string of PostgreSQL, such as postgresql://user:password@host/database"
         ) from None
@@ -103,7 +103,7 @@ def parameters(dsn: str) -> dict[str, Any]:
 
 
 def is_local(found: Mapping[str, Any]) -> bool:
-    """Whether all hosts of a connection are this machine."""
+    """Return whether all hosts of a connection are this machine."""
     hosts = str(found.get("hostaddr") or found.get("host") or "").split(",")
     return all(map(_is_loopback, hosts))
 
@@ -118,7 +118,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def driver() -> Any:
-    """The module psycopg, imported when it is first needed.
+    """Import psycopg on first use.
 
     Raises:
         DriverMissing.
@@ -134,16 +134,16 @@ def driver() -> Any:
 
 
 def connect(dsn: str) -> "psycopg.Connection[Any]":
-    """A connection.
+    """Connect.
 
     Raises:
-        SharedUnavailable: there is none now.
+        SharedUnavailable: the server cannot be reached now.
     """
-    # No statement is prepared: behind a pooler the next transaction may be in another session.
+    # Statements are not prepared: behind a pooler, the next transaction may use another session.
     wanted = parameters(dsn)
     with errors_told():
         made: psycopg.Connection[Any] = driver().connect(**wanted, prepare_threshold=None)
-    # A service file or the environment may have named another server than the DSN does.
+    # A service file or the environment may override the host of the DSN.
     if not made.pgconn.ssl_in_use and not _is_loopback(made.info.hostaddr or made.info.host):
         made.close()
         raise SharedUnavailable(
@@ -153,17 +153,17 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
 
 
 def abandon(connection: "psycopg.Connection[Any]") -> None:
-    """Cut a connection off, so that a thread which waits for an answer on it fails at once."""
+    """Shut a connection down, so that a thread waiting on it fails at once."""
     with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as one:
         one.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Tell errors of the server and of the way to it in one line.
+    """Convert errors of the server and of the connection to one line.
 
     Raises:
-        SharedUnavailable: in their place.
+        SharedUnavailable: instead of the original error.
     """
     psycopg = driver()
     try:
@@ -173,13 +173,13 @@ def errors_told() -> Iterator[None]:
 
 
 def _told(error: Any) -> str:
-    """What a server says, without what it quotes of rows."""
+    """Return the server's message without quoted row values."""
     code = error.sqlstate
     if code == "42501":
         return "PostgreSQL: this role may not do that (was it revoked, or granted only reading?)"
     if code is not None:
         primary = error.diag.message_primary or "it gives no reason"
-        # A primary message may quote a value that was sent; those of a memory have no business in a log.
+        # A primary message may quote a value that was sent, which must not reach a log.
         return f"PostgreSQL: {_without_quotes(primary)} ({code})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no reason is given"]
     said = next((line for line in reversed(lines) if "FATAL:" in line), lines[0])
@@ -191,10 +191,10 @@ def _without_quotes(text: str) -> str:
 
 
 def find_state(connection: "psycopg.Connection[Any]") -> SharedState:
-    """Look at what a connection leads to.
+    """Query the state of the server.
 
     Raises:
-        SharedUnavailable: it cannot be asked.
+        SharedUnavailable: it does not answer.
     """
     with errors_told():
         row = connection.execute(
@@ -229,17 +229,17 @@ def find_state(connection: "psycopg.Connection[Any]") -> SharedState:
 
 
 def check(state: SharedState) -> None:
-    """See that a member may rely on what is there.
+    """Check that a member may use the server.
 
     Raises:
-        SharedUnavailable: not now; the message says what to do.
+        SharedUnavailable: it must not be used now; the message says what to do.
     """
     for trouble in troubles(state):
         raise SharedUnavailable(trouble)
 
 
 def troubles(state: SharedState) -> Iterator[str]:
-    """Why a member must not use a server, the most important reason first."""
+    """Return why a member must not use a server, the most important reason first."""
     if state.bypasses:
         yield f"the role {state.role} is not bound by row-level security: use the DSN that `memd-ctl shared grant` wrote"
     if state.server < LEAST_SERVER:
@@ -257,12 +257,12 @@ def troubles(state: SharedState) -> Iterator[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in a statement."""
+    """Quote an identifier for a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The numbers of a version."""
+    """Parse a version into numbers."""
     return tuple(map(int, re.findall(r"\d+", text)[:3]))
 
 
@@ -273,13 +273,13 @@ class MemorySummary(msgspec.Struct, frozen=True):
     may_write: bool
     files: int
     chunks: int
-    vectors: int  # chunks that have one
-    publisher: str | None  # the installation that publishes it
+    vectors: int  # chunks with vectors
+    publisher: str | None  # the publishing installation
     published_at: str | None  # ISO 8601; None: never
 
 
 def summaries(connection: "psycopg.Connection[Any]") -> list[MemorySummary]:
-    """The memories that the role of a connection may use, by name.
+    """Return the memories that the connection's role may use, by name.
 
     Raises:
         SharedUnavailable.

@@ -1,9 +1,8 @@
-"""Postings of chunks as byte strings, as the server keeps them. Pure.
+"""Postings of chunks as byte strings, in the format of the server's tables. Pure.
 
-A row of a table for each term of each chunk took 21 kB a chunk, most of it headers and keys. A segment has the postings of
-up to some thousand chunks. Its terms are divided into buckets by the highest bits of their numbers, so that a question
-reads some hundred bytes for each of its terms. Buckets are never changed: chunks that are gone are listed beside the segment
-until it is merged.
+A table row per term and chunk took 21 kB per chunk, mostly headers and keys. A segment contains the postings of up to some thousand
+chunks. Its terms are divided into buckets by the highest bits of their numbers, so that a search reads some hundred bytes per
+term. Buckets are immutable: deleted chunks are listed beside the segment until it is merged.
 """
 
 import hashlib
@@ -20,30 +19,30 @@ from memd.store.vector_matrix import places_among
 
 Ints = NDArray[np.int64]
 
-TERM_BITS = 63  # of the number of a term
-# On average: of fewer the table's own 80 bytes a row would count, of more each search reads more.
+TERM_BITS = 63  # of a term's number
+# The average size of a bucket: smaller ones add overhead, 80 bytes per row; larger ones are slower to read.
 _BUCKET_BYTES = 600
 _MOST_BITS = 16
-_FANOUT_BITS = 3  # segments of about the same size are merged when there are eight
-_LARGEST_TIER = 4  # a segment of so many times eight chunks is not merged any more
-MOST_GONE = 0.25  # of the chunks in a segment: with more it is written again
+_FANOUT_BITS = 3  # eight segments of about the same size are merged
+_LARGEST_TIER = 4  # segments larger than eight chunks to the power of this are not merged any more
+MOST_GONE = 0.25  # the share of deleted chunks above which a segment is rewritten
 
 
 class TermPostings(msgspec.Struct, frozen=True):
-    """Which chunk holds which term: a row for each term of each chunk, by term, and then by chunk."""
+    """The terms of chunks, with a row per term and chunk, sorted by term and then by chunk."""
 
     terms: Ints  # ascending
     chunk_ids: Ints  # ascending within a term
-    counts: Ints  # how often the chunk holds the term
-    tokens: Ints  # of the chunk
-    places: Ints  # of the term in the chunk, of all rows one after the other: as many as counts says; empty: not known
+    counts: Ints  # occurrences of the term in the chunk
+    tokens: Ints  # tokens of the chunk
+    places: Ints  # positions of all rows, concatenated, as many per row as `counts` says; empty: unknown
 
     def __len__(self) -> int:
         return len(self.terms)
 
     @classmethod
     def of(cls, read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]]) -> "TermPostings":
-        """Those of chunks, each with the places of its terms and its number of tokens, see TermReader.terms."""
+        """Create it from chunks, each with the positions of its terms and its number of tokens, see TermReader.terms."""
         rows = [
             (term_id(term), chunk_id, len(places), tokens, places)
             for chunk_id, (terms, tokens) in read.items()
@@ -58,29 +57,29 @@ class TermPostings(msgspec.Struct, frozen=True):
 
     @classmethod
     def together(cls, parts: Sequence["TermPostings"], without: Ints) -> "TermPostings":
-        """Those of several, but for some chunks.
+        """Merge several, without some chunks.
 
         Args:
-            parts: Of chunks with ascending ids, no chunk in two of them.
-            without: The ids of chunks that are left out.
+            parts: Of distinct chunks with ascending ids.
+            without: The ids of chunks to leave out.
         """
         whole = cls.concatenated(parts)
         return whole.some(whole.rows_without(without, np.argsort(whole.terms, kind="stable")))
 
     @classmethod
     def concatenated(cls, parts: Sequence["TermPostings"]) -> "TermPostings":
-        """Those of several, one after the other: in the order of some, they are as they should be."""
+        """Concatenate several; the order of rows is then not by term."""
         columns = zip(
             *((one.terms, one.chunk_ids, one.counts, one.tokens, one.places) for one in parts), strict=True
         )
         return cls(*map(np.concatenate, columns)) if parts else cls(*[np.empty(0, np.int64)] * 5)
 
     def rows_without(self, chunk_ids: Ints, order: Ints) -> Ints:
-        """Rows in an order, but for those of some chunks."""
+        """Return rows in some order, without those of some chunks."""
         return order[~places_among(np.sort(chunk_ids), self.chunk_ids[order])[1]]
 
     def some(self, rows: Ints) -> "TermPostings":
-        """Some rows, in their order; where places are not known, without them."""
+        """Return some rows in order; positions are included if they are known."""
         counts = self.counts[rows]
         places = self.places
         if len(places):

@@ -1,4 +1,4 @@
-"""Writes one memory to a server: a file a transaction, each as often as it has changed and no oftener."""
+"""Publishes one memory to a server: each changed file in one transaction."""
 
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     import psycopg
 
-TRANSACTION_S = 60  # for which a statement of a publisher may run, or wait for another's
+TRANSACTION_S = 60  # the timeout of a publisher's statements and lock waits
 
 
 class VectorSpace(msgspec.Struct, frozen=True):
-    """What the vectors of a memory are."""
+    """The space of a memory's vectors."""
 
     space: Space
     dimensions: int
@@ -40,15 +40,15 @@ class VectorSpace(msgspec.Struct, frozen=True):
 
 
 class Mirror:
-    """One memory on a server, as one installation publishes it. Blocks; used by one thread at a time."""
+    """One memory on a server, as published by one installation. Blocks; used by one thread at a time."""
 
     def __init__(self, dsn_file: Path, memory: str, installation: str) -> None:
-        """Nothing is connected yet.
+        """Create the object without connecting.
 
         Args:
-            dsn_file: Where the DSN of the member stands.
-            memory: Its name on the server.
-            installation: Who publishes: no other one may at the same time.
+            dsn_file: The file with the member's DSN.
+            memory: The name of the memory on the server.
+            installation: The publisher's id: no other installation may publish at the same time.
         """
         self._dsn_file = dsn_file
         self._memory = memory
@@ -59,10 +59,10 @@ class Mirror:
         self._reader: TermReader = term_reader()
 
     def open(self) -> dict[str, bytes]:
-        """Connect, and begin to publish; the digests of what the server has, by path.
+        """Connect and start publishing; return the digests of the published files by path.
 
         Raises:
-            SharedUnavailable: not now.
+            SharedUnavailable: not possible now.
         """
         self.close()
         connection = connect(read_dsn(self._dsn_file))
@@ -83,12 +83,12 @@ class Mirror:
         return {path: bytes(digest) for path, digest in rows}
 
     def abandon(self) -> None:
-        """Have what another thread does here fail at once: nobody waits for it any more."""
+        """Let the calls of another thread fail at once, since no caller waits for them."""
         if (connection := self._connection) is not None:
             abandon(connection)
 
     def close(self) -> None:
-        """Give the connection up; what was not committed is undone."""
+        """Close the connection; uncommitted changes are rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(Exception):
@@ -115,7 +115,7 @@ class Mirror:
                 (self._installation, tenant),
             )
         if terms != TERMS_VERSION:
-            # What was made of other terms is found by none of these.
+            # Postings of other versions of terms would never match.
             self._lock(connection, tenant)
             connection.execute("DELETE FROM memd.segments WHERE tenant = %s", (tenant,))
             connection.execute("DELETE FROM memd.files WHERE tenant = %s", (tenant,))
@@ -128,10 +128,10 @@ class Mirror:
         return int(tenant)
 
     def _lock(self, connection: "psycopg.Connection[Any]", tenant: int) -> int:
-        """Have the memory for this transaction alone; the next id in it.
+        """Lock the memory for the transaction, and return its next chunk id.
 
         Raises:
-            SharedUnavailable: somebody else publishes it.
+            SharedUnavailable: another installation publishes it.
         """
         row = connection.execute(
             "SELECT publisher, next_id FROM memd.memories WHERE tenant = %s FOR UPDATE", (tenant,)
@@ -147,7 +147,7 @@ class Mirror:
 
     @contextmanager
     def _transaction(self) -> "Iterator[psycopg.Connection[Any]]":
-        """A transaction; a connection that it fails with is given up."""
+        """Run a transaction; close the connection if it fails."""
         if self._connection is None:
             raise SharedUnavailable("there is no connection to the server")
         try:
@@ -161,7 +161,7 @@ class Mirror:
             raise
 
     def adopt(self, wanted: VectorSpace | None) -> bool:
-        """Say what the vectors are, and forget those of another model; whether there were any.
+        """Set the vector space, and delete vectors of another one; return whether there were any.
 
         Raises:
             SharedUnavailable.
@@ -180,7 +180,7 @@ class Mirror:
             if row == values:
                 return False
             connection.execute("DELETE FROM memd.vectors WHERE tenant = %s", (self._tenant,))
-            # What is left of a digest says that the text is there, and the vectors are not.
+            # The shortened digest says that the text is published, but not the vectors.
             connection.execute(
                 "UPDATE memd.files SET digest = substr(digest, 1, 32) WHERE tenant = %s", (self._tenant,)
             )
@@ -196,15 +196,15 @@ class Mirror:
         return True
 
     def put(self, file: PublishedFile, lines: Sequence[str], digest: bytes) -> None:
-        """Make the server hold a file as it is here.
+        """Publish the current state of a file.
 
         Args:
-            file: What the index has.
-            lines: What the file says.
+            file: The indexed file.
+            lines: The text of the file.
             digest: See PublishedFile.digests.
 
         Raises:
-            SharedUnavailable: the server holds it as before, or as it is here.
+            SharedUnavailable: the server has the old or the new state.
         """
         with self._transaction() as connection:
             next_id = self._lock(connection, self._tenant)
@@ -228,10 +228,10 @@ class Mirror:
             self._changed(connection)
 
     def drop(self, path: str) -> None:
-        """Take a file out.
+        """Delete a file.
 
         Raises:
-            SharedUnavailable: it may be there still.
+            SharedUnavailable: it may still be there.
         """
         with self._transaction() as connection:
             self._lock(connection, self._tenant)
@@ -247,7 +247,7 @@ class Mirror:
         connection.execute("UPDATE memd.memories SET published_at = now() WHERE tenant = %s", (self._tenant,))
 
     def _chunk_ids(self, connection: "psycopg.Connection[Any]", file_id: int) -> list[int]:
-        """The ids of the chunks of a file, in their order."""
+        """Return the ids of a file's chunks in order."""
         rows = connection.execute(
             "SELECT id FROM memd.chunks WHERE tenant = %s AND file_id = %s ORDER BY id",
             (self._tenant, file_id),
@@ -268,7 +268,7 @@ class Mirror:
         )
 
     def _completed(self, connection: "psycopg.Connection[Any]", file: PublishedFile) -> PublishedFile:
-        """A file with the vectors that it lacks here and that are there, with whichever file has the same text."""
+        """Return a file with vectors that it lacks here, but that the server has for the same texts in any file."""
         lacking = [one.hash for one in file.chunks if one.vector is None]
         if not lacking:
             return file
@@ -318,10 +318,9 @@ class Mirror:
     def _put_vectors(
         self, connection: "psycopg.Connection[Any]", file: PublishedFile, ids: Sequence[int]
     ) -> None:
-        """Give the chunks of a file the vectors that are here; one that has none here keeps those that it has.
+        """Set the vectors of a file's chunks; chunks without a local vector keep the published one.
 
-        The text and the space are the same, so these are right: a publisher that begins with an empty index takes nothing away
-        while it embeds anew.
+        Text and space are equal, so published vectors are valid: a publisher with an empty index deletes nothing while it embeds again.
         """
         tenant, each = self._tenant, list(zip(ids, file.chunks, strict=True))
         whole = [(chunk_id, one.vector) for chunk_id, one in each if one.vector is not None]

@@ -1,4 +1,4 @@
-"""Transcripts on a server: their turns without secrets, a line of JSON each, and those that stand on some lines of one. Pure."""
+"""Encodes published transcripts: one JSON line per turn, without secrets. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from memd.store.sessions import TurnSpan
 
 
 class _TurnLine(msgspec.Struct, frozen=True, array_like=True):
-    """A turn as it stands on the server."""
+    """A turn on the server."""
 
     id: str
     role: Role
@@ -21,35 +21,35 @@ class _TurnLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 def turn_lines(turns: Iterable[Turn]) -> list[str]:
-    """What is published of a transcript, in the order of its turns."""
+    """Return the published lines of a transcript, in the order of its turns."""
     lines = (_TurnLine(*(getattr(turn, name) for name in _TurnLine.__struct_fields__)) for turn in turns)
     return [msgspec.json.encode(line).decode() for line in lines]
 
 
 def turns_in(content: str) -> list[Turn]:
-    """The turns that were published.
+    """Decode published turns.
 
     Raises:
-        SharedUnavailable: these are none.
+        SharedUnavailable: they are invalid.
     """
     try:
         read = [msgspec.json.decode(line, type=_TurnLine) for line in content.split("\n") if line]
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        # Without the error's own text, which may quote a value.
+        # The error's own message is left out, since it may quote a value.
         raise SharedUnavailable("a transcript on the server is not what a memd publishes") from error
     return [Turn(**msgspec.structs.asdict(one)) for one in read]
 
 
 def stretch_of(turns: Sequence[Turn], start_line: int, lines: int, most_chars: int) -> TurnSpan:
-    """The turns that begin on some lines of a transcript, as memd.store.sessions.stretch reads them from an index.
+    """Return the turns that begin on some lines of a transcript, as memd.store.sessions.stretch does for an index.
 
     Args:
-        turns: All of it.
-        start_line: The first of the lines, from 1.
-        lines: How many.
-        most_chars: Once their texts have so many, no turn is added of a line that none of them begins on.
+        turns: All turns.
+        start_line: The first line, from 1.
+        lines: The number of lines.
+        most_chars: The span ends at the end of a line once its texts exceed this many characters.
     """
-    # Stable: those of one line stay as they follow each other.
+    # The sort is stable: turns on one line keep their order.
     ordered = sorted(turns, key=lambda turn: turn.start_line)
     following = [turn for turn in ordered if turn.start_line >= start_line]
     before = [turn for turn in ordered if turn.start_line < start_line][-1:]

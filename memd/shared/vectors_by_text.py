@@ -1,4 +1,4 @@
-"""The vectors that a published memory has of some texts, asked for by the hashes of chunks."""
+"""Reads the published vectors of texts, by the hashes of chunks."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -12,7 +12,7 @@ from memd.shared.reading import ServerQuery, ServerSnapshot
 from memd.store.embedding_cache import Space
 from memd.store.publication import PublishedChunk, PublishedPart
 
-# By key, one by one: the server, which multiplies what it expects of conditions and policies, would read them all.
+# A lookup by key per row: the server misestimates combined conditions and policies, and would read all rows.
 _WHOLE = (
     "SELECT c.hash, {schema}.vector_send(v.vector) FROM memd.chunks c, LATERAL (SELECT vector FROM memd.vectors"
     " WHERE tenant = %(tenant)s AND chunk_id = c.id OFFSET 0) AS v WHERE c.tenant = %(tenant)s AND c.hash = ANY(%(hashes)s)"
@@ -25,12 +25,12 @@ _PARTS = (
 
 
 def vector_queries(tenant: int, hashes: Collection[bytes], schema: str) -> tuple[ServerQuery, ServerQuery]:
-    """What is asked for the vectors of some chunks and of their parts; see StoredVectors.of.
+    """Return the statements for the vectors of some chunks and their parts; see StoredVectors.of.
 
     Args:
         tenant: The memory.
-        hashes: Of the embedded texts of chunks.
-        schema: Where pgvector is.
+        hashes: The hashes of the chunks' embedded texts.
+        schema: The schema of pgvector.
     """
     values = {"tenant": tenant, "hashes": list(hashes)}
     return (
@@ -40,7 +40,7 @@ def vector_queries(tenant: int, hashes: Collection[bytes], schema: str) -> tuple
 
 
 class StoredVectors(msgspec.Struct, frozen=True):
-    """What a memory has of some chunks, by the hashes of their texts."""
+    """The published vectors of some chunks, by hash of the text."""
 
     whole: Mapping[bytes, bytes]  # float32, little-endian
     parts: Mapping[
@@ -49,21 +49,21 @@ class StoredVectors(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, whole: Iterable[Sequence[Any]], parts: Iterable[Sequence[Any]]) -> Self:
-        """What the answers to vector_queries say."""
+        """Create it from the answers to vector_queries."""
         return cls(
             {bytes(text): vector_bytes(sent) for text, sent in whole},
             {(bytes(text), first, last): bytes(vector) for text, first, last, vector in parts},
         )
 
     def usable(self, dimensions: int) -> Self:
-        """Without what is no vector of length 1 of so many dimensions: a member may have written anything there."""
+        """Drop vectors that are not of length 1 and these dimensions: members may have written anything."""
         return type(self)(
             {text: vector for text, vector in self.whole.items() if _is_vector(vector, "<f4", dimensions)},
             {part: vector for part, vector in self.parts.items() if _is_vector(vector, "<f2", dimensions)},
         )
 
     def completed(self, chunk: PublishedChunk) -> PublishedChunk:
-        """A chunk with the vectors that it lacks, as far as they are here."""
+        """Return a chunk with the vectors that it lacks, as far as they are here."""
         if chunk.vector is not None:
             return chunk
         parts = (
@@ -75,27 +75,27 @@ class StoredVectors(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(chunk, vector=self.whole.get(chunk.hash), parts=tuple(parts))
 
 
-_LENGTH_ERROR = 0.01  # of a vector of length 1 in float16
+_LENGTH_ERROR = 0.01  # the tolerance for the length of a float16 vector of length 1
 
 
 def _is_vector(data: bytes, stored: str, dimensions: int) -> bool:
     if len(data) != dimensions * np.dtype(stored).itemsize:
         return False
     vector = np.frombuffer(data, stored).astype(np.float32)
-    return bool(abs(np.linalg.norm(vector) - 1) <= _LENGTH_ERROR)  # no number is none such
+    return bool(abs(np.linalg.norm(vector) - 1) <= _LENGTH_ERROR)  # False if the length is NaN
 
 
 def stored_vectors(
     snapshot: ServerSnapshot, memory: str, space: Space, hashes: Collection[bytes], schema: str
 ) -> StoredVectors | None:
-    """What a memory has of some chunks; None: its vectors are of another model, or it is not granted.
+    """Read the published vectors of some chunks; None: they belong to another model, or the memory is not granted.
 
     Args:
-        snapshot: Of its server.
-        memory: Its name.
-        space: Of the vectors that are wanted.
-        hashes: Of the embedded texts of chunks.
-        schema: Where pgvector is.
+        snapshot: A snapshot of the server.
+        memory: The name of the memory.
+        space: The wanted vector space.
+        hashes: The hashes of the chunks' embedded texts.
+        schema: The schema of pgvector.
 
     Raises:
         SharedUnavailable.
