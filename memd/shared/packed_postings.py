@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.store.postings import concatenated_ranges, run_starts
 from memd.store.vector_matrix import places_among
 
 Ints = NDArray[np.int64]
@@ -24,7 +25,7 @@ TERM_BITS = 63  # of a term's number
 _BUCKET_BYTES = 600
 _MOST_BITS = 16
 _FANOUT_BITS = 3  # eight segments of about the same size are merged
-_LARGEST_TIER = 4  # segments larger than eight chunks to the power of this are not merged any more
+_LARGEST_TIER = 4  # segments of at least 8 ** this many chunks are not merged any more
 MOST_GONE = 0.25  # the share of deleted chunks above which a segment is rewritten
 
 
@@ -83,7 +84,7 @@ class TermPostings(msgspec.Struct, frozen=True):
         counts = self.counts[rows]
         places = self.places
         if len(places):
-            places = places[_stretches((np.cumsum(self.counts) - self.counts)[rows], counts)]
+            places = places[concatenated_ranges((np.cumsum(self.counts) - self.counts)[rows], counts)]
         return TermPostings(self.terms[rows], self.chunk_ids[rows], counts, self.tokens[rows], places)
 
     @property
@@ -99,12 +100,12 @@ class TermPostings(msgspec.Struct, frozen=True):
             first: The least of the chunk ids, or a lower one.
         """
         buckets = self.terms >> (TERM_BITS - self.bits)
-        begins = _beginnings(buckets)
+        begins = run_starts(buckets)
         place_starts = np.append(0, np.cumsum(self.counts))
         for begin, end in zip(begins, np.append(begins[1:], len(buckets)), strict=True):
             some = slice(begin, end)
             terms = self.terms[some]
-            starts = _beginnings(terms)
+            starts = run_starts(terms)
             columns = [
                 _narrow(column)
                 for column in (
@@ -173,17 +174,6 @@ class PackedBucket(msgspec.Struct, frozen=True):
 
 def _narrow(column: Ints) -> NDArray[Any]:
     return column.astype(f"<u{np.min_scalar_type(int(column.max(initial=0))).itemsize}")
-
-
-def _beginnings(values: Ints) -> Ints:
-    """Where another value begins, in an array of equal ones beside each other."""
-    return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
-
-
-def _stretches(starts: Ints, sizes: Ints) -> Ints:
-    """The places of stretches that begin at starts, one after the other."""
-    places: Ints = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return places
 
 
 @lru_cache(20_000)

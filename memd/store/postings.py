@@ -242,12 +242,12 @@ def _paired(first: Keys, second: Keys) -> Keys:
 
 def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
     """Create a segment from sorted (code, row) values of all tokens and pairs."""
-    begins = _beginnings(found)
+    begins = run_starts(found)
     counts = np.diff(np.append(begins, len(found)))
     distinct = found[begins]
     rows = (distinct & np.uint64((1 << _ROW_BITS) - 1)).astype(np.uint32) + np.uint32(first_row)
     codes = distinct >> np.uint64(_ROW_BITS)
-    starts = _beginnings(codes)
+    starts = run_starts(codes)
     sizes = np.diff(np.append(starts, len(codes)))
     terms = codes[starts]
     code = np.uint64((1 << _CODE_BITS) - 1)
@@ -255,12 +255,12 @@ def _segment_of(found: Keys, keys: Keys, first_row: int) -> Segment:
     is_pair = terms >> np.uint64(2 * _CODE_BITS) > 0
     second[is_pair] = _paired(keys[terms[is_pair] >> np.uint64(_CODE_BITS) & code], second[is_pair])
     order = np.argsort(second)
-    at = _places(starts[order], sizes[order])
+    at = concatenated_ranges(starts[order], sizes[order])
     return Segment(second[order], _starts(sizes[order]), rows[at], _small(counts[at]))
 
 
-def _beginnings(values: Keys) -> Ints:
-    """Return where runs of equal values begin."""
+def run_starts(values: NDArray[Any]) -> Ints:
+    """Return the indexes at which runs of equal values begin."""
     return np.flatnonzero(np.concatenate((np.ones(min(1, len(values)), np.bool_), values[1:] != values[:-1])))
 
 
@@ -268,7 +268,7 @@ def _starts(sizes: Ints) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
-def _places(starts: Ints, sizes: Ints) -> Ints:
+def concatenated_ranges(starts: Ints, sizes: Ints) -> Ints:
     """Return the concatenated index ranges that begin at `starts`."""
     return np.arange(int(sizes.sum())) + np.repeat(starts - _starts(sizes)[:-1], sizes)
 
@@ -281,7 +281,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
     """Merge segments whose rows follow each other in this order."""
     keys = np.concatenate([one.keys for one in segments])
     keys.sort()
-    keys = keys[_beginnings(keys)]
+    keys = keys[run_starts(keys)]
     sizes = np.zeros(len(keys), np.int64)
     for one in segments:
         sizes[np.searchsorted(keys, one.keys)] += np.diff(one.starts)
@@ -295,7 +295,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
         for first, last in pairwise([*distinct(steps).tolist(), len(one.keys)]):
             place = np.searchsorted(keys, one.keys[first:last])
             taken = np.diff(one.starts[first : last + 1])
-            at = _places(free[place], taken)
+            at = concatenated_ranges(free[place], taken)
             stretch = slice(one.starts[first], one.starts[last])
             rows[at], counts[at] = one.rows[stretch], one.counts[stretch]
             free[place] += taken
