@@ -60,7 +60,7 @@ _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 class _Reader(msgspec.Struct, frozen=True):
     """A reader's slot in the pool."""
 
-    connection: apsw.Connection | None  # None: it is opened by whoever takes the slot
+    connection: apsw.Connection | None  # None: opened by the next user of the slot
     generation: int  # the generation of the file that it has open
 
 

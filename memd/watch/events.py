@@ -89,7 +89,7 @@ class FilteredBatch(msgspec.Struct, frozen=True):
     """The events of a batch that concern memory."""
 
     paths: frozenset[Path]  # files that may be notes, and directories that may hold some
-    unwatched: frozenset[Path]  # directories that came or went: what is in them now, no event tells
+    unwatched: frozenset[Path]  # created or deleted directories, whose content caused no events
 
     @property
     def restructured(self) -> bool:
@@ -143,7 +143,7 @@ def filter_events(
             and any(descends(root, parts[:-1]) for root, parts in below if parts)
             and has_other_names(path)
         ):
-            # Where that is, no event tells: all of the notes are looked at, each by its stamp.
+            # No event reports where its other name is: all notes are checked by their stamps.
             paths.update(
                 root.directory / (only_file(root) or "")
                 for root in roots

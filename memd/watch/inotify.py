@@ -54,7 +54,7 @@ _PIECE_BYTES = 1 << 16
 _PIECES = 16  # at most, before others have their turn in the event loop
 
 _LIMITS = Path("/proc/sys/fs/inotify")
-# What a person is told to raise a limit to: twice what it is, and never less than this.
+# The value recommended for a limit: twice the current one, and at least this.
 _WATCHES = 524_288
 _INSTANCES = 1024
 
@@ -196,7 +196,7 @@ class InotifyFeed:
             )
             if number != -1:
                 self._paths.setdefault(number, []).append(directory)
-            # Else it went away since it was found. The watch of the one above tells that, or the look after this one.
+            # Otherwise it was deleted since it was found, as the watch of its parent reports, or the next check.
             elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
                 raise FeedBroken(_refused(why, len(directories)))
 
@@ -289,7 +289,7 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
 
 def _close_after(setting: asyncio.Future[None], descriptor: int) -> None:
     if not setting.cancelled():
-        setting.exception()  # nobody else asks for it any more
+        setting.exception()  # marks the exception as retrieved
     os.close(descriptor)
 
 

@@ -100,7 +100,7 @@ class LibraryFeed:
 
     def _fail(self, failure: Exception) -> None:
         self._failure = self._failure or failure
-        self._batches.put_nowait(set())  # wakes whoever waits for the next batch
+        self._batches.put_nowait(set())  # wakes the waiter in `next`
 
 
 def _first(failures: ExceptionGroup[OSError | RuntimeError]) -> Exception:

@@ -1,4 +1,4 @@
-"""Removes text that agents insert into messages, and that nobody said.
+"""Removes text that agents insert into messages, so that only what was said is left.
 
 Agents wrap what they insert in marks. A person may write about such marks, in a sentence or in fenced code, and that is speech. So
 a block is removed only where agents write it: at the very start of a text, or on lines of its own.
@@ -100,12 +100,12 @@ _LONGEST_SILENT = 40
 
 
 def joined(texts: Iterable[str]) -> str:
-    """The texts of one message that are not blank, as one."""
+    """Join the texts of one message that are not blank."""
     return "\n\n".join(text for text in texts if text)
 
 
 def claude_code(text: str, role: Role) -> str:
-    """What was said in a text block of Claude Code. Empty: nothing."""
+    """Return the speech in a text block of Claude Code; "" if there is none."""
     text = _said(text)
     if role == "user":
         text = _without_blocks(_with_arguments(text))
@@ -114,7 +114,7 @@ def claude_code(text: str, role: Role) -> str:
 
 
 def _with_arguments(text: str) -> str:
-    """A slash command with the words that a person typed after its name, instead of the block that contains them."""
+    """Replace the block of a slash command by the command with the arguments that a person typed."""
     if not _COMMAND.match(text):
         return text
     begin = text.find(_ARGUMENTS[0])
@@ -126,7 +126,7 @@ def _with_arguments(text: str) -> str:
 
 
 def codex(text: str, role: Role) -> str:
-    """What was said in a message of Codex. Empty: nothing."""
+    """Return the speech in a message of Codex; "" if there is none."""
     text = _said(text)
     if role != "user":
         return text
@@ -140,13 +140,13 @@ def codex(text: str, role: Role) -> str:
 
 
 def of_any_program(text: str, role: Role) -> str:
-    """What was said in a message of a program that adds nothing of its own but what is known of all. Empty: nothing."""
+    """Return the speech in a message of a program that inserts only known kinds of text; "" if there is none."""
     text = _said(text)
     return _without_blocks(text) if role == "user" else text
 
 
 def openclaw(text: str, role: Role) -> str:
-    """What was said in a text block of OpenClaw. Empty: nothing, or a text that the agent did not send."""
+    """Return the speech in a text block of OpenClaw; "" if there is none, or the agent did not send the text."""
     text = _said(text)
     if role == "assistant":
         return _without_silence(_without_directives(text))
@@ -164,7 +164,7 @@ def openclaw(text: str, role: Role) -> str:
 
 
 def plain(text: str, role: Role) -> str:
-    """What was said in a message of an unknown agent. Empty: nothing."""
+    """Return the speech in a message of an unknown agent; "" if there is none."""
     text = _said(text)
     return _without_blocks(text) if role == "user" else _without_silence(text)
 
@@ -178,9 +178,9 @@ def _without_blocks(text: str) -> str:
     if "<" not in text and "```json" not in text and "--- Content" not in text:
         return text
     kept: list[str] = []
-    start = look = 0  # of what is not in kept yet; of what was not looked at yet
-    ends: dict[object, int] = {}  # of a mark, where its next end is; -1: it has none from here on
-    is_first = True  # nothing but blocks came so far
+    start = look = 0  # the end of the text handled so far, and of the text searched so far
+    ends: dict[object, int] = {}  # by mark: the offset of its next end; -1: it has none
+    is_first = True  # only blocks came so far
     while stop := _STOP.search(text, look):
         is_first = is_first and not text[start : stop.start()].strip()
         end = _end(text, stop, ends, is_first=is_first)
@@ -200,7 +200,7 @@ def _without_blocks(text: str) -> str:
 
 
 def _end(text: str, stop: re.Match[str], ends: dict[object, int], *, is_first: bool) -> int | None:
-    """The end of the block that begins there; None: it is no block, or has no end."""
+    """Return the end of the block that begins at a match; None if it is no block, or has no end."""
     if stop["tag"]:
         return _end_of_tag(text, stop, ends, is_first=is_first)
     kind: object

@@ -1,9 +1,9 @@
-"""Reads the SQLite database of another program through the fence, and neither leaves a file beside it nor holds its writer up.
+"""Reads the SQLite database of another program without leaving a file beside it or blocking its writer.
 
-SQLite makes a log and its shared memory when it opens a closed database for reading, and a reader keeps a log from being cut. So
-a database without a log is read as one that nobody changes, with a look at its stamp before and after; one with a log is read in
-short transactions that only look at the shared memory. Whatever happens in between, a file system layer of our own makes no
-file, removes none, and opens each below the directory that the fence has opened.
+SQLite creates a WAL and its shared memory when it opens a closed database for reading, and a reader prevents truncation of the WAL.
+So a database without a WAL is opened as immutable, with a check of its stamp before and after; one with a WAL is read in short
+transactions that only read the shared memory. A VFS of our own creates and deletes no file in any case, and opens each file below
+the directory that safe_open has opened.
 """
 
 import errno
@@ -32,23 +32,23 @@ from memd.text.memory_paths import Parts
 
 T = TypeVar("T")
 
-READ_S = 0.02  # for which rows are taken in one transaction; the last of them may take a little longer
+READ_S = 0.02  # the time after which no more rows are read in a transaction; the last one may take longer
 READ_BYTES = 1 << 20  # likewise
-GUARD_S = 2.0  # a transaction that is not over by then is ended: the tables are not what they should be
-LOOKS = 5  # at a database that is changed or closed during each
-BUSY_MS = 100  # for its writer, where that recovers the log
-_STEPS = 1000  # instructions of SQLite between two looks at the clock
+GUARD_S = 2.0  # a longer transaction is interrupted: the tables are not as expected
+LOOKS = 5  # attempts, if the database is changed or closed during each
+BUSY_MS = 100  # wait for its writer, while that recovers the WAL
+_STEPS = 1000  # SQLite instructions between two checks of the clock
 
 _LOG, _MEMORY, _JOURNAL = "-wal", "-shm", "-journal"
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
 class _Changed(Exception):
-    """The database was changed, opened or closed meanwhile; another look may succeed."""
+    """The database was changed, opened or closed meanwhile; a retry may succeed."""
 
 
 class ShortRead:
-    """One read transaction, to be ended soon."""
+    """A short read transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -56,51 +56,51 @@ class ShortRead:
         self._room = READ_BYTES
 
     def rows(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, as they are fetched."""
+        """Yield the rows of a query as they are fetched."""
         return iter(self._connection.execute(sql, values))
 
     def row(self, sql: str, *values: object) -> tuple[Any, ...] | None:
-        """The first row of a query."""
+        """Return the first row of a query."""
         return next(self.rows(sql, *values), None)
 
     def is_enough(self, size: int = 0) -> bool:
-        """Whether the transaction is to be ended after one more row of this size in bytes."""
+        """Return whether the transaction should end after one more row of this size in bytes."""
         self._room -= size
         return self._room <= 0 or time.monotonic() >= self._until
 
 
 class OpenDatabase:
-    """A database that is open for reading."""
+    """A database opened for reading."""
 
     def __init__(self, connection: apsw.Connection, *, is_live: bool) -> None:
-        self.is_live = is_live  # whether a log is beside it: its writer has it open, or was killed
+        self.is_live = is_live  # whether it has a WAL: its writer has it open, or was killed
         self._connection = connection
 
     @contextmanager
     def transaction(self) -> Iterator[ShortRead]:
-        """A read transaction. Only rows are to be fetched in it."""
+        """Begin a read transaction, in which only rows are to be fetched."""
         until = time.monotonic() + GUARD_S
         self._connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         self._connection.execute("BEGIN")
         try:
             yield ShortRead(self._connection)
         finally:
-            # A statement whose rows were not all fetched ends with it. One that was interrupted has ended it.
+            # A statement whose rows were not all fetched ends with the transaction; an interrupted one has ended it.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
 
 def look_into(root: Path, parts: Parts, look: Callable[[OpenDatabase], T]) -> T:
-    """What a function finds in a database; it is called again if the database was changed under it.
+    """Call a function with an opened database; it is called again if the database was changed meanwhile.
 
     Args:
         root: The resolved directory of the root.
         parts: The path of the database below it.
-        look: Reads in transactions; it has no other effect.
+        look: Reads in transactions; it must have no other effect.
 
     Raises:
-        FileMissing, OutsideFence, FileUnreadable, ProcessExhausted: as safe_open.open_inside has them.
-        FileHeld: its writer changes it all the time, or keeps it to itself.
+        FileMissing, OutsideFence, FileUnreadable, ProcessExhausted: see safe_open.open_inside.
+        FileHeld: its writer changes it constantly, or has locked it.
     """
     shown = str(root.joinpath(*parts))
     for _ in range(LOOKS):
@@ -113,10 +113,10 @@ def look_into(root: Path, parts: Parts, look: Callable[[OpenDatabase], T]) -> T:
 
 
 class _FileState(msgspec.Struct, frozen=True):
-    """What changes when a database is written, opened or closed."""
+    """The state of a database's files, which changes when it is written, opened or closed."""
 
     file: tuple[int, ...]
-    log: int  # bytes; 0: none, or an empty one
+    log: int  # size in bytes; 0: missing or empty
     has_memory: bool
     has_journal: bool
 
@@ -131,7 +131,7 @@ def _looked(directory: int, place: Path, name: str, shown: str, look: Callable[[
         raise FileUnreadable(
             shown, f"{name}{_LOG} is beside it without {name}{_MEMORY}: its program has to be started once"
         )
-    # SQLite would resolve the path of a descriptor, so the layer below is told to leave names as they are.
+    # SQLite would resolve a path below a descriptor, so the VFS returns names unchanged.
     base = _DESCRIPTORS / str(directory) if _DESCRIPTORS.is_dir() else place
     how = "mode=ro&readonly_shm=1" if before.is_live else "immutable=1"
     trouble: apsw.Error | UnicodeDecodeError | msgspec.ValidationError | None = None
@@ -161,7 +161,7 @@ def _prepare(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(BUSY_MS)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)  # functions of its views are not called
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)  # functions in its views are not called
 
 
 def _state(directory: int, name: str, shown: str) -> _FileState:
@@ -178,7 +178,7 @@ def _state(directory: int, name: str, shown: str) -> _FileState:
 
 
 def _stat(directory: int, name: str, shown: str) -> os.stat_result | None:
-    """Of a regular file; a file is never opened here: closing it would drop the locks that SQLite has on it in this process."""
+    """Return the status of a regular file without opening it: closing it would drop SQLite's locks on it in this process."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -205,32 +205,32 @@ def _refusal_of(trouble: Exception, shown: str) -> FileUnreadable | ProcessExhau
         case apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
             return FileUnreadable(shown, "cannot be opened")
         case _:
-            # The text of other errors may quote what is in the tables.
+            # Other messages may quote the content of tables.
             return FileUnreadable(shown, f"SQLite cannot read it ({type(trouble).__name__})")
 
 
 class _ReadingLayer(apsw.VFS):
-    """The file system of SQLite, with files that are there and regular, and with no others."""
+    """A VFS that opens existing regular files only."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "unix")
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802 - as SQLite calls it
-        """The name as it is: below a descriptor, it must not be resolved."""
+        """Return the name unchanged: below a descriptor, it must not be resolved."""
         return name
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - likewise
-        """A file that is there."""
+        """Open an existing file."""
         if flags[0] & (apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL):
             flags[0] &= ~apsw.SQLITE_OPEN_CREATE
             path = name.filename() if isinstance(name, apsw.URIFilename) else name
-            # Opening a FIFO would wait for whoever writes into it.
+            # Opening a FIFO would wait for a writer.
             if not _is_regular(path):
                 raise apsw.CantOpenError("not there, or not a regular file")
         return apsw.VFSFile("unix", name, flags)
 
     def xDelete(self, name: str, syncdir: bool) -> None:  # noqa: N802, ARG002 - likewise
-        """Nothing is removed."""
+        """Delete nothing."""
         raise apsw.ReadOnlyError("nothing is removed here")
 
 
@@ -246,7 +246,7 @@ _layers_lock = threading.Lock()
 
 
 def _layer() -> str:
-    """The name of the layer, which is made once."""
+    """Return the name of the VFS, which is registered once."""
     name = "memd-reading"
     with _layers_lock:
         if not _layers:

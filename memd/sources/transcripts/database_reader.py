@@ -1,4 +1,4 @@
-"""Reads what was added to a transcript in a database since the last reading, by the rules for those in files."""
+"""Reads new events of a transcript in a database, by the rules for transcripts in files."""
 
 import io
 from collections import Counter
@@ -50,20 +50,20 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _HEADER = 1  # the line of the header; the first event of a branch has the next one
-TRIES = 5  # at a session that is rewritten during each
-MOST_COUNTED = 1000  # events that came: more are enough for any schedule
-_ZSTD = b"\x28\xb5\x2f\xfd"  # how a frame begins
+TRIES = 5  # attempts, if the session is rewritten during each
+MOST_COUNTED = 1000  # new events; more make no difference for any schedule
+_ZSTD = b"\x28\xb5\x2f\xfd"  # magic number of a frame
 
 
 class _Rewritten(Exception):
-    """The session was rewritten, or another branch of it lives now."""
+    """The session was rewritten, or another branch is the current one now."""
 
 
 class _Cursor(msgspec.Struct):
-    """Where to read on."""
+    """The position to read from."""
 
     position: int = 0
-    seq: int = 0  # that of the event before it, and 1
+    seq: int = 0  # 1 + that of the previous event
 
 
 _KINDS: Mapping[Layout, DatabaseKind] = MappingProxyType(
@@ -72,11 +72,11 @@ _KINDS: Mapping[Layout, DatabaseKind] = MappingProxyType(
 
 
 def list_sessions(root: SessionPaths, parts: Parts) -> SessionListing:
-    """The sessions of the database, or of the export, at these parts below a root.
+    """Return the sessions of a database or export below a root.
 
     Raises:
         SourceError: it cannot be read.
-        ProcessExhausted: no more descriptors.
+        ProcessExhausted: the process has no free descriptors.
     """
     if root.layout == "plain":
         return exports.list_conversations(root, parts)
@@ -313,7 +313,7 @@ class _OpenClawReader:
 
 
 def _mark(session: DatabaseSession, seq: int) -> ReadMark:
-    """Tells one state of a session from another."""
+    """Return a mark that identifies a state of a session."""
     return ReadMark(session.stamp.size if session.archived else seq, *mark_sides(session, seq))
 
 

@@ -1,4 +1,4 @@
-"""The sessions in a database of transcripts, whichever program it belongs to: how they are listed, and told from what they were."""
+"""Lists the sessions in a transcript database of any program, and identifies their states."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -18,45 +18,45 @@ _INT63 = (1 << 63) - 1
 
 
 class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One session as a scan lists it."""
+    """A session listed by a scan."""
 
     id: str
-    stamp: Stamp  # size: in what its program counts; inode: another if it has to be read from its beginning
+    stamp: Stamp  # size: in the program's unit; inode: changes if it has to be read from its beginning
     is_shared: bool = False  # a group's or a channel's
     is_subagent: bool = False
 
     @property
     def archived(self) -> bool:
-        """Whether it is over."""
+        """Whether the session has ended."""
         return False
 
 
 class SessionListing(msgspec.Struct, frozen=True):
-    """What a file with several sessions holds."""
+    """The sessions in a file."""
 
     sessions: tuple[ListedSession, ...]
-    version: int = 0  # of the tables
+    version: int = 0  # version of the tables
     is_live: bool = False  # its program has it open, or was killed
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """The tables of one database that matter, with their columns."""
+    """The relevant tables of a database, with their columns."""
 
     columns: Mapping[str, frozenset[str]]
     version: int  # user_version
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether a table is there, with some columns."""
+        """Return whether a table with some columns exists."""
         return table in self.columns and self.columns[table].issuperset(columns)
 
 
 class DatabaseKind(msgspec.Struct, frozen=True):
-    """How the sessions in the databases of one program are found."""
+    """How to find the sessions in databases of one program."""
 
-    wanted: Mapping[str, frozenset[str]]  # the columns of the tables that no reading can do without
-    optional: tuple[str, ...]  # other tables that help
+    wanted: Mapping[str, frozenset[str]]  # the columns of required tables
+    optional: tuple[str, ...]  # further tables that are used if they exist
     ids_after: Callable[[ShortRead, Tables, str], Iterator[tuple[str]]]  # in order
-    session_of: Callable[[ShortRead, Tables, str], ListedSession | None]  # None: it holds nothing
+    session_of: Callable[[ShortRead, Tables, str], ListedSession | None]  # None: it is empty
 
     def tables_of(self, read: ShortRead, shown: str) -> Tables:
         """The tables of a database.

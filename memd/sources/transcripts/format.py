@@ -9,33 +9,33 @@ from memd.domain_types import Role
 
 
 class TurnAdded(msgspec.Struct, frozen=True, gc=False):
-    """Somebody said something: a new turn, unless it belongs to one that was said before."""
+    """A message: a new turn, or a part of an earlier one."""
 
-    id: str  # empty: the format has none
+    id: str  # "": the format has none
     role: Role
     at: float | None  # unix time
-    text: str  # without scaffolding, not redacted yet, never blank
-    joins: bool = False  # another part of the turn with this id, if that is the last one
-    again: bool = False  # takes the place of the earlier turn with this id
+    text: str  # without boilerplate, not redacted yet, not blank
+    joins: bool = False  # a further part of the turn with this id, if that is the last one
+    again: bool = False  # replaces the earlier turn with this id
 
 
 class RecordAdded(msgspec.Struct, frozen=True, gc=False):
-    """A record that is no turn, but that a later event may refer to."""
+    """A record that is no turn, but may be referred to by a later event."""
 
     id: str
 
 
 class Rewound(msgspec.Struct, frozen=True, gc=False):
-    """The turn or record of this id is removed, with everything after it."""
+    """The turn or record with this id is removed, with everything after it."""
 
     id: str
-    or_all: bool = True  # if there is none, everything is removed, or else nothing
+    or_all: bool = True  # if it does not exist, everything is removed, otherwise nothing
 
 
 class Branched(msgspec.Struct, frozen=True, gc=False):
-    """The conversation continues after this record and its ancestors. None: it begins again."""
+    """The conversation continues after this record and its ancestors; None: from its beginning."""
 
-    after: str | None  # the id of a record, be it a turn or none
+    after: str | None  # the id of a turn or another record
 
 
 class Dropped(msgspec.Struct, frozen=True, gc=False):
@@ -45,20 +45,20 @@ class Dropped(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cleared(msgspec.Struct, frozen=True, gc=False):
-    """All turns are removed; those that stay follow again."""
+    """All turns are removed; kept ones are added again."""
 
 
 class SessionFacts(msgspec.Struct, frozen=True, gc=False):
-    """Something about the session as a whole; None: nothing about that."""
+    """Facts about the session; None: unchanged."""
 
     session_id: str | None = None
-    cwd: str | None = None  # where the agent worked
+    cwd: str | None = None  # the working directory of the agent
     started_at: float | None = None  # unix time
-    subagent: bool | None = None  # it worked for another session
+    subagent: bool | None = None  # whether it worked for another session
 
 
 class UnparsedLine(msgspec.Struct, frozen=True, gc=False):
-    """The line was not understood."""
+    """A line that could not be parsed."""
 
     why: str  # broken | unknown
 

@@ -1,4 +1,4 @@
-"""Opens the file of a transcript, decompresses it in bounded memory, and measures how much has come to it since it was read."""
+"""Opens transcripts, decompresses them in bounded memory, and measures how much they have grown."""
 
 import io
 import os
@@ -23,12 +23,12 @@ OBJECT_SUFFIX = ".json"
 
 
 class OpenTranscript(NamedTuple):
-    """A transcript that can be read."""
+    """An opened transcript."""
 
     descriptor: int
-    stamp: Stamp  # from before anything was read
-    packed: bool  # compressed with zstd
-    is_object: bool  # one JSON object on many lines, written anew each time
+    stamp: Stamp  # taken before the file was read
+    packed: bool  # whether it is compressed with zstd
+    is_object: bool  # whether it is one JSON object on many lines, which is rewritten each time
 
 
 @contextmanager
@@ -70,10 +70,10 @@ _PIECE_BYTES = 1 << 16
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """How much of a file is new; everything, if it is another file than the one that was read."""
+    """How much of a file is new; all of it, if the file was replaced."""
 
     bytes: int
-    lines: int  # that are complete, among as many bytes as were looked at
+    lines: int  # complete lines among the bytes that were read
 
 
 def growth(found: FoundFile, roots: Sequence[Root], progress: ReadProgress | None, *, at_most: int) -> Growth:
@@ -119,12 +119,12 @@ def _lines(descriptor: int, begin: int, end: int) -> int:
     return lines
 
 
-# Far more than anybody says. A few kilobytes can be made to hold any number of bytes.
+# Far more than is ever said. A few kilobytes can decompress to any number of bytes.
 MAX_UNPACKED_BYTES = 1 << 30
-# What is said and done repeats itself some dozens of times. A small file that holds much more was made to fill memory.
+# Transcripts repeat themselves some dozens of times. A file with a far higher ratio was made to fill memory.
 _MOST_TIMES = 1000
 _ALWAYS_BYTES = 1 << 26
-MAX_WINDOW_BYTES = 1 << 27  # what the zstd tool accepts by itself
+MAX_WINDOW_BYTES = 1 << 27  # the default limit of the zstd tool
 _UNPACKED_PIECE_BYTES = 1 << 20
 _PACKED_PIECE_BYTES = 1 << 17
 

@@ -1,6 +1,6 @@
-"""Parses what opencode's database says of a session: a line about it, then one for each message.
+"""Parses the lines that opencode_database creates for a session: one about the session, then one for each message.
 
-opencode_database makes the lines, and leaves out what nobody said: tools, thoughts, and what plugins and summaries add.
+opencode_database leaves out everything that is no speech: tools, thoughts, and text added by plugins and summaries.
 """
 
 import msgspec
@@ -10,11 +10,11 @@ from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdd
 
 
 class OpenCodeState(msgspec.Struct):
-    """Nothing: each line is whole."""
+    """Empty, since each line is complete."""
 
 
 class OpenCodeLine(msgspec.Struct, omit_defaults=True):
-    """What a message says, or what is known of a session."""
+    """A message, or facts about a session."""
 
     session: str | None = None
     cwd: str | None = None

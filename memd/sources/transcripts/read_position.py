@@ -9,10 +9,10 @@ import msgspec
 from memd.domain_types import Turn
 from memd.sources.transcripts.format import SessionFacts
 
-# Raised by whoever changes what these fields mean: transcripts are then read from their beginning.
+# To be raised when the meaning of these fields changes: transcripts are then read from their beginning.
 VERSION = 1
 
-EDGE_BYTES = 4096  # of the beginning and of the end of what was read, that are looked at before reading on
+EDGE_BYTES = 4096  # at the beginning and end of the read part, which are compared before reading on
 
 
 class ReadMark(msgspec.Struct, frozen=True):
