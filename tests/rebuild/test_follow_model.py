@@ -96,7 +96,7 @@ class Place:
         )
         self.confirmation: object = None  # what is asked before a rebuild
         self.queues = SimpleNamespace(
-            rest=False, providers=self.providers, queue=self.queue, serve=self.serve, leave=self.leave
+            suspended=False, providers=self.providers, queue=self.queue, serve=self.serve, leave=self.leave
         )
         self.rebuilder = SimpleNamespace(
             reason=None,
