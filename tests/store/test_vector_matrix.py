@@ -227,3 +227,21 @@ def test_the_nearest_of_some_chunks_are_found_however_many_others_are_nearer(*, 
     found = scanned.nearest_cosines()[0].tolist()
     assert sorted(found) == sorted([*whole[:5], *whole[-20:-15]])
     assert scanned.mean_cosine()[1] == FEWEST_ROWS
+
+
+def test_rows_are_put_in_the_order_of_their_ids_once_and_only_where_they_are_not() -> None:
+    """Chunks that come get larger ids; what is restored may not."""
+    rows = Matrix(DIMENSIONS)
+    rows.add(row(n) for n in (2, 3, 5))
+    [ascending] = rows.snapshot().parts
+    assert ascending.by_id is None
+    rows.add([row(4)])
+    [first], [again] = rows.snapshot().parts, rows.snapshot().parts
+    assert first.by_id is not None
+    assert first.by_id is again.by_id
+    assert [one.tolist() for one in first.by_id] == [[0, 1, 3, 2], [2, 3, 4, 5]]
+    rows.add([row(9)])
+    [more] = rows.snapshot().parts
+    assert more.by_id is not None
+    assert more.by_id[1].tolist() == [2, 3, 4, 5, 9]
+    assert cosines_of(rows, question(4), [4, 5]).keys() == {4, 5}
