@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -403,17 +404,23 @@ async def test_a_vector_of_another_size_that_a_search_meets_is_damage(tmp_path: 
 async def test_without_a_thread_many_vectors_are_in_memory_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written is searched, whatever it takes."""
+    """What is written is searched, whatever it takes; few need no thread."""
+    tried: list[object] = []
 
-    async def none(*_: object) -> None:
+    async def none(change: object) -> None:
+        if isinstance(change, partial):  # not the bytes that are made beside searches
+            tried.append(change)
         raise NoThread("no thread can be started")
 
     monkeypatch.setattr(search_vectors, "Threads", lambda *_: SimpleNamespace(run=none))
     async with opened(tmp_path / "a.sqlite", resident=True) as index:
-        await write(index, "memory/a.md", *range(AT_ONCE + 20))
-        assert len(await near(index, 3)) == AT_ONCE + 20
-        await write(index, "memory/a.md", 5)
-        assert len(await near(index, 3)) == 1
+        await write(index, "memory/a.md", *range(AT_ONCE))
+        assert tried == []
+        await write(index, "memory/b.md", *range(1000, 1001 + AT_ONCE))
+        assert len(tried) == 2  # what goes, and what comes
+        assert len(await near(index, 3, 3 * AT_ONCE)) == 2 * AT_ONCE + 1
+        await index.remove(["memory/b.md"])
+        assert len(await near(index, 3)) == AT_ONCE
 
 
 async def test_both_halves_of_an_index_in_memory_tell_when_they_were_asked(tmp_path: Path) -> None:

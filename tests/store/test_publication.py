@@ -8,6 +8,7 @@ from memd.domain_types import Kind, Label, LabelKind, Turn
 from memd.store import chunk_parts, publication
 from memd.store.files import FileChange
 from memd.store.index import Index
+from memd.store.meta import TOKENIZER
 from memd.store.publication import FileState, LackingChunk, PublishedFile
 from memd.store.sessions import SessionChange
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
@@ -19,6 +20,7 @@ def test_terms_are_stems_and_pairs_with_their_places() -> None:
     """A stem counts in text and context; a pair is of two CJK characters, or of a number and one, that are beside each other."""
     terms, tokens = publication.term_reader().terms(("Deploys deployed 3月 部署", "deploying"))
     assert tokens == 7
+    assert publication.TERMS_VERSION == 1000 * TOKENIZER + 1  # other terms are of another one
     assert terms == {
         "deploi": [0, 1, 7],
         "3": [2],

@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from memd.domain_types import TextHash
-from memd.store import migrations, recovery
+from memd.store import database_files, migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.migrations import newest
 from tests.store.conftest import vector_of
@@ -179,3 +179,19 @@ def test_only_columns_that_both_have_are_taken(tmp_path: Path) -> None:
     assert connection.execute("SELECT count(*) FROM cache").get == 20
     assert connection.execute("SELECT count(*) FROM documents").get == 0
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("names", "synced"), [(["a"], 1), (["a-wal"], 1), (["a", "a-wal", "a-shm"], 1), ([], 0)]
+)
+def test_that_a_database_is_gone_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], synced: int
+) -> None:
+    """A power cut brings none of it back: its log would be taken for that of the next one."""
+    directories: list[Path] = []
+    monkeypatch.setattr(database_files, "sync_directory", directories.append)
+    for name in names:
+        (tmp_path / name).write_text("x")
+    recovery.remove_database(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+    assert directories == [tmp_path] * synced
