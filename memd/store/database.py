@@ -709,7 +709,6 @@ class Database:
             with self._alone():
                 self._close_writer()
                 self._identity = None
-                self._generation += 1
                 try:
                     swap()
                 except OSError as error:
