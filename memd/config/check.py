@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said for the person who wrote it. Pure."""
+"""Validates a configuration, with messages for the person who wrote it. Pure."""
 
 import difflib
 import json
@@ -30,11 +30,11 @@ from memd.config.toml_lines import Key
 from memd.runtime.timing import zone_of
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-# Windows takes these for devices, whatever follows after a dot.
+# Names of devices on Windows, with any suffix after a dot.
 _DEVICE = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 MEMORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}(?:/[A-Za-z0-9][A-Za-z0-9_.-]{0,63}){0,3}")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-# Values of these keys are not quoted in messages: they may be API keys, or examples of secrets.
+# Values of these keys are not quoted in messages, since they may be API keys or examples of secrets.
 _UNSHOWN = SECRETS | {"allow", "extra"}
 _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
     "daemon": DaemonSettings,
@@ -45,14 +45,14 @@ _ROOT: Mapping[str, type[msgspec.Struct] | None] = {
 
 
 class ConfigProblem(msgspec.Struct, frozen=True):
-    """One thing to mend."""
+    """A fault in a configuration."""
 
     key: Key
     text: str  # a sentence that names the key
 
 
 def dotted(key: Key) -> str:
-    """A key as it is written: ``agents.main.scope.rules[0].action``."""
+    """Format a key as it is written: ``agents.main.scope.rules[0].action``."""
     written = ""
     for part in key:
         if isinstance(part, int):
@@ -63,7 +63,7 @@ def dotted(key: Key) -> str:
 
 
 def document_problems(document: Mapping[str, Any]) -> Iterator[ConfigProblem]:
-    """What is wrong with single keys and values of a whole document, in its order."""
+    """Yield the faults of single keys and values in a document, in its order."""
     for name, given in document.items():
         table = _ROOT.get(name)
         if table is not None:
@@ -79,10 +79,10 @@ def document_problems(document: Mapping[str, Any]) -> Iterator[ConfigProblem]:
 
 
 def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """What is wrong between values that are right one by one.
+    """Yield contradictions between values that are valid one by one.
 
     Yields:
-        The keys that take part, relative to the agent; a sentence about them.
+        The keys concerned, relative to the agent, and a sentence about them.
     """
     chunking, hybrid = settings.chunking, settings.query.hybrid
     if chunking.overlap >= chunking.tokens:
@@ -90,7 +90,7 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
             (("chunking", "overlap"), ("chunking", "tokens")),
             f"overlap must be less than tokens; here overlap is {chunking.overlap} and tokens is {chunking.tokens}",
         )
-    # Weights say how much each side counts. Both 0 says that nothing does, and no order could follow from that.
+    # With both weights 0, no order is defined.
     if hybrid.vector_weight + hybrid.text_weight == 0:
         yield (
             (("query", "hybrid", "vector_weight"), ("query", "hybrid", "text_weight")),
@@ -105,7 +105,7 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
     if not all(text.strip() for text in settings.redact.allow):
         yield (("redact", "allow"),), "allow holds an empty text, which is part of every secret"
     for glob in settings.exclude:
-        # One that is absolute is resolved as the paths are that it is matched with.
+        # An absolute glob is resolved like the paths that it is matched with.
         if ".." in glob.split("/") and not glob.startswith(("/", "~")):
             yield (
                 (("exclude",),),
@@ -118,7 +118,7 @@ def disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], st
 
 
 def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """What keeps an agent from publishing: above all, that secrets would go along."""
+    """Yield what prevents an agent from publishing: above all, that secrets would be published."""
     publish, shared = settings.publish, settings.shared
     if settings.backend == "postgres" and not (shared.dsn_file and MEMORY_NAME.fullmatch(shared.memory)):
         yield (
@@ -153,7 +153,7 @@ def _publish_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
 
 
 def _include_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Why memories of others cannot be searched together with the agent's own."""
+    """Yield what prevents searching other memories together with the agent's own."""
     at = (("include",), ("backend",))
     if settings.include and settings.backend != "builtin":
         yield at, 'include needs backend = "builtin"; another backend answers alone'
@@ -167,7 +167,7 @@ def _include_disagreements(settings: AgentSettings) -> Iterator[tuple[tuple[Key,
 
 
 def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Rules that match no key that there is: one that was to deny would be read as if it stood guard."""
+    """Yield scope rules that match no possible key: a deny rule among them would only seem to protect."""
     for number, rule in enumerate(scope.rules):
         wanted = rule.match
         at = (("scope", "rules"),)
@@ -190,7 +190,7 @@ def _scope_disagreements(scope: Scope) -> Iterator[tuple[tuple[Key, ...], str]]:
 
 
 def missing_workspace(agent: str) -> ConfigProblem:
-    """The agent has no workspace, and only ``main`` has one by default."""
+    """Return the fault that an agent has no workspace; only ``main`` has a default one."""
     return ConfigProblem(
         ("agents", agent), f"{dotted(('agents', agent))} needs a workspace: the directory of its notes"
     )
@@ -263,7 +263,7 @@ def _table_problems(given: Any, table: type[msgspec.Struct], at: Key) -> Iterato
         yield ConfigProblem(at, f"{dotted(at)} must be a table{_but_not(given, at)}")
         return
     fields = {field.name: field.type for field in msgspec.structs.fields(table)}
-    # The settings of an agent are complete only when [defaults] is under them.
+    # Settings of an agent are complete only together with [defaults].
     needed = (
         [] if table is AgentSettings else [field for field in msgspec.structs.fields(table) if field.required]
     )
@@ -283,7 +283,7 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
     info = inspect.type_info(kind)
     match info:
         case inspect.StructType(cls=cls) if cls is Collection and isinstance(given, str):
-            # A collection that is nothing but its path.
+            # A collection given as its path alone.
             yield from _value_problems(given, Path, at)
         case inspect.StructType(cls=cls) if cls is IncludedMemory and isinstance(given, str):
             server, _, memory = given.partition(":")
@@ -296,7 +296,7 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
             yield from _table_problems(given, info.cls, at)
         case inspect.VarTupleType() | inspect.DictType():
             yield from _members_problems(given, kind, at)
-        case inspect.CustomType():  # Path: msgspec leaves it to load
+        case inspect.CustomType():  # Path: converted by load, not by msgspec
             fault = _path_fault(given)
             if fault:
                 yield ConfigProblem(at, f"{dotted(at)} {fault}")
@@ -313,7 +313,7 @@ def _value_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
 
 
 def _members_problems(given: Any, kind: Any, at: Key) -> Iterator[ConfigProblem]:
-    """What is wrong in a list, or in a table whose keys are the writer's own."""
+    """Yield the faults in a list, or in a table whose keys are free."""
     member_type = next(one for one in reversed(typing.get_args(kind)) if one is not Ellipsis)
     match given, inspect.type_info(kind):
         case (list(), inspect.VarTupleType()):
@@ -346,12 +346,12 @@ def _unknown(
     known: Iterable[str],
     tables: Mapping[str, type[msgspec.Struct]],
 ) -> ConfigProblem:
-    """The message for an unknown key, with the known key that is most like it.
+    """Return the message for an unknown key, with the most similar known key.
 
     Args:
-        key: The key that was given.
-        known: The keys that may stand beside it.
-        tables: Where else to look for its name, by the dotted key of the table.
+        key: The unknown key.
+        known: The keys that are valid in its table.
+        tables: Keys of other tables, by dotted key of the table.
     """
     name = str(key[-1])
     elsewhere = [path for prefix, table in tables.items() for path in _keys_of(table, prefix)]
@@ -364,9 +364,9 @@ def _unknown(
     return ConfigProblem(key, f"{dotted(key)} is not a key memd knows; {hint}")
 
 
-@cache  # to look at all settings of an agent takes 10 ms
+@cache  # takes 10 ms for all settings of an agent
 def _keys_of(table: type[msgspec.Struct], prefix: str = "") -> tuple[str, ...]:
-    """The dotted keys of a table that hold values, nested tables too."""
+    """Return the dotted keys of a table that hold values, including nested tables."""
     found: list[str] = []
     for field in msgspec.structs.fields(table):
         path = f"{prefix}.{field.name}" if prefix else field.name
@@ -383,7 +383,7 @@ def _nearest(given: Any, info: inspect.Type) -> str:
 
 
 def _allowed(info: inspect.Type) -> str:
-    """The values that a type takes, in words."""
+    """Describe the values that a type accepts."""
     match info:
         case inspect.BoolType():
             words = "true or false"
@@ -401,7 +401,7 @@ def _allowed(info: inspect.Type) -> str:
             words = 'a list of texts in quotes, like ["one", "two"]'
         case inspect.DictType():
             words = 'a table of texts in quotes, like { name = "value" }'
-        case inspect.UnionType():  # X | None: TOML has no null, so None is a key that is absent
+        case inspect.UnionType():  # X | None: TOML has no null, so None means an absent key
             words = " or ".join(_allowed(one) for one in info.types if not isinstance(one, inspect.NoneType))
         case _:
             words = "text in quotes"
@@ -409,7 +409,7 @@ def _allowed(info: inspect.Type) -> str:
 
 
 def _but_not(given: Any, at: Key) -> str:
-    """What was given instead; nothing, where it may be secret."""
+    """Describe the given value; "" if it may be secret."""
     return "" if _UNSHOWN.intersection(at) else f", not {_shown(given)}"
 
 
@@ -424,7 +424,7 @@ def _range(info: inspect.IntType | inspect.FloatType) -> str:
 
 
 def _shown(given: Any) -> str:
-    """A value as its writer knows it, cut short."""
+    """Format a value as in TOML, truncated."""
     match given:
         case bool():
             return str(given).lower()
@@ -443,5 +443,5 @@ def _shown(given: Any) -> str:
 
 def _quoted(text: str) -> str:
     short = text if len(text) <= 60 else text[:59] + "…"
-    # A terminal would obey control characters.
+    # A terminal would interpret control characters.
     return json.dumps(short, ensure_ascii=not short.isprintable())

@@ -1,4 +1,4 @@
-"""What is wrong between the settings of an embedding provider that are right one by one, and with the address of a server. Pure."""
+"""Validates the settings of an embedding provider together, and the address of a server. Pure."""
 
 import ipaddress
 import re
@@ -14,7 +14,7 @@ _TYPED = frozenset({"auto", "openai-compatible", "local", "none"})
 _KEYS: tuple[str, ...] = ("api_key", "api_key_env", "api_key_file")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_OF_VARIABLE = re.compile(r"\$.*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-# How the keys of OpenAI, Voyage, Google and of some others begin.
+# The prefixes of keys of OpenAI, Voyage, Google and some others.
 _KEY = re.compile(r"(?:sk|pa|gsk|hf|xai)[-_]|AIza|Bearer\b", re.IGNORECASE)
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
@@ -23,10 +23,10 @@ Complaint = tuple[tuple[Key, ...], str]
 
 
 def disagreements(settings: AgentSettings) -> Iterator[Complaint]:
-    """What is wrong with the provider of an agent and with how it is reached; no value that may be secret is repeated.
+    """Validate an agent's provider and its connection; messages quote no value that may be secret.
 
     Yields:
-        The keys that take part, relative to the agent; a sentence about them.
+        The keys concerned, relative to the agent, and a sentence about them.
     """
     yield from _fallback(settings)
     yield from _compatible(settings)
@@ -90,7 +90,7 @@ def _compatible(settings: AgentSettings) -> Iterator[Complaint]:
 
 
 def _key(remote: Remote) -> Iterator[Complaint]:
-    """How the key is given."""
+    """Validate how the key is given."""
     given = [name for name in _KEYS if getattr(remote, name)]
     if len(given) > 1:
         yield (
@@ -115,7 +115,7 @@ def _key(remote: Remote) -> Iterator[Complaint]:
 
 
 def _owner(settings: AgentSettings) -> Iterator[Complaint]:
-    """A key, or a header that may hold one, needs a server that the settings name."""
+    """Require that a key, or a header that may hold one, is used only with a server that the settings name."""
     remote = settings.remote
     if settings.provider != "auto" or remote.base_url:
         return
@@ -155,7 +155,7 @@ def _headers(remote: Remote) -> Iterator[Complaint]:
 
 
 def _unused(settings: AgentSettings) -> Iterator[Complaint]:
-    """Settings that the provider would never see."""
+    """Yield settings that have no effect with the provider."""
     remote, is_local = settings.remote, settings.provider == "local" and settings.fallback != "none"
     provider = settings.fallback if is_local else settings.provider
     if remote.batch.enabled and provider not in _BATCHING:
@@ -187,12 +187,12 @@ def _is_sendable(text: str) -> bool:
 
 
 _NEAR = (".local", ".lan", ".internal", ".localhost", ".home.arpa", ".ts.net")
-# RFC 6598. Private networks over the Internet use it, Tailscale first of all; those encrypt by themselves.
+# RFC 6598. Used by overlay networks such as Tailscale, which encrypt traffic by themselves.
 _OVERLAY = ipaddress.ip_network("100.64.0.0/10")
 
 
 def url_fault(base_url: str) -> str | None:
-    """What is wrong with an address, as the end of a sentence about it, which does not repeat it: it may hold a key."""
+    """Return the fault of an address as the end of a sentence, which does not quote it, since it may contain a key."""
     try:
         address = urlsplit(base_url)
         port = address.port
@@ -212,12 +212,12 @@ def url_fault(base_url: str) -> str | None:
 
 
 def is_readable(base_url: str) -> bool:
-    """Whether what is sent to an address that has no fault can be read on the way, by others than this network's."""
+    """Return whether traffic to a valid address can be read outside of the local network."""
     return urlsplit(base_url).scheme == "http" and not is_near(base_url)
 
 
 def is_near(base_url: str) -> bool:
-    """Whether the host of a valid address is on this machine or in the local network, judged by its name alone."""
+    """Return whether the host of a valid address is on this machine or in the local network, by its name alone."""
     host = (urlsplit(base_url).hostname or "").rstrip(".")
     try:
         address = ipaddress.ip_address(host)

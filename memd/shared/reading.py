@@ -1,4 +1,4 @@
-"""Reads of a memory on its server: connections that are lent, and snapshots that are asked in few round trips."""
+"""Reads a memory on its server: pooled connections, and snapshots with few round trips."""
 
 import asyncio
 import select
@@ -27,37 +27,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AT_ONCE = 4  # connections of one searched memory
+AT_ONCE = 4  # connections per searched memory
 
 
 class ServerQuery(msgspec.Struct, frozen=True):
-    """A statement that reads."""
+    """A read statement."""
 
     sql: str
     values: Mapping[str, Any] | Sequence[Any] = ()
-    binary: bool = False  # the form of its answer
+    binary: bool = False  # whether its result is in binary format
 
 
 class ServerSnapshot:
-    """One state of a server's tables: what is asked is read in one transaction, which cannot write."""
+    """One snapshot of a server's tables: statements run in one read-only transaction."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", timeout_s: float) -> None:
-        """No transaction has begun.
+        """Create the snapshot; the first statement begins the transaction.
 
         Args:
-            connection: That commits by itself, for this alone.
-            timeout_s: For which a statement may run.
+            connection: An autocommit connection, used by this snapshot only.
+            timeout_s: The timeout of a statement.
         """
         self._connection = connection
         self._timeout_ms = round(1000 * timeout_s)
         self._is_open = False
 
     def ask(self, *queries: ServerQuery, is_last: bool = False) -> "list[psycopg.Cursor[Any]]":
-        """What the server answers to several statements, in one round trip.
+        """Run several statements in one round trip, and return their results.
 
         Args:
             queries: The statements.
-            is_last: End the transaction, too. What is asked afterwards is read of another state.
+            is_last: Whether to end the transaction; later statements read another snapshot.
         """
         with self._connection.pipeline():
             if not self._is_open:
@@ -70,7 +70,7 @@ class ServerSnapshot:
         return found
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> "psycopg.Cursor[Any]":
-        """What the server answers to one statement, in a round trip of its own."""
+        """Run one statement in its own round trip, and return its result."""
         [found] = self.ask(ServerQuery(sql, values))
         return found
 
@@ -82,38 +82,38 @@ class ServerSnapshot:
 
 
 class SharedConnections:
-    """A few connections to one memory, each of which one thread uses at a time; one that fails is given up."""
+    """A pool of connections to one memory; each is used by one thread at a time, and is closed if it fails."""
 
     def __init__(self, dsn_file: Path, memory: str, timeout_s: float) -> None:
-        """Nothing is connected yet.
+        """Start without connections.
 
         Args:
-            dsn_file: Where the DSN of the member stands.
-            memory: Its name on the server.
-            timeout_s: For which an answer is waited for.
+            dsn_file: The file with the member's DSN.
+            memory: The name of the memory on the server.
+            timeout_s: The timeout of an answer.
         """
         self.memory = memory
         self._dsn_file = dsn_file
         self._timeout_s = timeout_s
         self._idle: list[psycopg.Connection[Any]] = []
         self._threads = Threads(AT_ONCE, f"memd-shared-{memory}")
-        # Held while lists of those that are lent are changed, or their connections cut off.
+        # Held while the lists of connections are changed, or connections are shut down.
         self._lending = threading.Lock()
         self._is_closed = False
         self.vector_schema = ""
 
     async def run(self, work: "Callable[[ServerSnapshot], T]") -> T:
-        """What work returns, done on a thread with a snapshot of its own.
+        """Run work on a thread with its own snapshot, and return its result.
 
         Raises:
-            SharedUnavailable: the server does not answer, not in time, or refuses.
+            SharedUnavailable: the server does not answer in time, or refuses.
         """
         lent: list[psycopg.Connection[Any]] = []
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._threads.run(self._work, work, lent)
         except (TimeoutError, asyncio.CancelledError) as late:
-            # Nobody waits any more, and a server that is silent may keep the thread for ever.
+            # The caller has stopped waiting, and a silent server could block the thread forever.
             with self._lending:
                 for connection in lent:
                     abandon(connection)
@@ -130,7 +130,7 @@ class SharedConnections:
 
     @contextmanager
     def _lent(self, lent: "list[psycopg.Connection[Any]]") -> "Iterator[psycopg.Connection[Any]]":
-        """A connection, which is in a list while it is lent."""
+        """Return a connection in a context, in which it is listed as lent."""
         connection = self._taken() or self._made(lent)
         lent[:] = [connection]
         try:
@@ -147,10 +147,10 @@ class SharedConnections:
             self._idle.append(connection)
 
     def _taken(self) -> "psycopg.Connection[Any] | None":
-        """A connection that was given back; None: there is none that the server has not ended."""
+        """Return an idle connection that the server has not closed; None: there is none."""
         while self._idle:
             connection = self._idle.pop()
-            # A server has nothing to say to an idle connection but that it has ended it.
+            # On an idle connection, the server sends data only when it closes it.
             waiting = select.poll()
             waiting.register(connection.fileno(), select.POLLIN)
             if not waiting.poll(0):
@@ -168,7 +168,7 @@ class SharedConnections:
             with errors_told():
                 use_vectors(connection, state.vector_schema)
                 connection.commit()
-                connection.autocommit = True  # a snapshot begins and ends its transactions
+                connection.autocommit = True  # snapshots begin and end their transactions
         except BaseException:
             connection.close()
             raise
@@ -176,11 +176,11 @@ class SharedConnections:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no thread is at work, and none waits for the server."""
+        """Whether no thread is working or waiting for the server."""
         return self._threads.is_done
 
     def close(self) -> None:
-        """Give up the connections that nobody uses; the others are given up when their work ends."""
+        """Close idle connections; others are closed when their work ends."""
         self._is_closed = True
         while self._idle:
             self._idle.pop().close()
