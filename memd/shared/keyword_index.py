@@ -1,4 +1,4 @@
-"""The keyword index of a memory on a server: segments of packed postings, written by who publishes, and ranked where it is searched."""
+"""The keyword index of a memory on a server: segments of packed postings, written by the publisher, ranked by the searcher."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from memd.store.vector_matrix import Ids, distinct, lookup, places_among
 if TYPE_CHECKING:
     import psycopg
 
-_LATEST = 64  # segments that are looked at for merging: more than eight of each size
-_PLACE_BITS = 24  # of the number of a token in a chunk
+_LATEST = 64  # segments considered for merging: more than eight of each size
+_PLACE_BITS = 24  # bits of a token's position in a chunk
 
 
 # --- writing
@@ -36,13 +36,13 @@ def add(
     kind: Kind,
     read: Mapping[int, tuple[Mapping[str, Sequence[int]], int]],
 ) -> None:
-    """Add chunks of one file.
+    """Add the chunks of one file.
 
     Args:
-        connection: In a transaction that has the memory alone.
+        connection: In a transaction that has locked the memory.
         tenant: The memory.
-        kind: Of the file.
-        read: Of each chunk its terms with their places and its number of tokens; the ids are larger than all before.
+        kind: The kind of the file.
+        read: By chunk id, the terms with their positions and the number of tokens; ids must exceed all earlier ones.
     """
     if not read:
         return
@@ -61,12 +61,12 @@ def add(
 
 
 def remove(connection: "psycopg.Connection[Any]", tenant: int, chunk_ids: Sequence[int]) -> None:
-    """Take the chunks of one file out.
+    """Delete the chunks of one file.
 
     Args:
-        connection: In a transaction that has the memory alone.
+        connection: In a transaction that has locked the memory.
         tenant: The memory.
-        chunk_ids: All of the file.
+        chunk_ids: All chunks of the file.
     """
     if not chunk_ids:
         return
@@ -79,7 +79,7 @@ def remove(connection: "psycopg.Connection[Any]", tenant: int, chunk_ids: Sequen
         {"tenant": tenant, "ids": list(chunk_ids), "first": chunk_ids[0]},
     ).fetchone()
     if row is None:
-        return  # it was published before there were segments
+        return  # published before segments existed
     first, last, kind, chunks, gone_count = row
     if gone_count <= MOST_GONE * chunks:
         return
@@ -92,7 +92,7 @@ def remove(connection: "psycopg.Connection[Any]", tenant: int, chunk_ids: Sequen
 def _taken(
     connection: "psycopg.Connection[Any]", tenant: int, firsts: Sequence[int]
 ) -> tuple[list[TermPostings], Ids]:
-    """The postings of segments, which are deleted, in the order of their chunks; and the chunks in them that are gone."""
+    """Delete segments; return their postings in the order of chunks, and the deleted chunks among them."""
     if not firsts:
         return [], np.empty(0, np.int64)
     rows = connection.execute(
@@ -116,7 +116,7 @@ def _insert(
     segment: tuple[int, int, int],
     postings: TermPostings,
 ) -> None:
-    """Write a segment: (first, last, chunks)."""
+    """Write a segment; return (first, last, chunks)."""
     first = segment[0]
     connection.execute(
         "INSERT INTO memd.segments (tenant, kind, first, last, chunks, bits) VALUES (%s, %s, %s, %s, %s, %s)",
@@ -140,30 +140,30 @@ def _insert(
 
 
 class AskedPhrases(msgspec.Struct, frozen=True):
-    """Phrases as the postings have them: each is one term, or several at a distance of each other."""
+    """Phrases as sequences of terms with relative positions."""
 
-    phrases: tuple[tuple[tuple[int, int], ...], ...]  # of each its terms, each with its place in it
+    phrases: tuple[tuple[tuple[int, int], ...], ...]  # for each phrase, its (position, term) pairs
 
     @classmethod
     def of(cls, phrases: Sequence[Sequence[str]]) -> "AskedPhrases":
-        """Of phrases as the stems of their words."""
+        """Create it from phrases given as the stems of their words."""
         return cls(tuple(tuple((at, term_id(term)) for at, term in terms_of(stems)) for stems in phrases))
 
     @property
     def terms(self) -> list[int]:
-        """All terms."""
+        """Return all distinct terms."""
         return sorted({term for phrase in self.phrases for _, term in phrase})
 
     @property
     def has_sequences(self) -> bool:
-        """Whether it has to be known where terms are."""
+        """Whether any phrase needs positions of terms."""
         return any(len(phrase) > 1 for phrase in self.phrases)
 
 
 def terms_of(stems: Sequence[str]) -> list[tuple[int, str]]:
-    """The fewest terms that say where a phrase is, each with its place in it: a pair is rarer than its characters."""
+    """Return the fewest (position, term) pairs that locate a phrase: a pair of characters is rarer than its characters."""
     found: list[tuple[int, str]] = []
-    covered = -1  # the last place that a pair has told
+    covered = -1  # the last position covered by a pair
     for at, stem in enumerate(stems):
         if at + 1 < len(stems) and is_pair(stem, stems[at + 1]):
             found.append((at, f"{stem} {stems[at + 1]}"))
@@ -175,9 +175,9 @@ def terms_of(stems: Sequence[str]) -> list[tuple[int, str]]:
 
 SEGMENTS = "SELECT first, bits, kind, gone FROM memd.segments WHERE tenant = %(tenant)s"
 
-# The lists are found by key and not by a join of whatever kind the server thinks best: it knows no numbers of one memory.
-# What is compared with the table's columns is computed before: policies come first, and only equality may pass them.
-# A bucket without any of the terms stays there: most of the words that might be meant by a misspelt one are in no text.
+# Lookups by key instead of a join: the server has no statistics of a single memory. Values compared with columns are computed
+# before: policies are evaluated first, and only equality may pass them. A bucket without any of the terms is not sent: most words
+# that a misspelt one might mean are in no text.
 BUCKETS = """
 WITH held AS MATERIALIZED (SELECT first, bits FROM memd.segments WHERE tenant = %(tenant)s),
 asked AS MATERIALIZED (
@@ -195,36 +195,36 @@ BucketRow = tuple[int, int, bytes, bytes]
 
 
 def bucket_values(tenant: int, terms: Sequence[int], *, has_sequences: bool) -> dict[str, Any]:
-    """What SEGMENTS and BUCKETS bind.
+    """Return the parameters of SEGMENTS and BUCKETS.
 
     Args:
         tenant: The memory.
-        terms: That are asked for.
-        has_sequences: Whether it has to be known where terms are.
+        terms: The terms to look up.
+        has_sequences: Whether positions of terms are needed.
     """
     keys = [packed_term(term) for term in terms]
     return {"tenant": tenant, "terms": list(terms), "keys": keys, "has_sequences": has_sequences}
 
 
 class FoundTerm(msgspec.Struct, frozen=True):
-    """The chunks that hold a term, by their ids."""
+    """The chunks that hold a term, in ascending order of ids."""
 
     postings: TermPostings
-    kinds: NDArray[np.int8]  # of their files
+    kinds: NDArray[np.int8]  # of the files
 
     @classmethod
     def of(cls, parts: Sequence[tuple[TermPostings, int]], gone: Ids) -> "FoundTerm":
-        """Of what segments have of it, each with its kind, but for chunks that are gone."""
+        """Create it from the parts of segments, each with its kind, without deleted chunks."""
         whole = TermPostings.concatenated([postings for postings, _ in parts])
         kinds = np.repeat(
             np.array([kind for _, kind in parts], np.int8), [len(postings) for postings, _ in parts]
         )
-        # Ranges of chunks of different kinds overlap.
+        # The chunk ids of different kinds interleave.
         rows = whole.rows_without(gone, np.argsort(whole.chunk_ids, kind="stable"))
         return cls(whole.some(rows), kinds[rows])
 
     def first(self, kinds: Collection[Kind], most: int) -> list[ChunkId]:
-        """The first chunks of files of some kinds, so many at most."""
+        """Return the first chunks of files of some kinds, at most `most`."""
         ids: list[ChunkId] = self.postings.chunk_ids[lookup(kinds)[self.kinds]][:most].tolist()
         return ids
 
@@ -235,12 +235,12 @@ _NOWHERE = FoundTerm(TermPostings.concatenated([]), np.empty(0, np.int8))
 def found_terms(
     terms: Sequence[int], segments: Sequence[SegmentRow], buckets: Sequence[BucketRow]
 ) -> dict[int, FoundTerm]:
-    """The chunks that hold each of some terms.
+    """Return the chunks that hold each of some terms.
 
     Args:
         terms: Ascending.
-        segments: What SEGMENTS gave.
-        buckets: What BUCKETS gave for these terms, and maybe for others.
+        segments: The rows of SEGMENTS.
+        buckets: The rows of BUCKETS for at least these terms.
     """
     gone = np.array([one for *_, some in segments for one in some], np.int64)
     kind_of = {first: kind for first, _, kind, _ in segments}
@@ -255,10 +255,10 @@ def found_terms(
 
 
 class FoundTerms(msgspec.Struct, frozen=True):
-    """The chunks that hold any of the terms of some phrases."""
+    """The chunks that hold any term of some phrases."""
 
     asked: AskedPhrases
-    of_term: Mapping[int, FoundTerm]  # of each of them
+    of_term: Mapping[int, FoundTerm]  # by term
 
     def best(
         self,
@@ -268,14 +268,14 @@ class FoundTerms(msgspec.Struct, frozen=True):
         average_length: float,
         among: Sequence[Ids | None],
     ) -> list[tuple[ChunkId, Match]]:
-        """The best matches by bm25, as the index of a machine has it: the best first.
+        """Return the best matches by bm25, as a local index ranks them, best first.
 
         Args:
-            limit: How many of each source, and of each of among.
-            kinds: Of files that may be seen.
-            chunks: How many the memory has.
-            average_length: Of them, in tokens.
-            among: The best of these are found, and so on; None: of all.
+            limit: The most matches per source and filter.
+            kinds: The visible kinds of files.
+            chunks: The number of chunks of the memory.
+            average_length: Their average number of tokens.
+            among: One filter per element: the ids to choose from; None: all.
         """
         found = [one.postings for one in self.of_term.values()]
         whole = TermPostings.concatenated(found)
@@ -309,7 +309,7 @@ class FoundTerms(msgspec.Struct, frozen=True):
             postings = self.of_term[phrase[0][1]].postings
             chunk_ids, counts = postings.chunk_ids, postings.counts
         else:
-            # A phrase begins where as many of its terms say so as it has.
+            # A phrase begins where all of its terms agree on the beginning.
             begins = [_begins(self.of_term[term].postings, at) for at, term in phrase]
             keys, agree = _counted(np.concatenate(begins or [np.empty(0, np.int64)]))
             chunk_ids, counts = _counted(keys[agree == len(phrase)] >> _PLACE_BITS)
@@ -317,13 +317,13 @@ class FoundTerms(msgspec.Struct, frozen=True):
 
 
 def _begins(postings: TermPostings, at: int) -> Ids:
-    """Where phrases would begin whose term of that place these are: chunk and place in one number."""
+    """Return where phrases would begin that have this term at this position: chunk and position as one number."""
     begins = (np.repeat(postings.chunk_ids, postings.counts) << _PLACE_BITS) + postings.places - at
     return distinct(begins[postings.places >= at])
 
 
 def _counted(values: Ids) -> tuple[Ids, Ids]:
-    """The values, ascending, and how often each is there."""
+    """Return the distinct values, ascending, and their numbers of occurrences."""
     ordered = np.sort(values)
     begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
     return ordered[begins], np.diff(np.append(begins, len(ordered)))

@@ -20,7 +20,7 @@ _MARK = "Written by memd-ctl completion install; memd-ctl completion uninstall d
 
 
 class TerminalFiles(msgspec.Struct, frozen=True):
-    """What was written or deleted, as --json prints it."""
+    """The written or deleted files, for --json."""
 
     files: list[str]
 
@@ -84,7 +84,7 @@ def _uninstall(files: Mapping[str, Path], home: Path) -> Outcome:
 
 
 def _places(environ: Mapping[str, str], home: Path) -> dict[str, Path]:
-    """Where each shell, and man, look for files of a user."""
+    """Return the directories where shells and man look for files of a user."""
     given = Path(environ.get("XDG_DATA_HOME") or "")
     data = given if given.is_absolute() else home / ".local" / "share"
     return {

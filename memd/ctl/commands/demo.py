@@ -17,7 +17,7 @@ from memd_client.messages import AgentStatus, Degraded, Hit
 
 
 class IndexingTime(msgspec.Struct, frozen=True):
-    """How long the workspace took."""
+    """The time that indexing took."""
 
     files: int
     chunks: int
@@ -53,7 +53,7 @@ class EditFound(msgspec.Struct, frozen=True):
 
 
 class GroupComparison(msgspec.Struct, frozen=True):
-    """The same question of the owner and of a group."""
+    """The same question asked by the owner and in a group."""
 
     query: str
     session_key: str
@@ -80,7 +80,7 @@ def is_answered(question: demo.DemoQuestion, found: list[Hit]) -> bool:
 
 
 def indexing_time(status: AgentStatus, text_s: float, vectors_s: float) -> IndexingTime:
-    """What the status says at the end of indexing."""
+    """Return the time of indexing from a status report."""
     return IndexingTime(
         files=status.files,
         chunks=status.chunks,
@@ -94,7 +94,7 @@ def indexing_time(status: AgentStatus, text_s: float, vectors_s: float) -> Index
 
 
 def index_text(found: IndexingTime, paint: Paint) -> str:
-    """How long the workspace took."""
+    """Format the time that indexing took."""
     start = f"{counted(found.files, 'note')}, {counted(found.chunks, 'chunk')}"
     words = f"words searchable {duration(found.text_s)} after the start of the daemon"
     if found.vectors_s is not None:
@@ -130,7 +130,7 @@ def edit_text(edit: EditFound, paint: Paint) -> str:
 
 
 def group_text(group: GroupComparison, paint: Paint) -> str:
-    """What the same question finds in a private chat and in a group."""
+    """Format the hits of the same question in a private chat and in a group."""
     head = f"{paint('A group chat', 'bold')} asks: {group.query}"
     if group.sees_private:
         return f"{head}\n   {paint('it gets lines of MEMORY.md or USER.md', 'red')}"

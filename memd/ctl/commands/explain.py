@@ -22,7 +22,7 @@ _CUTS = ("joined", "max_results", "duplicate", "overlap", "min_score")
 
 
 def run_explain(invocation: Invocation) -> Outcome:
-    """Ask, and print how the question was read and what became of every candidate."""
+    """Explain a search, and print how the question was parsed and what became of each candidate."""
     with invocation.client() as memd:
         explanation = memd.explain(**question_of(invocation.options))
     shown = text(
@@ -165,7 +165,7 @@ def _words(one: ExplainedHit) -> str:
 
 
 def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
-    """What its words are taken to be, where it cannot hold them."""
+    """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
     if not one.foreign or one.share >= explanation.share_taken or not explanation.text_share:
         return None
     return f"{one.foreign:.0%} in another script: taken towards a share of {explanation.share_taken:.3f}, as others have it"
@@ -252,7 +252,7 @@ def _figures(one: ExplainedHit) -> tuple[str, ...]:
 
 
 def _place(one: ExplainedHit, room: int | None) -> str:
-    """Where it is, and what is better; the path is shortened to the room there is."""
+    """Format the path and lines of a candidate, and the hits that it duplicates or overlaps; the path is shortened to fit."""
     lines = f":{_span(one.window or (one.start_line, one.end_line))}"
     numbers = ", ".join(map(str, one.others))
     beside = (

@@ -55,7 +55,7 @@ def _blocks(parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:
 
 
 def _followed(file: Path, parts: Sequence[tuple[Path, int]]) -> Iterator[bytes]:
-    """What the parts hold, and what is added behind the last of them."""
+    """Yield the content of the log's files, and then appended lines, without end."""
     *before, (last, at) = parts
     yield from _blocks(before)
     stream = last.open("rb")
@@ -73,7 +73,7 @@ def _print(invocation: Invocation, blocks: Iterable[bytes]) -> None:
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Whole lines, and at the end what is left without an end."""
+    """Split a text into whole lines; an incomplete last line is yielded at the end."""
     rest = b""
     for block in blocks:
         *whole, rest = (rest + block).split(b"\n")

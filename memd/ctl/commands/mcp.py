@@ -126,7 +126,7 @@ def _check_writer(key: str | None) -> None:
 
 
 def _remarks(invocation: Invocation, client: McpClient) -> tuple[str, ...]:
-    """What is still missing before it works."""
+    """Return what is missing before the client can use memd."""
     running = remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")
     remarks = (running, f"{client.title}: {client.needs}" if client.needs else None)
     return tuple(remark for remark in remarks if remark is not None)
@@ -273,7 +273,7 @@ def _state(invocation: Invocation, client: McpClient, limit_s: float) -> McpClie
 
 
 def _listing(command: list[str], environ: Mapping[str, str], limit_s: float) -> str | None:
-    """What a client says of its servers; None: it did not end in time."""
+    """Return the output of a client's command about its servers; None: it timed out."""
     with subprocess.Popen(  # noqa: S603  the program is what the user installed
         command,
         stdin=subprocess.DEVNULL,

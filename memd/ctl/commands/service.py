@@ -201,7 +201,7 @@ def _start_or_stop(invocation: Invocation, found: installation.ServiceInstallati
 
 
 def _dry_run(invocation: Invocation, plan: installation.ServicePlan) -> Outcome:
-    """What would be done: the files on stdout as `systemctl cat` has them, or the commands where there are none."""
+    """Return the text of what would be done: the files as `systemctl cat` prints them, or the commands if there are none."""
     files = [{"path": str(unit.path), "text": unit.text} for unit in plan.write]
     data = {"files": files, "removed": [str(path) for path in plan.remove], "commands": plan.commands}
     before, after = ([shlex.join(order.words) for order in orders] for orders in (plan.before, plan.after))
@@ -288,7 +288,7 @@ def _status_text(
 
 
 def _drift(invocation: Invocation, found: installation.ServiceInstallation) -> Iterable[str]:
-    """How the installed service differs from the one that would be, and what to do about it."""
+    """Return how the installed service differs from the one that would be installed, with advice."""
     wanted = {unit.path for unit in found.units}
     for one in found.installed:
         name = visible(shown(one.path, invocation.places.home))

@@ -1,4 +1,4 @@
-"""memd-ctl web: a page that shows what is remembered, for whoever has its address."""
+"""memd-ctl web: serves a page that shows the memory to everyone who has its address."""
 
 import contextlib
 import shutil

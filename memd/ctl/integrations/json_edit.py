@@ -184,7 +184,7 @@ def _without_lines(source: _Blanked, items: list[_Item], gone: int, last_comma: 
 
 
 def _line(text: str, at: int) -> str:
-    """What follows on a line, without its end."""
+    """Return the rest of a line without its end."""
     return re.split(r"\r?\n", text[at:], maxsplit=1)[0]
 
 

@@ -64,7 +64,7 @@ class McpHttpServer:
             writer.transport.abort()
 
     def refused(self, request: h11.Request) -> tuple[HTTPStatus, str] | None:
-        """Why a request is not read any further; None: it may be."""
+        """Return why the rest of a request is not read; None: it is."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
         if sum(len(name) + len(value) for name, value in request.headers) > MAX_HEAD_BYTES:
             return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too long."
@@ -87,13 +87,13 @@ class McpHttpServer:
         return None
 
     def whose(self, request: h11.Request) -> McpToken | None:
-        """Whose token a request has."""
+        """Return the valid token that a request presents; None: it presents none."""
         values = [value for name, value in request.headers if name == b"authorization"]
         scheme, _, token = values[0].decode("latin-1").partition(" ") if len(values) == 1 else ("", "", "")
         return self._tokens.presented(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
 
     async def answer(self, whose: McpToken, body: bytes) -> tuple[HTTPStatus, Any]:
-        """What a body is answered with; nothing where it asks nothing."""
+        """Return the answer to a body; nothing if it contains no request."""
         server = self._servers.get(whose.token)
         if server is None:
             in_force = {one.token for one in self._tokens.all()}

@@ -19,7 +19,7 @@ _OPEN_TO_OTHERS = 0o077
 
 
 class McpToken(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who presents the token may read the memory of an agent as one conversation sees it."""
+    """A token that grants access to an agent's memory, as one conversation sees it."""
 
     token: str
     agent: str | None = None  # None: that of the session key, else the only one, else main
@@ -41,7 +41,7 @@ class McpTokens:
         self.directory = directory
 
     def file(self, agent: str | None, session_key: str | None) -> Path:
-        """Where the token of an agent and a session key is, whether there is one or not."""
+        """Return the path of the token of an agent and session key, which may not exist."""
         name = msgspec.json.encode([agent, session_key])
         return self.directory / f"{hashlib.sha256(name).hexdigest()[:16]}.json"
 
@@ -75,7 +75,7 @@ class McpTokens:
         return [found for file in self._files() if (found := _read(file)) is not None]
 
     def presented(self, token: str) -> McpToken | None:
-        """Whose token this is. How long it takes tells nothing of any of them."""
+        """Return the stored token that equals a presented one; None: none does. The comparison takes constant time per token."""
         given = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         whose: McpToken | None = None
         for one in self.all():
