@@ -16,7 +16,7 @@ import msgspec
 
 from memd.redact import graded_values
 from memd.redact.graded_values import GradedValue
-from memd.redact.rule import LEAD_IN, Rule, Span, Walk, stem
+from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, stem
 
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,7 +174,7 @@ def _near(*, codes: bool) -> Walk:
         codes: True: numbers. False: what has letters, too.
     """
 
-    def walk(text: str, places: Sequence[int]) -> Iterator[Span]:
+    def walk(text: str, places: Sequence[int], known: Covered) -> Iterator[Span]:
         search, read = (
             (_OF_CODE.search, graded_values.code) if codes else (_OF_VALUE.search, graded_values.password)
         )
@@ -185,8 +185,12 @@ def _near(*, codes: bool) -> Walk:
                 begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
                 word = _WORD.match(text, begin)
                 at = sign.end() if word is None else max(sign.end(), word.end())
-                value = None if word is None else read(word[0], begin)
-                if value is not None and _is_told(text, value, cues):
+                value = None if word is None or known.has(begin, word.end()) else read(word[0], begin)
+                if (
+                    value is not None
+                    and not known.has(value.start, value.end)
+                    and _is_told(text, value, cues)
+                ):
                     yield value.start, value.end
 
     return walk

@@ -37,7 +37,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
-from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Find, Nearby, Rule, Runs, Span, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Covered, Find, Nearby, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # Ordered by certainty: where finds overlap, the kind of the first rule is printed.
@@ -308,21 +308,40 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
         runs: The runs of the parts.
         near: The parts, ascending and disjoint.
     """
+    lowered = _lowered(text)
+    standing = _INDEX.places(lowered)
+    found: list[Span] = []
+    for find in chain(_in_runs(text, lowered, runs), _at_anchors(text, standing, near)):
+        found.append((find.start, find.end))
+        yield find
+    yield from _walked(text, standing, near, Covered(found))
+
+
+def _in_runs(text: str, lowered: str, runs: Runs) -> Iterator[SecretSpan]:
+    """Yield tokens of known forms, keys beside a word for them, and a text that is the middle of a key."""
     for anchor, places in _TOKEN_INDEX.places(runs.text).items():
         # Where pieces of the text overlap, a place is found twice.
         inside = sorted(set(map(runs.place, places)))
         if anchor in _AT_EDGE:
             inside = [at for at in inside if EDGE.match(text, at)]
         yield from _around(inside, _IN_TOKENS[anchor], text)
-    lowered = _lowered(text)
     for (start, end), kind in token_formats.keys_by_name(text, lowered, runs):
         yield SecretSpan(start, end, kind, len(RULES))
     block = private_keys.middle(text)
     if block is not None:
         yield SecretSpan(*block, "private-key", len(RULES))
+
+
+def _at_anchors(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
+    """Yield what the rules with a `find` function find, and what a table or a list names.
+
+    Args:
+        text: The whole text.
+        standing: The offsets of each anchor in it.
+        near: The parts to search.
+    """
     named: list[int] = []
     listed: list[int] = []
-    standing = _INDEX.places(lowered)
     for anchor, places in standing.items():
         if anchor in lists.ANCHORS:
             listed += places
@@ -341,22 +360,24 @@ def _built_in(text: str, runs: Runs, near: Sequence[Span]) -> Iterator[SecretSpa
             yield from _around(_within(telling, near), apart.not_in_prose, text)
         if anchor in password_columns.ANCHORS:
             named += telling
-    yield from _walked(text, standing, near)
     yield from _named_before(text, sorted(named), sorted(listed))
 
 
-def _walked(text: str, standing: Mapping[str, list[int]], near: Sequence[Span]) -> Iterator[SecretSpan]:
+def _walked(
+    text: str, standing: Mapping[str, list[int]], near: Sequence[Span], known: Covered
+) -> Iterator[SecretSpan]:
     """Yield what the rules with a `walk` function find, and passwords that have no anchor.
 
     Args:
         text: The whole text.
         standing: The offsets of each anchor in it.
         near: The parts to search.
+        known: What other rules found.
     """
     for rank, rule in _WALKED:
         places = sorted({at for anchor in rule.anchors for at in standing.get(anchor, ())})
         if places and rule.walk is not None:
-            for start, end in rule.walk(text, _within(places, near)):
+            for start, end in rule.walk(text, _within(places, near), known):
                 yield SecretSpan(start, end, rule.kind, rank)
     for start, end in context.signed(text, near):
         yield SecretSpan(start, end, "password", _RANK_OF_SIGNED)

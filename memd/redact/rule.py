@@ -28,8 +28,34 @@ Span = tuple[int, int]
 Find = Callable[[str, int], Span | None]
 """Given a text and where an anchor stands in it, what is secret there. Its work has a bound that no text moves."""
 
-Walk = Callable[[str, Sequence[int]], Iterable[Span]]
-"""Given a text and all places of the anchors in it, in order, what is secret near them. No part of the text is read twice."""
+
+class Covered:
+    """The parts of a text that are known to be secret."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        """Put overlapping spans together.
+
+        Args:
+            spans: In any order.
+        """
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for start, end in sorted(spans):
+            if self._ends and start <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._starts.append(start)
+                self._ends.append(end)
+
+    def has(self, start: int, end: int) -> bool:
+        """Whether one of the parts has all of a span."""
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and end <= self._ends[at]
+
+
+Walk = Callable[[str, Sequence[int], Covered], Iterable[Span]]
+"""Given a text, all places of the anchors in it, in order, and what other rules found, what else is secret near the places. No
+part of the text is read twice."""
 
 
 class Nearby(msgspec.Struct, frozen=True):
@@ -179,7 +205,7 @@ def sought(
     """
     group: str | int = "secret" if "secret" in pattern.groupindex else 0
 
-    def walk(text: str, places: Sequence[int]) -> Iterator[Span]:
+    def walk(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
         for start, end in within_reach(places, before, behind):
             for match in pattern.finditer(text, start, end + width):
                 if match.start() <= end and (is_one is None or is_one(match[group])):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
 
-from memd.redact.rule import Rule, Span, matching, sought, within_reach
+from memd.redact.rule import Covered, Rule, Span, matching, sought, within_reach
 
 _LABEL = re.compile(
     r"""(?:seed[ _-]?(?:phrase|words?)|recovery[ _-]?(?:phrase|words?)|(?<=[ ])(?:wallet[ ])?seed(?=[ ]?(?:[:：]|is|=))|(?:wallet|metamask|ledger|trezor|12|24|twelve)[ ](?:words|phrase)|(?:(?<=secret[ ])|(?<=backup[ ]))phrase|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|(?:助记词|助記詞|恢复短语|种子短语)(?:[一-鿿]{1,6}(?=[:：]))?)
@@ -57,7 +57,7 @@ def _is_valid(phrase: str, language: str) -> bool:
     return bool(Mnemonic(language).check(phrase))
 
 
-def _phrases(text: str, places: Sequence[int]) -> Iterator[Span]:
+def _phrases(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
     """Yield twelve words or more behind a label, and phrases with a valid checksum near an anchor."""
     after = 0
     labelled: list[int] = []
