@@ -305,15 +305,16 @@ def _is_told(text: str, value: GradedValue, cues: _Cues) -> bool:
         not (value.said.endswith("#") or _ENDS.match(text, end)) or _COUNTED.match(text, end) is not None
     ):
         return False
+    near, behind = cues.between(line, start), cues.between(end, till)
+    if _points(text, value, near, behind, before) < _NEEDED and not (
+        line > begin and _is_answer(text, value, cues, line, before)
+    ):
+        return False
+    # What says that it is something else takes longest to read: it is asked last.
     if _SPEAKS_OF_CODE.search(text, line, till) is not None or _OF_FIELD.search(before[-24:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
-    if _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-28:]) is not None:
-        return False
-    near, behind = cues.between(line, start), cues.between(end, till)
-    if _points(text, value, near, behind, before) >= _NEEDED:
-        return True
-    return line > begin and _is_answer(text, value, cues, line, before)
+    return _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-28:]) is None
 
 
 def _points(text: str, value: GradedValue, near: Sequence[_Cue], behind: Sequence[_Cue], before: str) -> int:
@@ -329,9 +330,10 @@ def _points(text: str, value: GradedValue, near: Sequence[_Cue], behind: Sequenc
     if is_code:
         return points + best
     alone = told if value.has_sign and told == _TOLD and _ENDS_VERB.search(before[-4:]) else 0
-    user = _WITH_USER if (near or behind or value.has_sign) and _USER.search(before[-80:]) else 0
-    is_set = _IS_SET if any(cue.is_set for cue in (*near, *behind)) else 0
-    return points + max(best, after + told if after > 0 else 0, alone) + user + is_set
+    points += max(best, after + told if after > 0 else 0, alone)
+    points += _IS_SET if any(cue.is_set for cue in (*near, *behind)) else 0
+    may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (near or behind or value.has_sign)
+    return points + (_WITH_USER if may_be_told and _USER.search(before[-80:]) else 0)
 
 
 def _of_cue(text: str, value: GradedValue, cue: _Cue, *, told: int, ends: bool) -> int:
