@@ -83,17 +83,18 @@ class RecentFiles:
             before: The signatures from `look` before the pass.
             within: The files and directories that it covered; None: all.
         """
-        # Deleted files stay in the list as long as there is room: they may be about to be replaced.
-        went = (path for path in self._newest if within is None or path in within)
-        self._newest |= dict.fromkeys(went, -1)
-        notes = (file for file in found if not file.kind.is_session)
-        self._newest.update((file.file, file.stamp.mtime_ns) for file in notes)
         # Otherwise notes dated while the clock was ahead would displace all newer ones.
         latest = self._now_ns() + _AHEAD_NS
-        kept = nlargest(NEWEST, self._newest.items(), key=lambda item: (item[1] <= latest, item[1], item[0]))
-        self._newest = dict(kept)
-        met = {file.file: file.stamp for file in found if file.file in self._newest}
+        notes = (file for file in found if not file.kind.is_session)
+        # Of ten thousand, only these are looked up by path.
+        newest = nlargest(NEWEST, notes, key=lambda file: _recency(file.stamp.mtime_ns, latest, file.file))
+        met = {file.file: file.stamp for file in newest}
+        # Deleted files stay in the list as long as there is room: they may be about to be replaced.
         about = None if within is None else frozenset(within)
+        went = [path for path in self._newest if about is None or not about.isdisjoint((path, *path.parents))]
+        self._newest |= dict.fromkeys(went, -1) | {path: stamp.mtime_ns for path, stamp in met.items()}
+        kept = nlargest(NEWEST, self._newest.items(), key=lambda item: _recency(item[1], latest, item[0]))
+        self._newest = dict(kept)
         looks: dict[Path, FileSignature | None] = {}
         for path in self._paths():
             now = before[path] if path in before else _look(path, None)
@@ -142,6 +143,10 @@ class RecentFiles:
     def _is_inner(self, file: Path) -> bool:
         # The workspace directory changes constantly; only what is below memory/ indicates notes.
         return any(file.parent == path or path in file.parents for path in self._fixed)
+
+
+def _recency(mtime_ns: int, latest_ns: int, path: Path) -> tuple[bool, int, Path]:
+    return mtime_ns <= latest_ns, mtime_ns, path
 
 
 def _fixed(root: Root) -> tuple[Path, ...]:

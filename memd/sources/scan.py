@@ -403,7 +403,7 @@ class _Search:
             self.met_double = True
             self._linked.add((file, status.st_ino))
         stamp = Stamp.of(status)
-        rank = _rank(root, parts, path, stamp, self._order[root.directory])
+        rank = _rank(root, parts, path, kind, stamp, self._order[root.directory])
         self._candidates.append(
             _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
         )
@@ -457,10 +457,10 @@ class _Search:
 
     def _may_hold(self, root: Root, parts: Parts) -> bool:
         """Return whether the name is that of a note; a name with invalid characters only is counted."""
-        if not isinstance(root, SessionPaths) and not is_markdown(parts[-1]):
-            return False
         if admits_file(root, parts):
             return True
+        if not isinstance(root, SessionPaths) and not is_markdown(parts[-1]):
+            return False
         flaw = _flaw(parts[-1])
         if flaw is not None and admits_file(root, _mended(parts)):
             self._skip(_shown(root, parts), flaw)
@@ -529,24 +529,26 @@ def _kind(root: Root, path: str) -> Kind:
     return Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
 
 
-def _rank(root: Root, parts: Parts, path: str, stamp: Stamp, order: int) -> _Rank:
+def _rank(root: Root, parts: Parts, path: str, kind: Kind, stamp: Stamp, order: int) -> _Rank:
     below = "/".join(parts)
     if not isinstance(root, SessionPaths):
         # Of two ways to one file, the one that makes it private to its owner comes first.
-        others = (not is_for_owner(root, path),)
-        return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(parts))
+        others = (kind is not Kind.CURATED,)
+        return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(below))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
-    kind = (session.archived, True, session.compressed, session.elsewhere, nfc(below) != below)
+    copies = (session.archived, True, session.compressed, session.elsewhere, nfc(below) != below)
     # Of several archives the last one, by its date, comes first. Of two live ones a person has copied one, as
     # a backup or to continue elsewhere: the conversation continues in the one written last.
     last = session.reset.translate(_BACKWARDS)
-    return (2, path, kind, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
+    return (2, path, copies, last, -stamp.mtime_ns, -stamp.size, order, str(root.directory / below))
 
 
-def _spelled(parts: Parts) -> str:
+def _spelled(below: str) -> str:
     """Sort key: NFC spellings first, directory by directory, in the order of safe_open.spellings."""
-    return "/".join(f"{int(nfc(part) != part)}{part}" for part in parts)
+    if below.isascii():
+        return "0" + below.replace("/", "/0")
+    return "/".join(f"{int(nfc(part) != part)}{part}" for part in below.split("/"))
 
 
 # Each digit -> the digit in reverse sort order.
