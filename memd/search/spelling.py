@@ -1,7 +1,7 @@
-"""Names that a question misspells by one letter, searched for as texts spell them.
+"""Corrects names in a question that are misspelt by one letter, to the spelling in texts.
 
-Only names are: of other words that no text holds, nearly all that are one letter away from one that is held mean something
-else (DECISIONS.md). A name is known by its capital letter in the texts, so that a question may be in small letters.
+Other words are not corrected: if no text holds them, nearly all words one letter away mean something else (DECISIONS.md). A
+name is recognised by its capital letter in texts, so that the question may be in lower case.
 """
 
 import re
@@ -16,15 +16,15 @@ from memd.store.chunks import StoredChunk
 from memd.text.edits import one_edit_away
 from memd.text.tokens import fts_text, tokens
 
-MOST_MISSPELT = 2  # words of a question that are looked for in other spellings: some 0.6 ms each
-SPELLINGS = 16  # of a word, that are looked up in texts
-READ = 4  # texts that tell whether a word is a name
+MOST_MISSPELT = 2  # words of a question that are corrected; some 0.6 ms each
+SPELLINGS = 16  # candidates of a word that are checked in texts
+READ = 4  # texts by which a word is recognised as a name
 
 _SPEAKER = re.compile(r"[^\S\n]*[:：]")
 
 
 class _Finder(Protocol):
-    """Finds words in the keyword index, as searcher.ChunkFinder does."""
+    """Looks up words in the keyword index; see searcher.ChunkFinder."""
 
     def holders(
         self, words: Sequence[str], kinds: Collection[Kind], most: int
@@ -32,7 +32,7 @@ class _Finder(Protocol):
 
 
 class _Reader(Protocol):
-    """Reads chunks, as searcher.ChunkReader does."""
+    """Reads chunks; see searcher.ChunkReader."""
 
     @property
     def keywords(self) -> _Finder: ...
@@ -41,12 +41,12 @@ class _Reader(Protocol):
 
 
 def spelt(asked: Query, reader: _Reader, kinds: Collection[Kind]) -> Query:
-    """A question with the names that no text holds as texts spell them; the same one where there are none.
+    """Return a question with misspelt names corrected; the same object if there are none.
 
     Args:
         asked: The question.
-        reader: Of an index.
-        kinds: Of files that may be seen; no others tell of a spelling.
+        reader: Reads the index.
+        kinds: The visible kinds of files, whose texts are used.
     """
     if not asked.misspellable:
         return asked
@@ -62,9 +62,9 @@ def spelt(asked: Query, reader: _Reader, kinds: Collection[Kind]) -> Query:
 def _names_near(
     words: Sequence[str], told: Collection[str], asked: Query, reader: _Reader, kinds: Collection[Kind]
 ) -> dict[str, str]:
-    """Of words the names one edit away that most texts hold, of equal ones the first.
+    """Return for each word the name one edit away that the most texts hold; ties go to the first in order.
 
-    Those of all words are read together: a server is asked twice at most.
+    The candidates of all words are read together, in at most two round trips to a server.
     """
     edits = {word: one_edit_away(word) for word in words}
     holders = reader.keywords.holders(list(chain.from_iterable(edits.values())), kinds, READ)
@@ -89,14 +89,14 @@ def _names_near(
 
 
 def is_name(word: str, texts: Iterable[str], *, anywhere: bool = False) -> bool:
-    """Whether texts write a word as a name: with a capital letter within a sentence, or as who speaks, as often as without.
+    """Return whether texts capitalise a word within sentences, or before a colon as a speaker, at least as often as not.
 
-    Tags and addresses have names in small letters.
+    Names in tags and addresses are in lower case.
 
     Args:
         word: A token.
-        texts: That may hold it.
-        anywhere: Whether a capital letter that a sentence begins with is enough, since the question has one, too.
+        texts: Texts that may contain it.
+        anywhere: Whether a capital letter at the beginning of a sentence counts too, since the question has one.
     """
     names = others = 0
     for text in texts:
@@ -110,7 +110,7 @@ def is_name(word: str, texts: Iterable[str], *, anywhere: bool = False) -> bool:
 
 
 def _places(word: str, text: str) -> list[tuple[int, int]]:
-    """Where a word stands in a text; soon found where it is written there as the keyword index has it."""
+    """Return the spans of a word in a text; fast if it is written there in its normalised form."""
     found = re.finditer(rf"(?<![^\W_]){word}(?![^\W_])", text, re.IGNORECASE)
     places = [one.span() for one in found]
     if places or text.isascii() or word not in fts_text(text):
