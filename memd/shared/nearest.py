@@ -1,4 +1,4 @@
-"""The nearest vectors of a memory on its server, with all that a search asks of what was found."""
+"""Finds the nearest vectors of a memory on its server, with all that a search needs of the found chunks."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -18,21 +18,21 @@ PLACE = "c.id, f.path, c.kind, c.start_line, c.scripts, c.first_s, c.last_s, f.w
 _PLACE_COLUMNS = PLACE.count(",") + 1
 
 
-MOST_COMPARED = 50_000  # vectors of a memory, or that a filter lets through, one by one; an index has more
-RARE = 16  # a source with less than one in so many chunks of a memory is not looked for in its index
-_EXAMINED = 400  # candidates of an index: twice as many as are wanted
+MOST_COMPARED = 50_000  # vectors that are compared one by one; a larger memory, or filter, uses an index
+RARE = 16  # the index is not used for a source with less than one chunk in this many
+_EXAMINED = 400  # candidates read from an index: twice as many as are wanted
 _COMPARED = (
     "scanned AS MATERIALIZED (SELECT chunk_id, kind, -(vector OPERATOR({schema}.<#>) %(query)s) AS near"
     " FROM memd.vectors WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s)),"
     " whole AS (SELECT coalesce(avg(near), 0) AS mean, count(*) AS count FROM scanned)"
 )
-# The mean of the products is the product with the mean.
+# The mean of the products is the product with the mean vector.
 _INDEXED = (
     "whole AS (SELECT coalesce(sum(-(mean OPERATOR({schema}.<#>) %(query)s) * count) / sum(count), 0) AS mean,"
     " coalesce(sum(count), 0)::bigint AS count FROM memd.vector_indexes"
     " WHERE tenant = %(tenant)s AND kind = ANY(%(kinds)s))"
 )
-# Whether a source has so few of the chunks of a memory that its vectors are compared one by one.
+# Whether a source has so few of the memory's chunks that its vectors are compared one by one.
 _RARE = (
     f"(SELECT coalesce({RARE} * sum(chunks - cardinality(gone)) FILTER (WHERE kind = ANY({{kinds}})), 0)"
     " <= coalesce(sum(chunks - cardinality(gone)), -1) FROM memd.segments WHERE tenant = {tenant})"
@@ -40,22 +40,22 @@ _RARE = (
 
 
 class NearestQuery(msgspec.Struct, frozen=True):
-    """What is asked of the vectors of a memory."""
+    """The parameters of a search for nearest vectors."""
 
     tenant: int
     query: Floats
-    limit: int  # of each source, and of each of among
+    limit: int  # per source and filter
     kinds: Collection[Kind]
-    also: Collection[ChunkId]  # whose vectors are wanted, too
-    among: Sequence[Ids | None]  # the nearest of these are found, and so on; None: of all
+    also: Collection[ChunkId]  # chunks whose vectors are returned too
+    among: Sequence[Ids | None]  # one filter per element: the ids to choose from; None: all
 
-    indexed: int | None  # the dimensions of the vectors that an index has; None: each is compared
+    indexed: int | None  # the dimensions of the indexed vectors; None: there is no index
 
     def statements(self, schema: str) -> Iterator[ServerQuery]:
-        """What is to be asked; the last answer has the nearest, vectors and places, and the mean of all.
+        """Yield the statements; the last result has the nearest chunks with vectors and positions, and the mean of all vectors.
 
         Args:
-            schema: Where pgvector is.
+            schema: The schema of pgvector.
         """
         schema = quoted(schema)
         values: dict[str, Any] = {
@@ -71,7 +71,7 @@ class NearestQuery(msgspec.Struct, frozen=True):
             found = _INDEXED.format(schema=schema)
             yield ServerQuery(f"SET LOCAL hnsw.ef_search = {_EXAMINED}")
             yield ServerQuery("SET LOCAL hnsw.iterative_scan = relaxed_order")
-            # It expects a few rows, where conditions and policies say the same, and would sort them all instead.
+            # The server underestimates rows if conditions and policies overlap, and would then sort all rows.
             yield ServerQuery("SET LOCAL enable_sort = off")
         best = []
         for source in sorted({kind.source for kind in self.kinds}):
@@ -88,7 +88,7 @@ class NearestQuery(msgspec.Struct, frozen=True):
             " wanted AS (SELECT chunk_id FROM best UNION SELECT unnest(%(also)s::bigint[]))"
             f" SELECT best.near, whole.mean, whole.count, v.kind, {schema}.vector_send(v.vector), {PLACE}"
             " FROM whole LEFT JOIN wanted ON true LEFT JOIN best USING (chunk_id)"
-            # By key, one by one: the server, which multiplies what it expects of conditions and policies, would read them all.
+            # A lookup by key per row: the server misestimates combined conditions and policies, and would read all rows.
             " LEFT JOIN LATERAL (SELECT * FROM memd.vectors WHERE tenant = %(tenant)s AND vectors.chunk_id = wanted.chunk_id"
             "  AND kind = ANY(%(kinds)s) OFFSET 0) AS v ON true"
             " LEFT JOIN LATERAL (SELECT * FROM memd.chunks WHERE tenant = %(tenant)s AND id = wanted.chunk_id OFFSET 0) AS c ON true"
@@ -102,12 +102,12 @@ class NearestQuery(msgspec.Struct, frozen=True):
         if self.indexed is None:
             return f"(SELECT chunk_id, near FROM scanned WHERE {condition} ORDER BY near DESC, chunk_id LIMIT %(limit)s)"
         distance = f"((vector::{schema}.vector({self.indexed})) OPERATOR({schema}.<#>) %(query)s)"
-        # As literals: the condition of the index has them. The addition keeps the index from what is compared one by one.
+        # Literals, to match the condition of the partial index. The addition prevents index use for vectors compared one by one.
         vectors = f"memd.vectors WHERE tenant = {self.tenant} AND {schema}.vector_dims(vector) = {self.indexed} AND {condition}"
         by_index = f"SELECT chunk_id, -{distance} AS near FROM {vectors}"
         if is_few:
             return f"({by_index} ORDER BY {distance} + 0.0 LIMIT %(limit)s)"
-        # The index has the vectors of all sources: it would be gone through to its end for one that has few of them, or none.
+        # The index covers the vectors of all sources: for a source with few or none, it would be scanned to its end.
         rare = _RARE.format(tenant=self.tenant, kinds=f"%(of_{source})s")
         return (
             f"({by_index} AND NOT {rare} ORDER BY {distance} LIMIT %(limit)s) UNION"
@@ -118,7 +118,7 @@ class NearestQuery(msgspec.Struct, frozen=True):
         )
 
     def read(self, rows: Sequence[tuple[Any, ...]]) -> tuple[NearVectors, list[ChunkPlace]]:
-        """What the statement gave: the nearest, and the places of all chunks."""
+        """Parse the last result: the nearest chunks, and the positions of all chunks."""
         places = typed([row[-_PLACE_COLUMNS:] for row in rows if row[5] is not None], list[ChunkPlace])
         near = sorted((-row[0], row[5]) for row in rows if row[0] is not None)
         stored = [row for row in rows if row[4] is not None]
