@@ -446,3 +446,33 @@ def test_a_copy_is_looked_for_among_what_is_worth_reading(score: float, is_one: 
     assert copy.cut == "duplicate"
     assert copy.copy_of == (hit.chunk.id if is_one else None)
     assert (copy.owed, copy.repeats, copy.superseded) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_one"),
+    [
+        ({}, {}, True),
+        ({"share": 0.0}, {"share": 0.2}, True),
+        ({"share": 0.6}, {"share": 0.81}, False),
+        ({"share": 0.81}, {"share": 0.6}, False),
+        ({"cosine": 0.0}, {"cosine": 0.1}, True),
+        ({"cosine": 0.7}, {"cosine": 0.81}, False),
+        ({"cosine": 0.7}, {}, True),
+        ({"cosine": 0.7, "part": 0.0}, {"cosine": 0.9, "part": 0.03}, True),
+        ({"cosine": 0.7, "part": 0.8}, {"cosine": 0.7, "part": 0.84}, False),
+        ({"cosine": 0.7, "part": 0.8}, {"cosine": 0.7}, True),
+        ({"cosine": 0.7, "part": 0.8}, {"cosine": 0.9}, False),
+    ],
+)
+def test_texts_are_compared_where_both_are_about_as_close_to_the_question(
+    own: dict[str, float], other: dict[str, float], *, is_one: bool
+) -> None:
+    """By their words and by their parts, or as a whole; all others would take long to read."""
+    text = "The spare key of the studio is with Odile, second floor, ring twice."
+    (best, chunk), (second, copy) = found(text), found(text, path="b.md", score=0.7)
+    pairs = [
+        (msgspec.structs.replace(best, **{"cosine": None, "part": None, "share": 0.0} | own), chunk),
+        (msgspec.structs.replace(second, **{"cosine": None, "part": None, "share": 0.0} | other), copy),
+    ]
+    _, told = verdicts([pairs], parse("where is the spare key"), OPEN, 700)
+    assert (told.copy_of is not None) is is_one

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.search.query import parse
-from memd.search.terms import held, occurrences, root
+from memd.search.terms import held, names, occurrences, root
 from memd.text.tokens import tokens
 
 
@@ -111,3 +111,8 @@ def test_names_are_terms(text: str) -> None:
     assert {*asked.names.proper, *asked.names.codes} <= set(range(len(asked.terms)))
     assert asked.names.missing(range(len(asked.terms))) == ()
     assert asked.names.missing(()) == asked.names.proper + asked.names.codes
+
+
+def test_a_phrase_of_four_words_is_no_code() -> None:
+    """It is a path or a quotation, whatever digits are in it."""
+    assert names("", ["nv 5582", "nv 55 82", "nv 55 82 1", "5582", "nv"]).codes == (0, 1)

@@ -7,7 +7,7 @@ import pytest
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FoundHit, Kind
 from memd.search.ranked import Proposal
-from memd.search.searcher import Searcher
+from memd.search.searcher import MAX_RESULTS, PROPOSED, Searcher
 from memd.store.index import Index
 from tests.embedding.supplies import OneSpeaker
 from tests.search.leaning import KINDS, Leaning, Reversing, filled
@@ -150,4 +150,13 @@ async def test_what_one_memory_is_sure_of_is_not_weak_for_the_other(tmp_path: Pa
     found = await both.hits(asked)
     assert found[0].memory == NAME
     assert not any(hit.weak for hit in found)
+    await both.close()
+
+
+async def test_so_many_candidates_of_a_memory_are_ranked_with_those_of_others(tmp_path: Path) -> None:
+    """The best of them; as many as hits could ever be shown of it."""
+    both = await two(tmp_path, [f"kettle {400 + number}" for number in range(PROPOSED + 1)], ["ledger 900"])
+    proposal = await both.own.propose("kettle 390", kinds=KINDS, min_score=0.0)
+    [lane] = [list(lane) for lane in proposal.ranked.lanes]
+    assert len(lane) == PROPOSED == 2 * MAX_RESULTS
     await both.close()

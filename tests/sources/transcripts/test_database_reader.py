@@ -203,6 +203,7 @@ def test_a_subagents_session_is_hidden_unless_those_count(
     assert follower.texts == []
     assert follower.progress is not None
     assert follower.progress.tally == {"sessions.subagent": 1}
+    assert follower.progress.learnt.subagent
     store.say("one", "third")
     assert follower.read() == "UnchangedTranscript"
     follower.subagents = True
