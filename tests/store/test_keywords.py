@@ -106,6 +106,9 @@ async def test_a_word_in_what_places_a_chunk_counts_as_one_in_its_text(index: In
         ('"a" OR b', None),
         ('"a" AND "b"', None),
         ("heron*", None),
+        ('""kettle"', None),
+        ('"kettle""', None),
+        ('"ab"', ["ab"]),
     ],
 )
 def test_only_phrases_in_quotes_are_taken_apart(match: str, phrases: list[str] | None) -> None:
