@@ -85,6 +85,7 @@ def test_a_value_goes_that_its_context_tells(text: str, secret: str) -> None:
         "the safe weighs 4000 pounds, the garage is 4500 mm wide",
         'login(user="ann22x", timeout=5.0)',
         "Encrypts the data of a message, using salsa20.",
+        "the safe is shut and the password with the notary, says BADGE77431",
     ],
 )
 def test_a_value_stays_that_its_context_says_is_something_else(text: str) -> None:
