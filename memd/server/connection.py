@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._greeted = False
         self._reading = True
         self._ended = False  # the client has sent its last byte
-        self._patience: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._closing = False
         # loop time of the last byte received or reply sent
@@ -138,9 +138,9 @@ class Connection(asyncio.Protocol):
         if took or self._is_full:
             self._expect_nothing()
         # Not restarted by each byte, so that a client that trickles bytes runs into the timeout, too.
-        if self._patience is None and not self._is_full and (self._reader.is_midway or not self._greeted):
+        if self._deadline is None and not self._is_full and (self._reader.is_midway or not self._greeted):
             timeout_s = self._bounds.frame_s if self._greeted else self._bounds.hello_s
-            self._patience = asyncio.get_running_loop().call_later(timeout_s, self._too_slow)
+            self._deadline = asyncio.get_running_loop().call_later(timeout_s, self._too_slow)
 
     @property
     def _is_full(self) -> bool:
@@ -231,9 +231,9 @@ class Connection(asyncio.Protocol):
         return None if self._requests or self._closing else self._moved_at
 
     def _expect_nothing(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _too_slow(self) -> None:
         self._refuse("protocol", "the frame that was begun did not end" if self._greeted else "no hello came")

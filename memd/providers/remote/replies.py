@@ -176,7 +176,7 @@ def failure(
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return RateLimited(
             f"{provider}: too many requests (HTTP 429){words}",
-            retry_after_s=_timeout_s(said, answer.headers),
+            retry_after_s=_wait_s(said, answer.headers),
         )
     if status == HTTPStatus.INTERNAL_SERVER_ERROR and _SIZE_IN_TROUBLE.search(said.message):
         return RequestTooLarge(f"{provider}: the request is too large (HTTP {status}{_codes(said)})")
@@ -203,7 +203,7 @@ def _refusal(status: int, said: ErrorReply, words: str, provider: str, model: st
     return Refused(f"{provider}: the request was refused {seen}{words}")
 
 
-def _timeout_s(said: ErrorReply, headers: Mapping[str, str]) -> float | None:
+def _wait_s(said: ErrorReply, headers: Mapping[str, str]) -> float | None:
     wait_s = said.retry_after_s if said.retry_after_s is not None else retry_after_s(headers)
     return max(wait_s or 0.0, DAY_LIMIT_RETRY_S) if said.is_daily else wait_s
 
