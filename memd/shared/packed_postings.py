@@ -25,6 +25,7 @@ TERM_BITS = 63  # of a term's number
 _BUCKET_BYTES = 600
 _MOST_BITS = 16
 _FANOUT_BITS = 3  # eight segments of about the same size are merged
+_HEADER = 13  # of the rows of a bucket: the numbers of terms and of rows (4 bytes each), and the widths of five columns
 _LARGEST_TIER = 4  # segments of at least 8 ** this many chunks are not merged any more
 MOST_GONE = 0.25  # the share of deleted chunks above which a segment is rewritten
 
@@ -136,7 +137,8 @@ class PackedBucket(msgspec.Struct, frozen=True):
     @property
     def terms(self) -> Ints:
         """Whose postings these are, ascending."""
-        return np.frombuffer(self.rows, "<i8", int.from_bytes(self.rows[:4], "little"), 13)
+        [count] = np.frombuffer(self.rows, "<u4", 1).tolist()
+        return np.frombuffer(self.rows, "<i8", count, _HEADER)
 
     def unpacked(self, first: int, term: int | None = None) -> TermPostings:
         """The postings of all terms, or of one of them.
@@ -146,9 +148,9 @@ class PackedBucket(msgspec.Struct, frozen=True):
             term: Of this term alone.
         """
         term_count, row_count = map(int, np.frombuffer(self.rows, "<u4", 2))
-        widths = self.rows[8:13]
-        terms = np.frombuffer(self.rows, "<i8", term_count, 13)
-        at = 13 + 8 * term_count
+        widths = self.rows[8:_HEADER]
+        terms = self.terms
+        at = _HEADER + 8 * term_count
         columns: list[NDArray[Any]] = []
         for width, count in zip(widths, (term_count, *[row_count] * 3), strict=False):
             columns.append(np.frombuffer(self.rows, f"<u{width}", count, at))

@@ -138,13 +138,11 @@ class EmbeddingStore:
 
     async def look_up(self, space: Space, hashes: Sequence[TextHash], now: float) -> CachedTexts:
         """Return cached vectors and refusals of texts; found vectors count as used now."""
-        unsaved = rounded(
-            {
-                text_hash: self._vectors[space, text_hash][0]
-                for text_hash in hashes
-                if (space, text_hash) in self._vectors
-            }
-        )
+        unsaved = {
+            text_hash: self._vectors[space, text_hash][0]
+            for text_hash in hashes
+            if (space, text_hash) in self._vectors
+        }
         refused = self._unsaved_refusals(space, hashes)
         saved = await self._attempt(self.read, _look_up, space, hashes) or CachedTexts({}, frozenset())
         if saved.vectors and self.failure is None:
@@ -157,8 +155,8 @@ class EmbeddingStore:
         return unsaved | (await self._attempt(self.read, _held, space, hashes) or frozenset())
 
     async def put(self, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
-        """Cache vectors."""
-        for text_hash, vector in vectors.items():
+        """Cache vectors, rounded as they are read again."""
+        for text_hash, vector in rounded(vectors).items():
             self._vectors[space, text_hash] = vector, now
         await self._attempt(self._save)
         while len(self._vectors) > UNSAVED:
