@@ -7,44 +7,17 @@ of who logs in before it; where its clause ends. So no word alone decides, and e
 
 import re
 import string
-import tomllib
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from memd.redact import graded_values
 from memd.redact.graded_values import GradedValue
+from memd.redact.labels import LABELS, either
 from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, stem
 
-
-class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands around secrets; labels.toml says what is where."""
-
-    passwords: tuple[str, ...]
-    opens: tuple[str, ...]
-    access: tuple[str, ...]
-    services: tuple[str, ...]
-    locks: tuple[str, ...]
-    codes: tuple[str, ...]
-    whole: tuple[str, ...]
-    tells: tuple[str, ...]
-    tells_in_chinese: tuple[str, ...]
-    may_tell: tuple[str, ...]
-    sets: tuple[str, ...]
-    others: tuple[str, ...]
-    users: tuple[str, ...]
-    asks: tuple[str, ...]
-    goes_on: tuple[str, ...]
-    other_codes: tuple[str, ...]
-    units: tuple[str, ...]
-    errors: tuple[str, ...]
-
-
-_WORDS = msgspec.convert(
-    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8"))["context"], _Words
-)
+_WORDS = LABELS.context
 # Points of a value, by its signs.
 _OF_GRADE = {"sure": 5, "mixed": 4, "likely": 3, "weak": 2, "digits": 2}
 # Points of the best word for what it is.
@@ -69,19 +42,17 @@ _OF_CODE = re.compile(r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])")
 _WORD = re.compile(r"[!-~]{3,64}+(?![!-~])")
 
 
-def _either(words: Sequence[str]) -> str:
-    return "|".join(map(re.escape, sorted(set(words), key=len, reverse=True)))
-
-
 def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
     """A pattern of words that begins where they stand, and that none matches as a part of another word."""
     words = {word for words in lists for word in words}
     whole = words & set(_WORDS.whole)
-    ending = r"(?:wor[dt]|wd|code|phrase|number|[esnt])?s?(?![A-Za-z])"
-    other = rf"(?:{_either(tuple(words - whole))})(?![A-Za-z]{{0,6}}_)"
-    return re.compile(
-        rf"(?<![A-Za-z_])(?:{_either(tuple(whole))}){ending}|{other}" if whole else other, re.IGNORECASE
-    )
+    patterns = []
+    if whole:
+        ending = r"(?:wor[dt]|wd|code|phrase|number|[esnt])?s?(?![A-Za-z])"
+        patterns.append(rf"(?<![A-Za-z_])(?:{either(whole)}){ending}")
+    if words > whole:
+        patterns.append(rf"(?:{either(words - whole)})(?![A-Za-z]{{0,6}}_)")
+    return re.compile("|".join(patterns), re.IGNORECASE)
 
 
 _OF_PASSWORD = _any_of(_WORDS.passwords)
@@ -90,7 +61,7 @@ _OF_ACCESS = _any_of(_WORDS.access)
 _OF_SERVICE = _any_of(_WORDS.services)
 _OF_LOCK = _any_of(_WORDS.locks)
 _OF_CODE_WORD = _any_of(_WORDS.codes)
-_OF_SETTING = re.compile(_either(_WORDS.sets), re.IGNORECASE)
+_OF_SETTING = re.compile(either(_WORDS.sets), re.IGNORECASE)
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # Whose code it is, before the word: what else has a code has a place in a program, a country or a file.
@@ -99,20 +70,20 @@ _OWNED = re.compile(
     r"|facebook|door|gate|room|sms|login|verification|security|service|control)\]?[ ])\Z",
     re.IGNORECASE,
 )
-_OTHER_CODE = re.compile(rf"(?:{_either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
+_OTHER_CODE = re.compile(rf"(?:{either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
 _OPEN = r"[*_]{0,2}[\"'`“「『(（]?"
 # Behind a comma "says" is followed by who says it: "the password is ..., says R2".
 _TELLS = re.compile(
-    rf"(?:(?:(?<![\w’'])(?!(?<=,[ ])says[ ])(?:{_either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
-    rf"|[:：]|->|→|=>|[ ][–—-][ ]|(?:{_either(_WORDS.tells_in_chinese)})(?:的|了)?)[ ]{{0,2}}{_OPEN})\Z",
+    rf"(?:(?:(?<![\w’'])(?!(?<=,[ ])says[ ])(?:{either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
+    rf"|[:：]|->|→|=>|[ ][–—-][ ]|(?:{either(_WORDS.tells_in_chinese)})(?:的|了)?)[ ]{{0,2}}{_OPEN})\Z",
     re.IGNORECASE,
 )
 _MAY_TELL = re.compile(
-    rf"(?:(?<!\w)(?:{_either(_WORDS.may_tell)})[ ]|[，,、][ ]|[，、|;；]|[ ][/|][ ]|(?<=[^\W\d_])[（(]|[ ][(（]|[一-鿿가-힣ぁ-ヿ][ ]?)[ ]{{0,2}}{_OPEN}\Z",
+    rf"(?:(?<!\w)(?:{either(_WORDS.may_tell)})[ ]|[，,、][ ]|[，、|;；]|[ ][/|][ ]|(?<=[^\W\d_])[（(]|[ ][(（]|[一-鿿가-힣ぁ-ヿ][ ]?)[ ]{{0,2}}{_OPEN}\Z",
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    rf"[\"'`”」)）]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{_either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
+    rf"[\"'`”」)）]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
 )
 # A sentence that has ended says less of a value, unless the next one begins by telling it.
 _SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
@@ -130,13 +101,13 @@ _IS_THEN_CALLED = re.compile(
     re.IGNORECASE,
 )
 _OTHER_NOUN = re.compile(
-    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{_either(_WORDS.others)})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫)?[ ]?[\"'`“(]?\Z",
+    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either(_WORDS.others)})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫)?[ ]?[\"'`“(]?\Z",
     re.IGNORECASE,
 )
 _OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is called an identifier
 # Who logs in, right before: an address, a number to call, a name behind a word for it, or one with a bar.
 _USER = re.compile(
-    rf"(?:[\w.+-]{{2,40}}@[\w.-]{{0,40}}|(?<![0-9])1[0-9]{{10}}|(?:{_either(_WORDS.users)})(?:[ ](?:is|name))?[ :：是=]{{0,3}}[\"'`“]?[\w.@+\\-]{{2,40}}[\"'`”]?"
+    rf"(?:[\w.+-]{{2,40}}@[\w.-]{{0,40}}|(?<![0-9])1[0-9]{{10}}|(?:{either(_WORDS.users)})(?:[ ](?:is|name))?[ :：是=]{{0,3}}[\"'`“]?[\w.@+\\-]{{2,40}}[\"'`”]?"
     rf"|(?<![\w./-])[A-Za-z][\w.-]{{1,24}}(?=[ ][/|][ ]|/))(?:[ ]?(?:[,，;；、/|]|and|then|with|w/|next|跟|和|[ ]|[ ]->|[ ]→)[ ]?(?:then|next|and|pw|pass|password|密码)?[,，:：]?){{1,3}}(?:[^,，.。\n]{{0,32}}[,，][ ]?|[^,，.。!-~\n]{{0,12}})?[ ]?{_OPEN}\Z",
     re.IGNORECASE,
 )
@@ -146,15 +117,15 @@ _SPEAKS_OF_CODE = re.compile(
 _NUMBER = re.compile("[0-9]{2}")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _COUNTED = re.compile(
-    rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{_either(_WORDS.units)})|[.,:/][0-9]",
+    rf"[ ]{{0,2}}(?:%|(?:mm|cm|km|m|kg|g|[gmk]i?b|ms|s|min|h|hrs?|[kmg]?hz|px|pt|k|v|w|usd|eur|gbp|x|[ap]m|st|nd|rd|th)(?![a-z])|{either(_WORDS.units)})|[.,:/][0-9]",
     re.IGNORECASE,
 )
-_OF_ERRORS = re.compile(_either(_WORDS.errors), re.IGNORECASE)
+_OF_ERRORS = re.compile(either(_WORDS.errors), re.IGNORECASE)
 _ALARM_TIME = re.compile(r"(?:[01][0-9]|2[0-3])[0-5][0-9]")
 _PLACE = re.compile(r"(?:at|to|from|near|in|by|via)[ ](?:the[ ])?\Z", re.IGNORECASE)
-_MAY_ASK = re.compile(rf"[?？؟]|{_either(_WORDS.asks)}")
+_MAY_ASK = re.compile(rf"[?？؟]|{either(_WORDS.asks)}")
 # A line that asks for something, at its end or by how it begins.
-_ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{_either(_WORDS.asks)}", re.IGNORECASE)
+_ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{either(_WORDS.asks)}", re.IGNORECASE)
 _SPEAKER = r"[ \t>*_-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
 _SPEAKER_FIRST = re.compile(_SPEAKER)
 _BEGINS_ANSWER = re.compile(
@@ -166,6 +137,9 @@ _ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # right behind the name of a se
 _ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb tells
 _WORDS_BETWEEN = re.compile(r"[^0-9.,;:!?()\n_=]{1,34}")
 _LAST = 6  # of the words before a value, so many are weighed
+
+
+_Search = Callable[[str, int, int], re.Match[str] | None]
 
 
 def _near(*, codes: bool) -> Walk:
@@ -180,19 +154,11 @@ def _near(*, codes: bool) -> Walk:
             (_OF_CODE.search, graded_values.code) if codes else (_OF_VALUE.search, graded_values.password)
         )
         cues = _Cues(text, places)
-        for start, end in _lines(text, places):
-            at = start
-            while (sign := search(text, at, end)) is not None:
-                begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
-                word = _WORD.match(text, begin)
-                at = sign.end() if word is None else max(sign.end(), word.end())
-                value = None if word is None or known.has(begin, word.end()) else read(word[0], begin)
-                if (
-                    value is not None
-                    and not known.has(value.start, value.end)
-                    and _is_told(text, value, cues)
-                ):
-                    yield value.start, value.end
+        for word, begin in _words(text, _lines(text, places), search):
+            if known.has(begin, begin + len(word)) or (value := read(word, begin)) is None:
+                continue
+            if not known.has(value.start, value.end) and _is_told(text, value, cues):
+                yield value.start, value.end
 
     return walk
 
@@ -205,15 +171,23 @@ def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
         parts: The parts of it that are looked through, in order and apart.
     """
     cues = _Cues(text, ())
+    for word, begin in _words(text, parts, _SIGN_WITHIN.search):
+        value = graded_values.password(word, begin)
+        if value is not None and value.has_sign and _is_told(text, value, cues):
+            yield value.start, value.end
+
+
+def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[str, int]]:
+    """Yield the words of some parts of a text that have a sign of a value, each once, with their places."""
     for start, end in parts:
         at = start
-        while (sign := _SIGN_WITHIN.search(text, at, end)) is not None:
+        while (sign := search(text, at, end)) is not None:
             begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
             word = _WORD.match(text, begin)
-            at = sign.end() if word is None else max(sign.end(), word.end())
-            value = None if word is None else graded_values.password(word[0], begin)
-            if value is not None and value.has_sign and _is_told(text, value, cues):
-                yield value.start, value.end
+            at = sign.end()
+            if word is not None:
+                at = max(at, word.end())
+                yield word[0], begin
 
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:

@@ -2,12 +2,9 @@
 
 import re
 import string
-import tomllib
-from importlib import resources
-
-import msgspec
 
 from memd.redact import secret_values
+from memd.redact.labels import LABELS, CodeLabel, either
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
 
@@ -192,24 +189,6 @@ def _of_share(text: str, at: int) -> Span | None:
     return None if match is None else match.span("secret")
 
 
-class _CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    anchor: str
-    before: str = ""
-    after: str | None = None
-
-
-class _Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words for secrets in a language; see the head of labels.toml."""
-
-    passwords: tuple[str, ...]
-    ambiguous_passwords: tuple[str, ...]
-    codes: tuple[_CodeLabel, ...]
-    context: dict[str, tuple[str, ...]]  # words of context.py
-
-
-_LABELS = msgspec.convert(
-    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), _Labels
-)
 # The ending of the word, what it is for, and what announces its value: punctuation, a verb, or a particle.
 _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
@@ -227,10 +206,6 @@ _CLOSE = r"(?=[\"'`”“»」)\]】]|[^\x00-\x7f]|[,;]|[.!?]?(?:\s|\Z))"
 _ANSWERED = rf"[^\n?？]{{0,80}}[?？؟][ \t\"'”»]{{0,4}}\n[ \t>]{{0,8}}(?:[\w.-]{{1,20}}[ ]?[:：][ ]?)?{LEAD_IN}[\"'`“「«]?(?P<secret>[!-~]{{5,64}}?)[\"'`”」»]?[.。]?[ \t]{{0,4}}(?=\n|\Z)"
 
 
-def _any_of(labels: tuple[str, ...]) -> str:
-    return "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
-
-
 def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels that contain no other label."""
     return tuple(label for label in labels if not any(other in label for other in labels if other != label))
@@ -238,7 +213,7 @@ def _anchors_of(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 def _behind_label(labels: tuple[str, ...], value: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?:{_any_of(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>(?:[ ][^\W\d_][\w.'’-]{{0,20}}){{0,3}}?[ ]{{1,2}}))"
+        rf"(?:{either(labels)}){_ENDING}(?:(?<=:)[ ]{{0,4}}|{_OF_IT}(?={_BEGINS_TO_COME}){_COMES}|(?P<bare>(?:[ ][^\W\d_][\w.'’-]{{0,20}}){{0,3}}?[ ]{{1,2}}))"
         rf"{_OPEN}(?P<secret>{value}){_CLOSE}",
         re.IGNORECASE,
     )
@@ -252,7 +227,7 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
         strict: Whether the words are ambiguous: values must be strong then.
     """
     pattern = _behind_label(labels, "[!-~]{4,64}?")
-    asked = re.compile(rf"(?:{_any_of(labels)}){_ANSWERED}", re.IGNORECASE)
+    asked = re.compile(rf"(?:{either(labels)}){_ANSWERED}", re.IGNORECASE)
 
     def find(text: str, at: int) -> Span | None:
         match = pattern.match(text, at)
@@ -288,7 +263,7 @@ _CODE_BEHIND = re.compile(
 )
 
 
-def _code_abroad(label: _CodeLabel) -> Find:
+def _code_abroad(label: CodeLabel) -> Find:
     """Return a Find for codes after a label."""
     before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
     after = None if label.after is None else re.compile(label.after, re.IGNORECASE)
@@ -346,15 +321,15 @@ RULES = (
     Rule(
         "password-abroad",
         "password",
-        _anchors_of(_LABELS.passwords),
-        _abroad(_LABELS.passwords),
+        _anchors_of(LABELS.passwords),
+        _abroad(LABELS.passwords),
         needs=_OF_PASSWORD,
     ),
     Rule(
         "password-abroad-ambiguous",
         "password",
-        _anchors_of(_LABELS.ambiguous_passwords),
-        _abroad(_LABELS.ambiguous_passwords, strict=True),
+        _anchors_of(LABELS.ambiguous_passwords),
+        _abroad(LABELS.ambiguous_passwords, strict=True),
         needs=_OF_PASSWORD,
     ),
     *(
@@ -366,7 +341,7 @@ RULES = (
             _code_abroad(label),
             needs=Nearby(DIGIT, 0, len(label.anchor) + 60),
         )
-        for number, label in enumerate(_LABELS.codes)
+        for number, label in enumerate(LABELS.codes)
     ),
 )
 """What is said of passwords, tokens and keys, in other languages than English."""

@@ -1,0 +1,58 @@
+"""The words for secrets, and for what stands around them, which labels.toml holds."""
+
+import re
+import tomllib
+from collections.abc import Collection
+from importlib import resources
+
+import msgspec
+
+
+class CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A word for codes, with regular expressions of what stands before and behind it."""
+
+    anchor: str
+    before: str = ""
+    after: str | None = None
+
+
+class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands around secrets, for memd.redact.context; labels.toml says what is where."""
+
+    passwords: tuple[str, ...]
+    opens: tuple[str, ...]
+    access: tuple[str, ...]
+    services: tuple[str, ...]
+    locks: tuple[str, ...]
+    codes: tuple[str, ...]
+    whole: tuple[str, ...]
+    tells: tuple[str, ...]
+    tells_in_chinese: tuple[str, ...]
+    may_tell: tuple[str, ...]
+    sets: tuple[str, ...]
+    others: tuple[str, ...]
+    users: tuple[str, ...]
+    asks: tuple[str, ...]
+    goes_on: tuple[str, ...]
+    other_codes: tuple[str, ...]
+    units: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+class SecretLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of labels.toml; its head says what is where."""
+
+    passwords: tuple[str, ...]
+    ambiguous_passwords: tuple[str, ...]
+    codes: tuple[CodeLabel, ...]
+    context: ContextWords
+
+
+LABELS = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), SecretLabels
+)
+
+
+def either(words: Collection[str]) -> str:
+    """Return a regular expression for any of some words; of two that begin alike, the longer one is tried first."""
+    return "|".join(map(re.escape, sorted(set(words), key=len, reverse=True)))
