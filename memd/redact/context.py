@@ -72,9 +72,8 @@ _OWNED = re.compile(
 )
 _OTHER_CODE = re.compile(rf"(?:{either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
 _OPEN = r"[*_]{0,2}[\"'`“「『(（]?"
-# Behind a comma "says" is followed by who says it: "the password is ..., says R2".
 _TELLS = re.compile(
-    rf"(?:(?:(?<![\w’'])(?!(?<=,[ ])says[ ])(?:{either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
+    rf"(?:(?:(?<![\w’'])(?:{either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
     rf"|[:：]|->|→|=>|[ ][–—-][ ]|(?:{either(_WORDS.tells_in_chinese)})(?:的|了)?)[ ]{{0,2}}{_OPEN})\Z",
     re.IGNORECASE,
 )
