@@ -292,7 +292,10 @@ _CONVERSIONS: Mapping[tuple[str, int], Callable[[apsw.Connection], None]] = {("e
 
 
 def give_back_pages(connection: apsw.Connection, schema: str, before: int) -> None:
-    """Shrink the file if a migration made its rows smaller. If there is no disk space for that, the file stays as large as it is.
+    """Shrink the file if a migration made its rows smaller.
+
+    The file stays as large as it is if there is no disk space for that, or if the process is killed before: rows are smaller
+    all the same, and later ones fill the room.
 
     Args:
         connection: Of the database, outside of a transaction.
