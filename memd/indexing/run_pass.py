@@ -377,7 +377,7 @@ class PassRunner:
             ),
         )
         self._look_again_at_held(group, applied)
-        return await self._account(index, applied, known)
+        return await self._account(this, applied, known)
 
     async def _take_in_sessions(
         self,
@@ -401,7 +401,7 @@ class PassRunner:
             ),
         )
         if index is not self._index:
-            return await self._account(index, await work, known)
+            return await self._account(this, await work, known)
         self._is_hearing = True
         try:
             applied = await self._letting_through(this, work)
@@ -415,7 +415,7 @@ class PassRunner:
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
         self._look_again_at_held(group, applied)
         await self._growing.forget(applied.taken)
-        return await self._account(index, applied, known)
+        return await self._account(this, applied, known)
 
     def _look_again_at_held(self, group: Sequence[FoundFile], applied: AppliedChanges) -> None:
         # Opening it makes its holder release the lease, and no event reports the release.
@@ -435,15 +435,20 @@ class PassRunner:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _account(self, index: Index, applied: AppliedChanges, known: Mapping[str, KnownFile]) -> int:
+    async def _account(self, this: _Pass, applied: AppliedChanges, known: Mapping[str, KnownFile]) -> int:
         """Record the results for some files; return how many were indexed again."""
+        index = this.index
         for path in applied.taken:
             self._failed.pop(path, None)
             self._refused.pop(path, None)
         for path, trouble in applied.failed.items():
-            self._failed[path] = skip_of(trouble)
+            # Its deletion is a separate event, and the file may return together with its root.
             if isinstance(trouble, FileMissing):
-                continue  # its deletion is a separate event, and the file may return together with its root
+                # A later scan has decided about the path already, and no further one would clear this reason.
+                if not any(seen.covers(path) for seen in self._later.get(this, ())):
+                    self._failed[path] = SkipReason.WENT
+                continue
+            self._failed[path] = skip_of(trouble)
             # An unreadable file keeps its indexed content; a file that is no note any more is removed.
             if path in known and not isinstance(trouble, FileUnreadable):
                 with spent("writing"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -14,6 +15,7 @@ from typing import Any, cast
 import apsw
 import msgspec
 import pytest
+import zstandard
 from structlog.testing import capture_logs
 
 from memd.config.settings import SessionSettings
@@ -343,6 +345,71 @@ async def test_a_transcript_that_somebody_else_changed_meanwhile_is_read_again(
         await bench.pending.wait_for(bench.pending.hurry())
         assert {Path(path).name for path in await bench.paths("apples")} == {"a.jsonl", "b.jsonl"}
         assert bench.pending.count == 0
+
+
+@pytest.mark.parametrize("returns", [False, True])
+async def test_a_transcript_that_is_deleted_while_others_are_read_is_not_counted_as_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returns: bool
+) -> None:
+    """A short pass has seen that it is gone before the long one fails to read it. One that returned is indexed."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    file = tmp_path / "chats" / "a.jsonl"
+    content = '{"role": "user", "content": "apples"}\n'
+    file.write_text(content)
+    real = apply_sessions
+
+    async def overtaken(*what: Any, **how: Any) -> AppliedChanges:
+        monkeypatch.undo()
+        file.unlink()
+        bench.pending.mark([file])
+        await bench.pending.wait_for(bench.pending.hurry())
+        applied = await real(*what, **how)
+        if returns:
+            file.write_text(content)
+            bench.pending.mark([file])
+            await bench.pending.wait_for(bench.pending.hurry())
+        return applied
+
+    monkeypatch.setattr(run_pass, "apply_sessions", overtaken)
+    async with running(bench):
+        await bench.settle()
+        await until_async(lambda: not bench.pending.count and not bench.pending.running_for_s(), 10)
+        assert dict(bench.parts.runner.skipped) == {}
+        assert len(await bench.paths("apples")) == returns
+
+
+async def test_a_transcript_that_is_compressed_before_a_long_pass_reads_it_is_not_counted_as_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short pass has read it under its new name when the long one misses the old name."""
+    monkeypatch.setattr(plan, "GROUP_FILES", 1)
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    first, second = (tmp_path / "chats" / name for name in ("a.jsonl", "b.jsonl"))
+    for file in (first, second):
+        file.write_text('{"role": "user", "content": "apples"}\n')
+        os.utime(file, (0, 0))  # of equal age: they are read in the order of their names
+    packed = second.with_name("b.jsonl.zst")
+    asked: list[str] = []
+
+    async def noted(index: Index, group: Sequence[FoundFile], **how: Any) -> AppliedChanges:
+        asked.extend(found.file.name for found in group)
+        if len(asked) == 1:
+            packed.write_bytes(zstandard.compress(second.read_bytes()))
+            second.unlink()
+            bench.pending.mark([second, packed])
+            bench.pending.hurry()
+        return await apply_sessions(index, group, **how)
+
+    monkeypatch.setattr(run_pass, "apply_sessions", noted)
+    async with running(bench):
+        await bench.settle()
+        assert asked.index("b.jsonl.zst") < asked.index("b.jsonl")
+        assert len(await bench.paths("apples")) == 2
+        assert dict(bench.parts.runner.skipped) == {}
 
 
 async def test_how_far_a_pass_is_is_told_while_it_reads(
