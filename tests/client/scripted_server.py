@@ -1,8 +1,10 @@
 """A daemon that says what a test wrote down for it, over a real Unix socket."""
 
+import os
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +57,25 @@ class Peer:
         with suppress(ConnectionResetError):
             while self._connection.recv(1 << 16):
                 pass
+
+    def interrupt_until_end(self, number: int) -> None:
+        """Send this process a signal until the client has closed the connection.
+
+        One signal is not enough: it may arrive just before the client's thread waits for the socket, which it then does not
+        interrupt, or another thread may take it.
+
+        Raises:
+            TimeoutError: it has not closed the connection in time.
+        """
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            os.kill(os.getpid(), number)
+            self._connection.settimeout(0.05)
+            with suppress(TimeoutError, ConnectionResetError):
+                if not self._connection.recv(1 << 16):
+                    return
+            if time.monotonic() > deadline:
+                raise TimeoutError
 
     def is_quiet(self, for_s: float) -> bool:
         """Whether the client says nothing more for so many seconds."""
