@@ -7,7 +7,7 @@ from memd.domain_types import ChunkId, FoundHit, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import verdicts
-from memd.search.superseded import is_superseded, lowered, replaces
+from memd.search.superseded import is_superseded, lowered, replaces, set_behind
 from memd.store.chunks import StoredChunk
 
 OLD = "The backup runs at three."
@@ -100,6 +100,12 @@ def test_what_only_says_that_it_is_archived_is_lowered() -> None:
     assert [hit.path for hit in found((0.7, old), (0.5, chunk(NEW, "b.md")))] == ["old.md", "b.md"]
     (hit,) = found((0.4, old))
     assert (hit.score, hit.superseded, hit.superseded_by) == (0.35, True, None)
+
+
+def test_what_was_found_by_words_counts_when_it_is_lowered() -> None:
+    """A fifth of all the evidence goes, whether meaning or words have given it."""
+    both = msgspec.structs.replace(scored(0.7), meaning=0.4, words=0.3)
+    assert set_behind(both, None).evidence == set_behind(scored(0.7), None).evidence == pytest.approx(0.56)
 
 
 def test_who_asks_for_what_was_gets_it_in_its_place() -> None:

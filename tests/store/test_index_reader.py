@@ -62,6 +62,23 @@ async def test_facts_of_chunks_are_those_of_the_file(
     assert (other.times[:3] == facts.times[:3]).all()
 
 
+async def test_facts_are_not_told_by_postings_that_a_change_has_overtaken(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index may change between a search's looking up postings and the beginning of its transaction."""
+    monkeypatch.setattr("memd.store.search_keywords.FEWEST", 1)
+    await filled(index)
+    await ranked(index, '"database"', 1, KINDS)
+    await until_async(lambda: index.postings.is_ready)
+    before, state = index.postings.asked(), index.state
+    assert before is not None
+    assert state is not None
+    await index.replace(found_file("memory/new.md"), b"1", [chunk_of("database again")], {}, frozenset())
+    monkeypatch.setattr(index.postings, "asked", lambda: before)
+    facts = await index.read(lambda reader: reader.facts(np.array([5], np.int64)), state)
+    assert facts.kinds.tolist() == [Kind.NOTE]
+
+
 @pytest.mark.parametrize("in_memory", [False, True])
 async def test_how_foreign_chunks_are_is_told_by_their_scripts(
     index: Index, monkeypatch: pytest.MonkeyPatch, *, in_memory: bool

@@ -107,8 +107,9 @@ def test_an_only_line_may_begin_with_a_byte_order_mark() -> None:
 
 
 def test_the_end_of_a_line_that_was_taken_is_no_line() -> None:
-    """Blanks may come before it; anything else makes it another line."""
-    assert _cut(LineSplitter(lines=1, unended=True), b" \r", b"\n", b"b\n") == [(3, b"b")]
+    """Blanks may come before it, as many as a line may have; anything else makes it another line."""
+    for blanks in (b" \r", b" " * MAX_LINE_BYTES):
+        assert _cut(LineSplitter(lines=1, unended=True), blanks, b"\n", b"b\n") == [(3, b"b")]
     for more in (b"x", b"x\n", b" \0x\n", b" " * (MAX_LINE_BYTES + 1)):
         with pytest.raises(LineContinued):
             _cut(LineSplitter(lines=1, unended=True), more)
