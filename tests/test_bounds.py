@@ -24,6 +24,7 @@ def test_the_bounds_that_matter_most_are_among_them() -> None:
         "memd.config.load._MAX_BYTES",
         "memd.providers.local.query_thread.REPLACED",
         "memd.providers.local.query_thread.STUCK_S",
+        "memd.server.acceptor.OWN",
         "memd.sources.transcripts.read_position.MAX_LINE_BYTES",
         "memd.sources.transcripts.open_transcript.MAX_UNPACKED_BYTES",
         "memd.store.database.BUSY_TIMEOUT_MS",

@@ -3,6 +3,7 @@
 import pytest
 
 from memd.embedding.health_transitions import (
+    GATE_FAILURES,
     GATE_S,
     LONGEST_ASKED_S,
     LONGEST_GATE_S,
@@ -77,14 +78,12 @@ def test_a_provider_as_a_whole(before: RequestHealth, is_final: bool, expected: 
     assert unanswered(before, "down", 10.0, is_final=is_final) == expected
 
 
-def test_one_failed_question_changes_nothing() -> None:
-    """The next one is sent."""
-    assert QuestionGate().failed(DOWN, 0).is_open(0.1)
-
-
-def test_after_two_failures_questions_are_not_sent() -> None:
-    """Until the pause is over."""
-    gate = QuestionGate().failed(DOWN, 0).failed(DOWN, 1)
+def test_after_a_few_failures_questions_are_not_sent() -> None:
+    """Until the pause is over; after fewer the next one is sent."""
+    gate = QuestionGate()
+    for failures in range(GATE_FAILURES):
+        assert gate.is_open(0.1)
+        gate = gate.failed(DOWN, float(failures))
     assert gate.reason == "it is down"
     assert not gate.is_open(GATE_S)
     assert gate.is_open(1 + GATE_S)

@@ -18,6 +18,7 @@ from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile
 from memd.watch.events import EventBatch
 from memd.watch.watch_plan import WatchPlan
 from memd.watch.watcher import Event, PathsChanged, RescanNeeded, WatcherHealth, WatchMethods, watch
+from tests.bounds import shipped
 from tests.sources.transcripts.openclaw_store import OpenClawStore
 from tests.wait import until_async
 
@@ -151,16 +152,22 @@ async def test_marks_what_changes(disk: Disk) -> None:
         assert (await pending.take()).paths == {B}
 
 
-async def test_very_many_changes_are_a_scan(disk: Disk) -> None:
+@pytest.mark.parametrize("more", [0, 1])
+async def test_very_many_changes_are_a_scan(disk: Disk, more: int) -> None:
     """When a share goes away with all its files, they are not marked one by one."""
     async with polling(disk) as (unseen, pending):
-        disk.files = {Path(f"/w/{n}.md"): OLD for n in range(1500)}
+        gone = {
+            Path(f"/w/{n}.md"): OLD for n in range(shipped("memd.indexing.watch_changes._MANY_PATHS") + more)
+        }
+        disk.files = gone
         unseen.be(W)
         await pending.take()
         disk.files = {}
+        await until_async(lambda: pending.count)
+        pending.hurry()
         taken = await pending.take()
-        assert taken.everything
-        assert not taken.paths
+        assert taken.everything is bool(more)
+        assert taken.paths == (frozenset() if more else frozenset(gone))
 
 
 async def test_a_file_that_was_just_written_is_looked_at_once_more(disk: Disk) -> None:

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.memory_limit.policy import LATELY_S, AgentVectors, MemoryDecision, MemorySeen, decide, seen_lately
+from memd.memory_limit.policy import (
+    GIVE_UP_TO,
+    LATELY_S,
+    TAKE_BACK_TO,
+    AgentVectors,
+    MemoryDecision,
+    MemorySeen,
+    decide,
+    seen_lately,
+)
 
 
 def holding(agent: str, size: int, *, asked_at: float | None = None, on_disk: bool = False) -> AgentVectors:
@@ -45,6 +54,8 @@ def gone(*agents: str) -> MemoryDecision:
         (1000, 700, [A, B, C], MemoryDecision()),
         (1000, 701, [A, B, C], gone("c", "a")),
         (1000, 790, [A, B, C], gone("c", "a")),
+        (1000, int(GIVE_UP_TO * 1000) - 100, [A, B, C], gone("c", "a")),
+        (1000, int(GIVE_UP_TO * 1000) - 99, [A, B, C], gone("c", "a", "b")),
         (1000, 801, [A, B, C], gone("c", "a", "b")),
         (1000, 701, [B, C, A], gone("c", "a")),
         (1000, 5000, [A, shelved(B), C], gone("c", "a")),
@@ -53,7 +64,7 @@ def gone(*agents: str) -> MemoryDecision:
         (1000, 5000, [], MemoryDecision()),
         (1000, 5000, [holding("none", 0)], MemoryDecision()),
         # There is clear room where a fifth stays free; whoever was asked last comes first.
-        (1000, 500, [shelved(A), shelved(B), shelved(C)], back("b", "a", "c")),
+        (1000, int(TAKE_BACK_TO * 1000) - 300, [shelved(A), shelved(B), shelved(C)], back("b", "a", "c")),
         (1000, 501, [shelved(A), shelved(B), shelved(C)], back("b", "a")),
         (1000, 601, [shelved(A), shelved(B), C], MemoryDecision(give_up=("c",), take_back=("b",))),
         (1000, 700, [shelved(A), shelved(B), shelved(C)], back("b")),

@@ -19,7 +19,7 @@ from memd.domain_types import TextHash
 from memd.errors import FatalError
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.rebuild import rebuilder as renewals
-from memd.rebuild.rebuilder import Rebuilder
+from memd.rebuild.rebuilder import ROOM, Rebuilder
 from memd.runtime import timing
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreFull, StoreUnavailable
@@ -537,7 +537,7 @@ async def test_room_for_three_of_an_index_is_enough(
 
     monkeypatch.setattr(timing, "delay_s", pause_s)
     async with running(tmp_path) as bench:
-        free = 3 * bench.index.store_bytes - missing
+        free = ROOM * bench.index.store_bytes - missing
         monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
         bench.failures, bench.failing = 1, StoreFull
         bench.rebuilder.want("a person wishes it", force=False)

@@ -4,12 +4,14 @@ import asyncio
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from memd.runtime.process import SignalAction, Signals, open_files, prepare
+from memd.runtime.process import LOOKUPS, DaemonEventLoop, SignalAction, Signals, open_files, prepare
 from tests.bounds import shipped
 
 # What a daemon does when it starts: several threads that meet the same struct for the first time.
@@ -108,6 +110,28 @@ def test_a_process_leaves_whatever_its_threads_are_at() -> None:
     """With its status, and with all that it said: Python's own end would wait for threads, or break them off in C++."""
     ran = subprocess.run([sys.executable, "-c", _LEAVES], capture_output=True, timeout=60, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"said before\n", b"")
+
+
+def test_so_many_names_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More wait for those: a resolver that does not answer takes no more threads."""
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    def slowly(*_: object) -> list[object]:
+        begun.release()
+        may_end.wait(60)
+        return []
+
+    async def look_up() -> None:
+        loop = asyncio.get_running_loop()
+        lookups = [asyncio.create_task(loop.getaddrinfo("localhost", 80)) for _ in range(LOOKUPS + 1)]
+        await asyncio.to_thread(lambda: [begun.acquire(timeout=60) for _ in range(LOOKUPS)])
+        assert not begun.acquire(blocking=False)
+        may_end.set()
+        assert await asyncio.gather(*lookups) == [[]] * len(lookups)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slowly)
+    with asyncio.Runner(loop_factory=DaemonEventLoop) as runner:
+        runner.run(look_up())
 
 
 async def test_wishes_come_in_their_order() -> None:

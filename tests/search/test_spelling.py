@@ -8,7 +8,7 @@ import pytest
 from memd.domain_types import ChunkId, Kind
 from memd.search.query import parse
 from memd.search.searcher import Searcher
-from memd.search.spelling import MOST_MISSPELT, SPELLINGS, is_name, spelt
+from memd.search.spelling import MOST_MISSPELT, READ, SPELLINGS, is_name, spelt
 from memd.store.chunks import StoredChunk
 from memd.store.index import Index
 from tests.bounds import shipped
@@ -159,6 +159,7 @@ def test_few_spellings_of_a_word_are_looked_up_in_texts() -> None:
 
     def holders(words: Sequence[str], _: object, most: int) -> dict[str, list[ChunkId]]:
         """Each of them in a chunk of its own, the first in two; none has the word itself."""
+        assert most in {1, READ}
         return {} if most == 1 else {word: [ChunkId(n)] * (1 + (n == 0)) for n, word in enumerate(words)}
 
     def texts(ids: Sequence[ChunkId]) -> dict[ChunkId, StoredChunk]:

@@ -16,6 +16,9 @@ from memd.maintenance.loop import FIRST_WAIT_S, BackgroundTasks
 from memd.server.acceptor import (
     LEAST,
     LOOK_S,
+    OF_A_QUIET_AGENT,
+    OF_AN_AGENT,
+    OWN,
     Acceptor,
     AdmissionPolicy,
     answering,
@@ -45,7 +48,15 @@ def answers(stranger: Stranger) -> bool:
 
 @pytest.mark.parametrize(
     ("descriptors", "agents", "most"),
-    [(10_240, 1, 10_136), (1024, 5, 760), (256, 1, 152), (256, 4, 32), (64, 1, LEAST), (20, 0, LEAST)],
+    [
+        (10_240, 1, 10_136),
+        (1024, 5, 760),
+        (256, 1, 152),
+        (256, 4, 32),
+        (OWN + OF_AN_AGENT + LEAST + 1, 1, LEAST + 1),
+        (64, 1, LEAST),
+        (20, 0, LEAST),
+    ],
 )
 def test_the_daemons_own_work_has_its_share_of_the_descriptors(
     descriptors: int, agents: int, most: int
@@ -56,7 +67,14 @@ def test_the_daemons_own_work_has_its_share_of_the_descriptors(
 
 @pytest.mark.parametrize(
     ("descriptors", "most"),
-    [(20, 1), (72 + 2 * 16 - 1, 1), (72 + 2 * 16, 2), (256, 11), (1024, 59), (10_240, 635)],
+    [
+        (20, 1),
+        (OWN + LEAST + 2 * OF_A_QUIET_AGENT - 1, 1),
+        (OWN + LEAST + 2 * OF_A_QUIET_AGENT, 2),
+        (256, 11),
+        (1024, 59),
+        (10_240, 635),
+    ],
 )
 def test_so_many_agents_find_the_descriptors_that_they_need(descriptors: int, most: int) -> None:
     """Beside the daemon's own and a few clients; one runs in any case."""

@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import os
 import socket
@@ -12,7 +13,8 @@ import pytest
 
 from memd.server import listening_socket
 from memd.server.connection import has_hung_up
-from memd.server.listening_socket import ListeningSocket, SocketUnusable
+from memd.server.listening_socket import BACKLOG, ListeningSocket, SocketUnusable
+from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
 from tests.server.given import as_manager, listening
 from tests.wait import until
@@ -241,12 +243,31 @@ def test_a_name_that_was_taken_on_purpose_is_left_alone(
 
 def test_names_that_are_all_taken_are_told(address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not try for ever."""
-    monkeypatch.setattr("secrets.token_hex", lambda _: "000000")
+    drawn: list[int] = []
+
+    def same(size: int) -> str:
+        drawn.append(size)
+        return "000000"
+
+    monkeypatch.setattr("secrets.token_hex", same)
     taken = address.parent / f"{listening_socket.prefix_of(address)}000000"
     taken.mkdir()
     with pytest.raises(SocketUnusable, match="in use"):
         listening_socket.bind(address)
     assert names(address.parent) == [taken.name]
+    assert len(drawn) == shipped("memd.server.listening_socket._NAMES")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have a lower limit of their own")
+def test_many_clients_may_come_at_once(address: Path) -> None:
+    """They wait until the daemon has time for them; only a client beyond those is refused, and told at once."""
+    allowed = min(BACKLOG, int(Path("/proc/sys/net/core/somaxconn").read_text()))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(listening_socket.bind(address))
+        for _ in range(allowed + 1):  # the kernel lets in one more
+            stack.enter_context(connected(address))
+        with pytest.raises(BlockingIOError), connected(address):
+            pass
 
 
 def test_what_a_daemon_left_that_was_killed_while_it_began_to_listen_is_taken_away(address: Path) -> None:

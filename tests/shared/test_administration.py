@@ -9,6 +9,7 @@ import pytest
 
 from memd.shared import administration
 from memd.shared.connection import SharedUnavailable, connect, find_state, troubles
+from tests.bounds import shipped
 from tests.postgres import PostgresServer, empty_database
 from tests.shared.conftest import member
 
@@ -186,17 +187,19 @@ def test_every_table_has_forced_policies_and_a_key_that_begins_with_the_tenant(
 def test_owner_and_group_cannot_log_in_and_a_member_owns_nothing(
     member_dsn: MemberDsn, admin_dsn: str
 ) -> None:
-    """Nor has any of them a right over others."""
+    """Nor has any of them a right over others, and a member has only so many connections."""
     member_dsn("alice", "alice/main")
     with connect(admin_dsn) as connection:
         rows = connection.execute(
             "SELECT rolname, rolcanlogin, rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication,"
-            " EXISTS (SELECT 1 FROM pg_class WHERE relowner = pg_roles.oid) FROM pg_roles WHERE rolname LIKE 'memd%'"
+            " EXISTS (SELECT 1 FROM pg_class WHERE relowner = pg_roles.oid), rolconnlimit"
+            " FROM pg_roles WHERE rolname LIKE 'memd%'"
         ).fetchall()
     found = {name: values for name, *values in rows}
-    assert found["memd_owner"] == [False, False, True]
-    assert found["memd_member"] == [False, False, False]
-    assert found["memd_user_alice"] == [True, False, False]
+    assert found["memd_owner"] == [False, False, True, -1]
+    assert found["memd_member"] == [False, False, False, -1]
+    most = shipped("memd.shared.administration._CONNECTIONS")
+    assert found["memd_user_alice"] == [True, False, False, most]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import pytest
 from memd.domain_types import Kind, TextHash
 from memd.store import database as databases
 from memd.store import database_files, integrity, recovery, vectors
-from memd.store.database import READERS, Database
+from memd.store.database import LEFT_FREE, READERS, SPARED, SPARED_SHARE, Database
 from memd.store.database_files import sync_directory
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import (
@@ -385,6 +385,40 @@ async def test_what_is_deleted_is_given_back_to_the_disk(
     assert not await index.database.shrink()
     await index.database.check()
     assert len(await ranked(index, '"word39"', 100, EVERYTHING)) == 30
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_as_many_free_pages_are_kept_as_one_step_gives_back(index: Index, missing: int) -> None:
+    """With one page less nothing is done, so that each deleted note does not rewrite the file."""
+
+    def leave_free(writer: apsw.Connection) -> None:
+        writer.execute("CREATE TABLE filler (x BLOB)")
+        row = (bytes(3_900),)  # has a page of its own
+        writer.executemany("INSERT INTO filler VALUES (?)", [row] * (LEFT_FREE + 50))
+        writer.execute("DELETE FROM filler WHERE rowid > 10")  # and the pages above those of rows
+        while writer.pragma("freelist_count") > LEFT_FREE - missing:
+            writer.execute("INSERT INTO filler VALUES (?)", row)
+
+    await index.database.write(leave_free)
+    assert await index.database.shrink() is not bool(missing)
+    left = await index.database.read(lambda reader: reader.pragma("freelist_count"))
+    assert left == (LEFT_FREE - 1 if missing else 0)
+
+
+@pytest.mark.parametrize(
+    ("disk_bytes", "stays_free"),
+    [(1 << 40, SPARED), (SPARED * SPARED_SHARE, SPARED), (SPARED * SPARED_SHARE // 2, SPARED // 2)],
+)
+async def test_some_of_the_disk_stays_free(
+    index: Index, monkeypatch: pytest.MonkeyPatch, disk_bytes: int, stays_free: int
+) -> None:
+    """So that something can be deleted afterwards; of a small disk a part."""
+    log_bytes = database_files.size(Path(f"{index.file}-wal"))  # has to fit into the file, too
+    assert log_bytes < stays_free // 10
+    for free in (stays_free + log_bytes, stays_free - 1):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(disk_bytes, disk_bytes, free))  # noqa: B023
+        with nullcontext() if free > stays_free else pytest.raises(StoreFull):
+            await index.database.write_more(0, lambda _: None)
 
 
 async def test_room_is_left_to_delete_something(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from memd.backends.qmd import own_files
 from memd.backends.qmd.export import (
+    SAVED_AFTER,
     Export,
     ExportSource,
     IndexedPage,
@@ -290,7 +291,7 @@ async def test_a_kill_has_a_hundred_files_written_again_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written is in the manifest after every hundred files, whose content a later life then knows."""
-    for number in range(201):
+    for number in range(2 * SAVED_AFTER + 1):
         transcript(tmp_path / "talks", str(number), "hello")
     sessions = SessionSettings(paths=(tmp_path / "talks",))
     put = own_files.put
@@ -306,7 +307,7 @@ async def test_a_kill_has_a_hundred_files_written_again_at_most(
         await bench.settle()
         monkeypatch.setattr(own_files, "put", watched)
         await exporting(bench).bring(await bench.index.known())
-    assert unknown == [*range(100), *range(100), 0]
+    assert unknown == [*range(SAVED_AFTER), *range(SAVED_AFTER), 0]
 
 
 async def test_old_sessions_are_not_exported(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
 from memd.backends.qmd.schedule import (
+    REST,
     ScheduleSettings,
     TaskHistory,
     began,
@@ -67,6 +68,7 @@ def test_a_success_forgets_failures() -> None:
         (TaskHistory(), 0.0),
         (TaskHistory(ended=100, took_s=0.25), 101.0),
         (TaskHistory(ended=100, took_s=60), 340),
+        (TaskHistory(ended=0, took_s=1), REST),
         (TaskHistory(ended=100, failures=1, passing=True), 100.5),
         (TaskHistory(ended=100, failures=1), 400),
     ],

@@ -204,6 +204,23 @@ def test_no_message_quotes_a_text(message: str, is_told: bool) -> None:
     assert (message[:20] in told) is is_told
 
 
+def test_how_much_in_common_is_a_quotation() -> None:
+    """So many characters in a row of a longer text, or all of a shorter one unless that is very short."""
+    run = shipped("memd.providers.remote.replies._QUOTED")
+    whole = shipped("memd.providers.remote.replies._QUOTED_WHOLE")
+    said = "abcdefghijklmnopqrstuvwxyz"
+    for text, is_quoted in (
+        (f"1{said[:run]}2", True),
+        (f"1{said[: run - 1]}2", False),
+        (said[: run - 1], True),
+        (said[:whole], True),
+        (said[: whole - 1], False),
+    ):
+        answer = HttpAnswer(500, {}, f'{{"error": "{said}"}}'.encode())
+        told = str(failure(answer, ollama.ollama("m", Remote()), texts=[text]))
+        assert (said in told) is not is_quoted
+
+
 def test_what_was_refused_for_its_content_is_not_quoted() -> None:
     """The provider's message may hold the text that was sent."""
     body = b'{"error": {"message": "invalid text: my diary", "type": "invalid_request_error"}}'
