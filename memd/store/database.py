@@ -478,7 +478,7 @@ class Database:
                 raise StoreClosed("the store is closed")
             reader = self._readers.get()
             try:
-                with self.judged():
+                with self.mapping_errors():
                     if reader.connection is None or reader.generation != self._generation:
                         before, reader = reader, _Reader(None, 0)
                         self._close(before.connection)
@@ -528,12 +528,12 @@ class Database:
 
     async def _on_writer(self, work: Callable[[], T]) -> T:
 
-        def judged() -> T:
-            with self._judging():
+        def checked() -> T:
+            with self._checking_refusals():
                 return work()
 
         try:
-            return await self._on(self._writing, judged)
+            return await self._on(self._writing, checked)
         except StoreUnavailable as trouble:
             self._note(trouble)
             raise
@@ -573,17 +573,17 @@ class Database:
             raise StoreDamaged(f"{self.file}: {found[0]}")
 
     @contextlib.contextmanager
-    def judged(self) -> Iterator[None]:
+    def mapping_errors(self) -> Iterator[None]:
         """Convert errors of SQLite and of memory, and check the file if a statement fails without a clear reason.
 
         Raises:
             StoreUnavailable, StoreDamaged, StoreClosed: instead of the original errors.
         """
-        with self._judging(), mapped_errors(self.file):
+        with self._checking_refusals(), mapped_errors(self.file):
             yield
 
     @contextlib.contextmanager
-    def _judging(self) -> Iterator[None]:
+    def _checking_refusals(self) -> Iterator[None]:
         """Check the file if a statement fails without SQLite reporting damage.
 
         Raises:

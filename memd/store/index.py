@@ -84,7 +84,7 @@ class Reader:
             StoreUnavailable, StoreDamaged, StoreClosed: instead of all errors of SQLite and of memory in the block.
         """
         try:
-            with self._index.database.judged():
+            with self._index.database.mapping_errors():
                 yield
         except MemdError:
             if not self._connection.in_transaction:
