@@ -147,7 +147,7 @@ class ChunkReader(Protocol):
         """The keyword index."""
         ...
 
-    def side(self) -> AbstractContextManager[None]:
+    def isolating_failures(self) -> AbstractContextManager[None]:
         """Return a context in which a failure does not fail the whole search."""
         ...
 
@@ -734,7 +734,7 @@ class Searcher:
     def _spelt(self, reader: ChunkReader, asked: IndexQuestion) -> IndexQuestion:
         """Return the question with misspelt names corrected; unchanged if the keyword index cannot be read."""
         try:
-            with spent("spelling"), reader.side():
+            with spent("spelling"), reader.isolating_failures():
                 if asked.query.match is not None:
                     reader.keywords.prepare(asked.query.match)
                 spelt = spelling.spelt(asked.query, reader, asked.kinds)
@@ -747,7 +747,7 @@ class Searcher:
         if match is None:
             return _KeywordResults({})
         try:
-            with spent("keywords"), reader.side():
+            with spent("keywords"), reader.isolating_failures():
                 return _KeywordResults(
                     dict(reader.keywords.search(match, self._candidates, asked.kinds, asked.among))
                 )
@@ -788,7 +788,7 @@ class Searcher:
             _OtherVectors: the vectors on disk were replaced.
         """
         try:
-            with spent("vectors"), reader.side():
+            with spent("vectors"), reader.isolating_failures():
                 return self._nearest(reader, asked, compared, keywords)
         except StoreDamaged as damage:
             return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))

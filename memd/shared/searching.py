@@ -107,8 +107,8 @@ class SharedReader:
         return self._now
 
     @contextmanager
-    def side(self) -> Iterator[None]:
-        """See Reader.side: after a failure a transaction is good for nothing, so all fails."""
+    def isolating_failures(self) -> Iterator[None]:
+        """See Reader.isolating_failures; a failed statement ends the whole transaction of a server, so nothing is isolated."""
         yield
 
     @property

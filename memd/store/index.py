@@ -77,7 +77,7 @@ class Reader:
         self._places: dict[ChunkId, chunks.ChunkPlace] = {}
 
     @contextlib.contextmanager
-    def side(self) -> Iterator[None]:
+    def isolating_failures(self) -> Iterator[None]:
         """Run a part of a search whose failure does not end the transaction.
 
         Raises:

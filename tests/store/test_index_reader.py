@@ -105,7 +105,7 @@ async def test_what_a_search_can_do_without_may_fail_and_the_rest_is_read(index:
         reader = Reader(connection, index, None)
 
         def fail(*, ends: bool) -> None:
-            with reader.side():
+            with reader.isolating_failures():
                 if ends:
                     connection.execute("ROLLBACK")
                 raise apsw.IOError("disk I/O error")
