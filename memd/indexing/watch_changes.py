@@ -62,7 +62,7 @@ class PolledPlaces:
         self._changed.clear()
         return self._places
 
-    def be(self, places: frozenset[Path]) -> None:
+    def replace(self, places: frozenset[Path]) -> None:
         """Replace the places."""
         if places != self._places:
             self._places = places
@@ -215,4 +215,4 @@ async def follow(
                         pending.mark_all()
                     case WatcherHealth():
                         on_health(event)
-                        unseen.be(event.unseen)
+                        unseen.replace(event.unseen)

@@ -117,12 +117,12 @@ async def test_looks_only_where_it_is_blind(disk: Disk) -> None:
     async with polling(disk) as (unseen, _):
         await asyncio.sleep(0)
         assert not disk.looked
-        unseen.be(W)
+        unseen.replace(W)
         await disk.looked_at_again()
         assert set(disk.looked) == {W}
-        unseen.be(frozenset())
+        unseen.replace(frozenset())
         await until_async(lambda: len(disk.looked) > 0)
-        unseen.be(frozenset({A}))
+        unseen.replace(frozenset({A}))
         await until_async(lambda: disk.looked[-1] == {A})
 
 
@@ -130,7 +130,7 @@ async def test_the_first_look_asks_for_a_scan(disk: Disk) -> None:
     """What happened before anybody looked is for a scan; one after the look, so that nothing falls in between."""
     async with polling(disk) as (unseen, pending):
         disk.answers.clear()
-        unseen.be(W)
+        unseen.replace(W)
         await until_async(lambda: disk.looked)
         assert not pending.count
         disk.answers.set()
@@ -141,7 +141,7 @@ async def test_marks_what_changes(disk: Disk) -> None:
     """A changed file is marked, debounced like one that was seen; without a change nothing is."""
     async with polling(disk) as (unseen, pending):
         disk.files = {A: OLD, B: OLD}
-        unseen.be(W)
+        unseen.replace(W)
         await pending.take()
         await disk.looked_at_again()
         assert not pending.count
@@ -160,7 +160,7 @@ async def test_very_many_changes_are_a_scan(disk: Disk, more: int) -> None:
             Path(f"/w/{n}.md"): OLD for n in range(shipped("memd.indexing.watch_changes._MANY_PATHS") + more)
         }
         disk.files = gone
-        unseen.be(W)
+        unseen.replace(W)
         await pending.take()
         disk.files = {}
         await until_async(lambda: pending.count)
@@ -175,7 +175,7 @@ async def test_a_file_that_was_just_written_is_looked_at_once_more(disk: Disk) -
     now_ns = 1_700_000_000_000_000_001
     async with polling(disk, now_ns=now_ns) as (unseen, pending):
         disk.files = {A: Stamp(1, now_ns, 1), B: Stamp(1, now_ns + 86_400 * 10**9, 1)}
-        unseen.be(W)
+        unseen.replace(W)
         await pending.take()
         await until_async(lambda: pending.count)
         pending.hurry()
@@ -187,7 +187,7 @@ async def test_a_look_that_fails_is_repeated(disk: Disk, failure: Exception) -> 
     """An error ends neither the looking nor loses a change that came meanwhile."""
     async with polling(disk) as (unseen, pending):
         disk.files = {A: OLD}
-        unseen.be(W)
+        unseen.replace(W)
         await pending.take()
         disk.failing = failure
         await disk.looked_at_again()
@@ -199,10 +199,10 @@ async def test_a_look_that_fails_is_repeated(disk: Disk, failure: Exception) -> 
 async def test_the_pause_follows_the_look(disk: Disk) -> None:
     """Between two looks there is a pause that only other places cut short."""
     async with polling(disk, pace=PollPace(least_s=1000)) as (unseen, pending):
-        unseen.be(W)
+        unseen.replace(W)
         await pending.take()
         assert len(disk.looked) == 1
-        unseen.be(frozenset({A}))
+        unseen.replace(frozenset({A}))
         await pending.take()
         assert disk.looked == [W, {A}]
 
@@ -211,12 +211,12 @@ async def test_after_a_look_that_failed_there_is_a_pause(disk: Disk) -> None:
     """That only other places cut short: a disk that is broken is not asked all the time."""
     async with polling(disk, pace=PollPace(failed_s=1000)) as (unseen, _):
         disk.failing = OSError("broken disk")
-        unseen.be(W)
+        unseen.replace(W)
         await until_async(lambda: disk.looked)
         for _ in range(20):
             await asyncio.to_thread(int)
         assert disk.looked == [W]
-        unseen.be(frozenset({A}))
+        unseen.replace(frozenset({A}))
         await until_async(lambda: len(disk.looked) == 2)
 
 
