@@ -98,7 +98,7 @@ class EmbedRequest:
         self.source = source
         self.chunks = chunks
         self.texts = texts
-        self.has_place = False
+        self.has_slot = False
 
     def without(self, some: Collection[TextHash]) -> "EmbedRequest":
         """Return the request without some texts."""

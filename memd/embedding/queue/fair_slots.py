@@ -24,7 +24,7 @@ class FairSlots:
     """A semaphore with a short and a long queue, which alternate: after a waiter of the short one, one of the long one is next."""
 
     def __init__(self) -> None:
-        self.places = 1  # may change at any time; fewer slots take effect as slots are released
+        self.capacity = 1  # may change at any time; fewer slots take effect as slots are released
         self._quick: deque[Place] = deque()
         self._long: deque[Place] = deque()
         self._taken = 0
@@ -42,7 +42,7 @@ class FairSlots:
             who: The waiter's name, for `hurry`.
             quick: Whether to wait in the short queue.
         """
-        if self._taken >= self.places or self.waiting:
+        if self._taken >= self.capacity or self.waiting:
             await self._wait(who, self._quick if quick else self._long)
         else:
             self._taken, self._was_quick = self._taken + 1, quick
@@ -72,7 +72,7 @@ class FairSlots:
 
     def _fill(self) -> None:
         # Cancelled waiters are still in the queues.
-        while (self._quick or self._long) and self._taken < self.places:
+        while (self._quick or self._long) and self._taken < self.capacity:
             queue = self._long if not self._quick or (self._was_quick and self._long) else self._quick
             _, given = queue.popleft()
             if not given.cancelled():
@@ -86,7 +86,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self.asking: set[TextHash] = set()  # by agents that use the cache
-        self.requests: WeakSet[RequestSlots] = WeakSet()
+        self.requests: WeakSet[RequestSender] = WeakSet()
 
     def ended(self, texts: Iterable[TextHash]) -> None:
         """Remove texts whose requests have ended, and wake waiting agents, which may find vectors in the cache."""
@@ -95,7 +95,7 @@ class InFlight:
             one.look_again()
 
 
-class RequestSlots:
+class RequestSender:
     """Sends requests of all agents within the provider's limits; after a failure, one text at a time.
 
     Results are stored while the next requests are in flight.
@@ -125,7 +125,7 @@ class RequestSlots:
             switches: The user's switches.
             in_flight: The texts in flight in the space, including those of other queues.
         """
-        self._turns = FairSlots()
+        self._slots = FairSlots()
         self._in_flight = in_flight
         in_flight.requests.add(self)
         self._backlogs = backlogs
@@ -138,10 +138,10 @@ class RequestSlots:
         self._probing = asyncio.Lock()
 
     @property
-    def turns(self) -> FairSlots:
+    def slots(self) -> FairSlots:
         """The slots, as many as the provider allows now."""
-        self._turns.places = self._embedder.provider.limits.concurrency
-        return self._turns
+        self._slots.capacity = self._embedder.provider.limits.concurrency
+        return self._slots
 
     @property
     def asking(self) -> set[TextHash]:
@@ -166,7 +166,7 @@ class RequestSlots:
 
     async def send(self, backlog: AgentBacklog, *, quick: bool) -> bool:
         """Send one request in the agent's turn; return False if all its texts are in flight for others."""
-        await self.turns.take(backlog.agent, quick=quick)
+        await self.slots.take(backlog.agent, quick=quick)
         request: EmbedRequest | None = None
         try:
             # If newer texts were written while it waited in the long queue, the agent moves to the short one. It never moves back from
@@ -180,12 +180,12 @@ class RequestSlots:
                 return not backlog.waits_for_others()
             if await self._known_meanwhile(backlog, request):
                 return True
-            request.has_place = True
+            request.has_slot = True
             self._begin(backlog, self._lane(backlog, request), request)
             return True
         finally:
-            if request is None or not request.has_place:
-                self.turns.give_back()
+            if request is None or not request.has_slot:
+                self.slots.give_back()
 
     def _chosen(self, backlog: AgentBacklog, limits: ProviderLimits) -> EmbedRequest | None:
         """Take the next texts for a request; None: all are in flight already, or in a job."""
@@ -254,9 +254,9 @@ class RequestSlots:
 
     def _release(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
         """Release the slot and the texts of a request."""
-        if request.has_place:
-            request.has_place = False
-            self.turns.give_back()
+        if request.has_slot:
+            request.has_slot = False
+            self.slots.give_back()
         backlog.out.difference_update(request.texts)
         backlog.wake()
         self._in_flight.ended(request.texts if request.source.use_cache else ())
@@ -265,8 +265,8 @@ class RequestSlots:
     async def _lane(self, backlog: AgentBacklog, request: EmbedRequest) -> None:
         outcome = await self._ask(backlog, request)
         # The slot is free for the next request while this one is stored.
-        request.has_place = False
-        self.turns.give_back()
+        request.has_slot = False
+        self.slots.give_back()
         await self._end_request(backlog, request, outcome)
 
     async def _ask(self, backlog: AgentBacklog, request: EmbedRequest, *, probing: bool = False) -> Outcome:

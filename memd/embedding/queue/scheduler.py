@@ -11,7 +11,7 @@ from memd.embedding.health_transitions import Healthy, Retrying, failures_after
 from memd.embedding.provider_health import ProviderHealth
 from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
 from memd.embedding.queue.batch_submitter import BatchSubmitter
-from memd.embedding.queue.fair_slots import InFlight, RequestSlots, end_all
+from memd.embedding.queue.fair_slots import InFlight, RequestSender, end_all
 from memd.embedding.queue.passage_embedder import PassageEmbedder
 from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
@@ -84,7 +84,7 @@ class EmbeddingQueue:
         self._has_cache_failed = False  # a failure was logged, and not repeated since
         self.confirmations = CostConfirmations(confirm_above, self._switches, self.known, self._progress)
         self._results = ResultWriter(self.known, self._progress)
-        self._slots = RequestSlots(
+        self._sender = RequestSender(
             self._backlogs,
             self._embedder,
             health,
@@ -113,9 +113,9 @@ class EmbeddingQueue:
         return self._switches
 
     @property
-    def waiting_turns(self) -> int:
+    def waiting_for_slots(self) -> int:
         """The number of agents that wait for a slot."""
-        return self._slots.turns.waiting
+        return self._sender.slots.waiting
 
     @property
     def reason(self) -> str | None:
@@ -221,7 +221,7 @@ class EmbeddingQueue:
             backlog = self._backlogs[source.agent] = AgentBacklog(source)
         backlog.source = source
         backlog.wake(anew=True)
-        self._slots.turns.hurry(source.agent)
+        self._sender.slots.hurry(source.agent)
         self._agent_came.set()
 
     async def leave(self, agent: str) -> None:
@@ -407,13 +407,13 @@ class EmbeddingQueue:
             await self._results.from_published(backlog)
         if (is_anew or not backlog.ahead) and await self._look(backlog):
             return True  # the cache may have held all texts that were read
-        if not backlog.ahead or not self._slots.may_send(backlog):
+        if not backlog.ahead or not self._sender.may_send(backlog):
             return False
         if len(backlog.requests) >= UNSTORED * self.provider.limits.concurrency:
             return False
         if await self._hand_over(backlog):
             return True
-        return await self._slots.send(backlog, quick=is_anew)
+        return await self._sender.send(backlog, quick=is_anew)
 
     # --- choosing texts
 
@@ -465,10 +465,10 @@ class EmbeddingQueue:
             sources = [
                 one
                 for one in self._backlogs.values()
-                if one.source.use_cache and one.open and self._slots.may_send(one)
+                if one.source.use_cache and one.open and self._sender.may_send(one)
             ]
             taken = await self.batch_submitter.submit(
-                [(one.source.index, one.out) for one in sources], self._slots.asking
+                [(one.source.index, one.out) for one in sources], self._sender.asking
             )
             for one in sources:
                 one.open = 0  # until the next look, since collecting all texts takes long
@@ -479,7 +479,7 @@ class EmbeddingQueue:
 
     def _open_for_batches(self) -> int:
         return sum(
-            one.open for one in self._backlogs.values() if one.source.use_cache and self._slots.may_send(one)
+            one.open for one in self._backlogs.values() if one.source.use_cache and self._sender.may_send(one)
         )
 
     # --- waiting for vectors

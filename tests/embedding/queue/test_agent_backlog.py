@@ -18,7 +18,7 @@ from memd.embedding.queue.agent_backlog import (
     in_words,
     rows,
 )
-from memd.embedding.queue.fair_slots import InFlight, RequestSlots
+from memd.embedding.queue.fair_slots import InFlight, RequestSender
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
@@ -173,7 +173,7 @@ async def test_who_waits_for_texts_of_others_looks_again_when_those_are_answered
         AgentBacklog(IndexToEmbed(name, Index(tmp_path / name), use_cache=True)) for name in "ab"
     )
     in_flight, nobody = InFlight(), cast("Any", None)
-    slots = RequestSlots(
+    slots = RequestSender(
         {"a": waiting, "b": other}, nobody, nobody,
         batch_submitter=nobody, known=nobody, storing=nobody, switches=nobody, in_flight=in_flight,
     )  # fmt: skip

@@ -23,13 +23,13 @@ class Line:
     """People who come one after the other and have the place when it is theirs."""
 
     def __init__(self) -> None:
-        self.turns = FairSlots()
+        self.slots = FairSlots()
         self.had: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def come(self, who: str, *, quick: bool = False) -> None:
         async def have() -> None:
-            async with turn(self.turns, who, quick=quick):
+            async with turn(self.slots, who, quick=quick):
                 self.had.append(who)
 
         self.tasks[who] = asyncio.create_task(have())
@@ -54,7 +54,7 @@ class Line:
 async def test_the_quick_go_first_and_not_always(coming: str, order: str) -> None:
     """In the order they came, capitals in a hurry."""
     line = Line()
-    async with turn(line.turns, "first", quick=False):
+    async with turn(line.slots, "first", quick=False):
         for who in coming:
             await line.come(who, quick=who.isupper())
         assert line.had == []
@@ -64,11 +64,11 @@ async def test_the_quick_go_first_and_not_always(coming: str, order: str) -> Non
 
 async def test_one_at_a_time() -> None:
     """Nobody has the place while another has it."""
-    turns, inside = FairSlots(), 0
+    slots, inside = FairSlots(), 0
 
     async def have(number: int) -> None:
         nonlocal inside
-        async with turn(turns, str(number), quick=number % 3 == 0):
+        async with turn(slots, str(number), quick=number % 3 == 0):
             inside += 1
             assert inside == 1
             await asyncio.sleep(0)
@@ -80,11 +80,11 @@ async def test_one_at_a_time() -> None:
 async def test_who_is_hurried_goes_before_the_others() -> None:
     """From the long queue into the quick one; somebody who does not wait is not disturbed."""
     line = Line()
-    async with turn(line.turns, "first", quick=False):
+    async with turn(line.slots, "first", quick=False):
         for who in "abc":
             await line.come(who)
-        line.turns.hurry("c")
-        line.turns.hurry("nobody")
+        line.slots.hurry("c")
+        line.slots.hurry("nobody")
     await line.ended()
     assert line.had == ["c", "a", "b"]
 
@@ -92,10 +92,10 @@ async def test_who_is_hurried_goes_before_the_others() -> None:
 async def test_who_gives_up_passes_the_place_on() -> None:
     """Cancelled while waiting, after being hurried, or in the moment of getting it: the others have their turn."""
     line = Line()
-    async with turn(line.turns, "first", quick=False):
+    async with turn(line.slots, "first", quick=False):
         for who in "abcd":
             await line.come(who)
-        line.turns.hurry("d")
+        line.slots.hurry("d")
         line.tasks["b"].cancel()
         line.tasks["d"].cancel()
         await asyncio.sleep(0)
@@ -112,8 +112,8 @@ async def test_all_may_go_at_once() -> None:
     line = Line()
     for who in "aBcD":
         await line.come(who, quick=who.isupper())
-    turns = line.turns
-    forever = asyncio.create_task(_stay(turns))
+    slots = line.slots
+    forever = asyncio.create_task(_stay(slots))
     await asyncio.sleep(0)
     for who in "eFgH":
         await line.come(who, quick=who.isupper())
@@ -126,38 +126,38 @@ async def test_all_may_go_at_once() -> None:
     assert not set("eFgH") & set(line.had)
 
 
-async def _stay(turns: FairSlots) -> None:
-    async with turn(turns, "forever", quick=False):
+async def _stay(slots: FairSlots) -> None:
+    async with turn(slots, "forever", quick=False):
         await asyncio.Event().wait()
 
 
 async def test_a_failure_passes_the_place_on() -> None:
     """Whatever happens in the place, it is free afterwards."""
-    turns = FairSlots()
+    slots = FairSlots()
     with pytest.raises(ZeroDivisionError):
-        async with turn(turns, "a", quick=True):
+        async with turn(slots, "a", quick=True):
             raise ZeroDivisionError
-    async with asyncio.timeout(60), turn(turns, "b", quick=False):
+    async with asyncio.timeout(60), turn(slots, "b", quick=False):
         pass
 
 
 async def test_as_many_go_at_once_as_there_are_places() -> None:
     """No more, also when places become fewer; and more when there are more."""
-    turns, inside, most = FairSlots(), 0, 0
+    slots, inside, most = FairSlots(), 0, 0
 
     async def have(number: int) -> None:
         nonlocal inside, most
-        async with turn(turns, str(number), quick=number % 3 == 0):
+        async with turn(slots, str(number), quick=number % 3 == 0):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
             inside -= 1
 
     for wanted in (3, 1, 5):
-        turns.places, most = wanted, 0
+        slots.capacity, most = wanted, 0
         await asyncio.gather(*(have(number) for number in range(50)))
         assert most == wanted
-    assert turns.waiting == 0
+    assert slots.waiting == 0
 
 
 async def test_tasks_that_are_ended_have_ended() -> None:

@@ -58,7 +58,7 @@ async def cache(tmp_path: Path) -> AsyncIterator[EmbeddingStore]:
 
 def waits(queue: EmbeddingQueue) -> int:
     """How many agents wait for their turn."""
-    return queue.waiting_turns
+    return queue.waiting_for_slots
 
 
 async def test_one_note_goes_before_what_is_left_of_large_agents(

@@ -80,7 +80,7 @@ async def test_as_many_requests_are_under_way_as_the_provider_allows(
     provider = Lanes(4)
     async with serving(tmp_path, cache, provider, [f"text {n}" for n in range(60)]) as (queue, source):
         await until_async(lambda: len(provider.in_flight) == 4)
-        assert queue.waiting_turns == 1
+        assert queue.waiting_for_slots == 1
         provider.concurrency = 2
         for text in sorted(provider.in_flight)[:2]:
             provider.answers[text].set()
@@ -144,7 +144,7 @@ async def test_lanes_are_shared_by_agents(tmp_path: Path, cache: EmbeddingStore)
         assert {text.split()[0] for text in provider.in_flight} == {"one", "two"}
         await write(third, "memory/new.md", "three 0", 5)
         queue.serve(IndexToEmbed("three", third, use_cache=True))
-        await until_async(lambda: queue.waiting_turns == 3)
+        await until_async(lambda: queue.waiting_for_slots == 3)
         provider.answers[min(provider.in_flight)].set()
         await until_async(lambda: "three 0" in provider.in_flight)
         provider.let_all()
