@@ -12,7 +12,7 @@ import msgspec
 from memd import VERSION
 from memd.config.settings import AgentSettings, Config
 from memd.ctl.doctor import agents, daemon, finding, installation, service, shared, socket, state, system
-from memd.ctl.doctor.finding import DoctorContext, Finding, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, unchecked
 from memd.ctl.failures import ERROR, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.terminal import Outcome
@@ -252,7 +252,7 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
 
 def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
     """What could not be looked at because the probe came to an early end."""
-    return wrong(
+    return failed(
         name,
         f"looking at it {result.reason or 'found nothing'}",
         f"See whether the disk answers: ls {context.places.state}; or allow more time with --timeout 60.",

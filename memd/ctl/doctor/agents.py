@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memd.config.settings import AgentSettings, SharedMemory
-from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, name_of, passed, quoted, unchecked
 from memd.ctl.output.humanize import counted, one_line, visible
 from memd.inspection.probe import InspectedDatabase, InspectedRoot, Program, RootsScan
 from memd.text.memory_paths import (
@@ -33,7 +33,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
         found.append(("last pass", one_line(status.last_pass.failed)))
     if not found:
         building = ", an index is being built anew" if status.rebuild is not None else ""
-        return right(name, f"everything works{building}")
+        return passed(name, f"everything works{building}")
     fixes = {
         "keyword": f"Build it anew: {context.ctl('reindex', '--agent', agent)}",
         "vector": "See installation.vectors and installation.model above.",
@@ -44,7 +44,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
         "publishing": f"It goes on by itself once that is mended: {context.ctl('shared', 'status')}.",
     }
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(
+    return failed(
         name, problems, fixes.get(found[0][0], f"The log tells more: {context.ctl('logs', '-n', '50')}")
     )
 
@@ -96,13 +96,13 @@ def check_notes(
     faults = [root.fault for root in (*scan.roots, *scan.transcript_roots)]
     if searched is not None and faults == ["does not exist"]:
         where = f"it searches {searched.memory} on {searched.server}, and has no notes here"
-        return [right(name_of(scan.agent, "notes"), where), _clock(scan)]
+        return [passed(name_of(scan.agent, "notes"), where), _clock(scan)]
     return [_notes(scan, context), _clock(scan)]
 
 
 def report_hanging(agent: str, path: Path, context: DoctorContext, reason: str) -> list[Finding]:
     """Report that accessing a path of an agent did not return."""
-    finding = wrong(
+    finding = failed(
         name_of(agent, "notes"),
         f"{context.shown(path)} {reason}",
         f"Mount its file system again (`df {quoted(path)}` hangs as well), or take it out of agents.{agent}.",
@@ -118,11 +118,11 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
     if closed:
         faults = "; ".join(f"{context.shown(root.path)} {root.fault}" for root in closed)
         fixes = dict.fromkeys(_root_fix(root, scan, context) for root in closed)
-        return wrong(name, faults, "\n".join(fixes))
+        return failed(name, faults, "\n".join(fixes))
     faulty = [one for one in scan.databases if one.fault is not None]
     if faulty:
         faults = "; ".join(f"{context.shown(one.file)}: {one.fault}" for one in faulty)
-        return wrong(
+        return failed(
             name,
             f"{_notes_text(scan, context)}; transcripts in a database are not read: {faults}",
             "Start the program once, so that it repairs its database. If memd does not know its tables, update memd.",
@@ -130,12 +130,12 @@ def _notes(scan: RootsScan, context: DoctorContext) -> Finding:
     if scan.unreadable_count:
         names = _some_of(scan.unreadable, scan.unreadable_count)
         first = _place_of(scan.unreadable[0], scan)
-        return wrong(
+        return failed(
             name,
             f"{counted(scan.unreadable_count, 'file')} cannot be read by this user: {names}",
             f"Let the owner read: chmod u+r {quoted(first)} (a directory: chmod u+rx), or exclude what is not meant.",
         )
-    return right(name, _notes_text(scan, context))
+    return passed(name, _notes_text(scan, context))
 
 
 def _database_text(database: InspectedDatabase, context: DoctorContext) -> str:
@@ -212,10 +212,10 @@ def _place_of(name: str, scan: RootsScan) -> str:
 def _clock(scan: RootsScan) -> Finding:
     name = name_of(scan.agent, "clock")
     if not scan.future_count:
-        return right(name, "no file says that it was written later than now")
+        return passed(name, "no file says that it was written later than now")
     names = _some_of(scan.future, scan.future_count)
     first = _place_of(scan.future[0], scan)
-    return wrong(
+    return failed(
         name,
         f"{counted(scan.future_count, 'file')} written later than now: {names}; "
         "they count as the newest for ever",
@@ -242,13 +242,13 @@ def check_overlap(
             if _reads(root, theirs[0])
         ]
         if not found:
-            findings.append(right(name, "reads the memory of no other agent"))
+            findings.append(passed(name, "reads the memory of no other agent"))
             continue
         others = ", ".join(sorted({other for other, _ in found}))
         root = found[0][1]
         # Possibly intended; reported because nothing else shows it.
         findings.append(
-            right(
+            passed(
                 name,
                 f"reads the memory of {others} too, as configured, by way of {context.shown(root.directory)}",
             )
@@ -319,8 +319,8 @@ def check_qmd(
     if program is None:
         return [unchecked(name, "qmd could not be looked at")]
     if program.fault is not None:
-        return [wrong(name, _fallback_text(program.fault), _install_fix(agent))]
-    return [right(name, f"{program.version} at {context.shown(program.file)}; no daemon tells how it does")]
+        return [failed(name, _fallback_text(program.fault), _install_fix(agent))]
+    return [passed(name, f"{program.version} at {context.shown(program.file)}; no daemon tells how it does")]
 
 
 def _qmd_status(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:
@@ -331,7 +331,7 @@ def _qmd_status(agent: str, status: AgentStatus, program: Program | None, contex
             fix = _reachable_fix(agent, context.shown(program.file))
         else:
             fix = _install_fix(agent)
-        return wrong(name, _fallback_text(fallback.reason), fix)
+        return failed(name, _fallback_text(fallback.reason), fix)
     if qmd is None:
         return unchecked(name, "qmd is not ready yet")
     version = qmd.version or (program.version if program is not None else "") or "qmd of an unknown version"
@@ -340,12 +340,12 @@ def _qmd_status(agent: str, status: AgentStatus, program: Program | None, contex
         trouble.append(f"vectors: {status.vector.reason or 'not available'}")
     if trouble:
         without = "" if status.vector.ok else f'; search_mode = "search" in [{name}] does without vectors'
-        return wrong(
+        return failed(
             name,
             f"{version} answers, but {one_line('; '.join(trouble))}",
             f"See {name} in the configuration, and {context.ctl('logs', '-n', '50')}{without}",
         )
-    return right(
+    return passed(
         name,
         f"{version} at {context.shown(qmd.command)} answers from {counted(len(qmd.collections), 'collection')}",
     )

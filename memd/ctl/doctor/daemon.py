@@ -15,7 +15,7 @@ from memd.config.settings import Config
 from memd.ctl.daemon_process import find_holder, is_held
 from memd.ctl.doctor import system
 from memd.ctl.doctor.agents import degraded
-from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.doctor.socket import SocketAnswer
 from memd.ctl.output.humanize import counted, duration
 from memd_client.errors import DaemonNotRunning, ProtocolMismatch, TimedOut
@@ -100,23 +100,23 @@ def _process(answer: SocketAnswer | None, process: DaemonProcesses, context: Doc
     name = "daemon.process"
     if answer is not None and answer.report is not None:
         report = answer.report
-        return right(name, f"pid {report.pid}, running for {duration(report.uptime_s)}, answers")
+        return passed(name, f"pid {report.pid}, running for {duration(report.uptime_s)}, answers")
     holder = process.state_holder
     error = None if answer is None else answer.error
     if holder is None and isinstance(error, DaemonNotRunning):
-        return wrong(name, "does not run", f"Start it: {context.ctl('up')}")
+        return failed(name, "does not run", f"Start it: {context.ctl('up')}")
     if isinstance(error, ProtocolMismatch):
-        return right(name, f"runs{f' (pid {holder})' if holder else ''}")
+        return passed(name, f"runs{f' (pid {holder})' if holder else ''}")
     if holder is None:
-        return wrong(name, "no daemon answers at the socket", f"Start one: {context.ctl('up')}")
+        return failed(name, "no daemon answers at the socket", f"Start one: {context.ctl('up')}")
     if isinstance(error, DaemonNotRunning):
-        return wrong(
+        return failed(
             name,
             f"runs (pid {holder}), but not at this socket: {error.reason}",
             f"Name its socket with --socket or MEMD_SOCKET, or start it again here: {context.restart()}",
         )
     silent = f"within {error.timeout_s:g} s" if isinstance(error, TimedOut) else "as it should"
-    return wrong(
+    return failed(
         name,
         f"runs (pid {holder}), but does not answer {silent}",
         f"Restart it: {context.restart()} (if that does not end it: kill -9 {holder})",
@@ -126,7 +126,7 @@ def _process(answer: SocketAnswer | None, process: DaemonProcesses, context: Doc
 def _mismatch(answer: SocketAnswer | None, context: DoctorContext) -> Finding:
     error = None if answer is None else answer.error
     assert isinstance(error, ProtocolMismatch)
-    return wrong(
+    return failed(
         _NAMES[0],
         f"the daemon speaks protocol {error.theirs}, this memd-ctl {error.ours}: they are of different versions",
         f"Restart it with this installation: {context.restart()}"
@@ -140,14 +140,14 @@ def _version(
 ) -> Finding:
     name, restart = _NAMES[0], f"Restart it: {context.restart()}"
     if (report.version, report.protocol) != (VERSION, PROTOCOL):
-        return wrong(
+        return failed(
             name,
             f"the daemon is memd {report.version} (protocol {report.protocol}), this is {VERSION} ({PROTOCOL})",
             restart,
         )
     started = now - report.uptime_s
     if started + _START_TOLERANCE_S < process.code_at <= now:
-        return wrong(
+        return failed(
             name,
             f"memd was installed anew {duration(process.code_at - started)} after the daemon started: "
             "it runs the old code",
@@ -155,7 +155,7 @@ def _version(
         )
     interpreter = process.interpreters.get(process.socket_holder or report.pid, executable)
     where = "" if _are_of_one(interpreter, executable) else f", from another installation ({interpreter})"
-    return right(name, f"{report.version}, protocol {report.protocol}, as this memd-ctl{where}")
+    return passed(name, f"{report.version}, protocol {report.protocol}, as this memd-ctl{where}")
 
 
 def _are_of_one(interpreter: str, other: str) -> bool:
@@ -166,35 +166,35 @@ def _are_of_one(interpreter: str, other: str) -> bool:
 def _config(report: StatusReport, config: Config | None, context: DoctorContext) -> Finding:
     name = _NAMES[1]
     if report.config_error is not None:
-        return wrong(
+        return failed(
             name,
             f"the daemon refused the configuration and keeps the one before:\n{report.config_error}",
             f"Mend the file, then: {context.ctl('reload')}",
         )
     if config is None:
-        return right(name, "the daemon goes on with the configuration it has")
+        return passed(name, "the daemon goes on with the configuration it has")
     mine = None if config.file is None else str(config.file)
     if report.config != mine:
         theirs = "built-in defaults" if report.config is None else context.shown(report.config)
         ours = "built-in defaults" if mine is None else context.shown(mine)
-        return wrong(
+        return failed(
             name,
             f"the daemon follows {theirs}, this memd-ctl {ours}",
             f"Name the same file with --config or MEMD_CONFIG; or restart the daemon: {context.restart()}",
         )
     if report.config_waiting:
-        return wrong(
+        return failed(
             name,
             f"the file has changed, and this waits for a person's word: {', '.join(report.config_waiting)}",
             f"If you changed it, have the daemon follow: {context.ctl('reload')}",
         )
     if report.config_digest not in {"", digest(config)}:
-        return wrong(
+        return failed(
             name,
             "the file has changed and the daemon has not read it since",
             f"Have it read the file: {context.ctl('reload')}",
         )
-    return right(
+    return passed(
         name, "the daemon follows the file as it is now" if mine else "the daemon follows the defaults"
     )
 
@@ -203,11 +203,11 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
     found = degraded(report)
     if not found and report.memory is not None and report.memory.trouble is not None:
         fix = "Raise memory_limit_mb below [daemon] in the configuration, or set it to 0."
-        return wrong(_NAMES[2], report.memory.trouble, fix)
+        return failed(_NAMES[2], report.memory.trouble, fix)
     if not found:
-        return right(_NAMES[2], "what all agents share works")
+        return passed(_NAMES[2], "what all agents share works")
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return wrong(_NAMES[2], problems, f"The log tells more: {context.ctl('logs', '-n', '50')}")
+    return failed(_NAMES[2], problems, f"The log tells more: {context.ctl('logs', '-n', '50')}")
 
 
 def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
@@ -215,7 +215,7 @@ def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context:
     # The pid that the daemon reports is different if it runs in another pid namespace.
     answers = None if report is None else process.socket_holder or report.pid
     if answers is not None and process.state_holder not in {None, answers}:
-        return wrong(
+        return failed(
             name,
             f"pid {answers} answers at the socket, but pid {process.state_holder} keeps the state directory",
             f"Stop one of them (kill {process.state_holder}), "
@@ -226,7 +226,7 @@ def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context:
         and process.state_holder is not None
         and process.socket_holder != process.state_holder
     ):
-        return wrong(
+        return failed(
             name,
             f"pid {process.socket_holder} keeps the socket, and pid {process.state_holder} the state directory",
             f"Stop one of them (kill {process.socket_holder}), then: {context.ctl('up')}",
@@ -236,7 +236,7 @@ def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context:
             name, "the daemon runs in another container or pid namespace, and cannot be seen from here"
         )
     if report is not None and process.state_holder is None and context.places.state.exists():
-        return wrong(
+        return failed(
             name,
             f"the daemon at the socket (pid {report.pid}) keeps another state directory than "
             f"{context.shown(context.places.state)}",
@@ -247,6 +247,6 @@ def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context:
     mine = answers or process.state_holder
     others = [pid for pid in process.others if pid != mine]
     if not others:
-        return right(name, "no other memd of this user runs")
+        return passed(name, "no other memd of this user runs")
     pids = ", ".join(map(str, others[:5])) + (", ..." if len(others) > 5 else "")
-    return right(name, f"{counted(len(others), 'other memd daemon')} of this user, elsewhere (pid {pids})")
+    return passed(name, f"{counted(len(others), 'other memd daemon')} of this user, elsewhere (pid {pids})")

@@ -32,12 +32,12 @@ def name_of(agent: str, check: str) -> str:
     return f"agents.{agent}.{check}"
 
 
-def right(name: str, detail: str) -> Finding:
+def passed(name: str, detail: str) -> Finding:
     """Create the finding of a passed check."""
     return Finding(name=name, ok=True, detail=detail)
 
 
-def wrong(name: str, detail: str, fix: str) -> Finding:
+def failed(name: str, detail: str, fix: str) -> Finding:
     """Create the finding of a failed check, with a way to fix it."""
     return Finding(name=name, ok=False, detail=detail, fix=fix)
 

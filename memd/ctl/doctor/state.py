@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import DoctorContext, Finding, name_of, quoted, right, unchecked, wrong
+from memd.ctl.doctor.finding import DoctorContext, Finding, failed, name_of, passed, quoted, unchecked
 from memd.ctl.output.humanize import counted, one_line, size
 from memd.inspection.probe import Cache, Disk, Store
 
@@ -78,7 +78,7 @@ def check_state(state: StateDirectory, disk: Disk | None, context: DoctorContext
 
 def unreachable(reason: str, context: DoctorContext) -> Finding:
     """Report that the directory cannot be accessed."""
-    return wrong(
+    return failed(
         "state.directory",
         f"{context.shown(context.places.state)} {reason}",
         "Set MEMD_STATE_DIR to a directory on a local disk that this user may write to.",
@@ -88,9 +88,9 @@ def unreachable(reason: str, context: DoctorContext) -> Finding:
 def _missing(state: StateDirectory, context: DoctorContext) -> Finding:
     name = context.shown(state.path)
     if state.is_directory and state.is_writable:
-        return right("state.directory", f"{name} does not exist yet: the daemon makes it")
+        return passed("state.directory", f"{name} does not exist yet: the daemon makes it")
     why = "this user may not write there" if state.is_directory else "that is not a directory"
-    return wrong(
+    return failed(
         "state.directory",
         f"{name} does not exist and cannot be made in {context.shown(state.above)}: {why}",
         "Set MEMD_STATE_DIR to a place that this user may write to.",
@@ -100,26 +100,26 @@ def _missing(state: StateDirectory, context: DoctorContext) -> Finding:
 def _directory(state: StateDirectory, context: DoctorContext) -> Finding:
     name, shown = "state.directory", context.shown(state.path)
     if not state.is_directory:
-        return wrong(name, f"{shown} is not a directory", "Set MEMD_STATE_DIR to a directory.")
+        return failed(name, f"{shown} is not a directory", "Set MEMD_STATE_DIR to a directory.")
     if state.owner != context.uid:
-        return wrong(
+        return failed(
             name,
             f"{shown} belongs to user {state.owner}, and this is user {context.uid}",
             f"Ask as the user whom the daemon runs for, or give it away: sudo chown -R {context.uid} {quoted(state.path)}",
         )
     if not state.is_writable:
-        return wrong(
+        return failed(
             name,
             f"{shown} cannot be written to",
             f"Give its owner the right (chmod 700 {quoted(state.path)}), or mount its file system for writing.",
         )
     if state.mode != 0o700:
-        return wrong(
+        return failed(
             name,
             f"{shown} has mode {state.mode:04o}: others than its owner may look into it",
             f"chmod 700 {quoted(state.path)}",
         )
-    return right(name, f"{shown}, mode 0700")
+    return passed(name, f"{shown}, mode 0700")
 
 
 def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContext) -> Finding:
@@ -127,14 +127,14 @@ def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContex
     if disk is None:
         return unchecked(name, "this system does not tell what a directory is on")
     if disk.is_remote and disk.kind.removeprefix("fuse.") not in _LOCAL:
-        return wrong(
+        return failed(
             name,
             f"{context.shown(state.path)} is on {disk.kind}, a network file system, where SQLite cannot keep its log: "
             "indexes get damaged",
             "Set MEMD_STATE_DIR to a directory on a local disk, then start the daemon again; it indexes anew.",
         )
     gone = ", which is empty after a restart of the machine" if disk.kind in {"tmpfs", "ramfs"} else ""
-    return right(name, f"{disk.kind} at {disk.point}{gone}")
+    return passed(name, f"{disk.kind} at {disk.point}{gone}")
 
 
 def _space(state: StateDirectory, context: DoctorContext) -> Finding:
@@ -142,8 +142,8 @@ def _space(state: StateDirectory, context: DoctorContext) -> Finding:
     needed = 2 * state.largest_bytes + _SPARE_BYTES
     detail = f"{size(state.free_bytes)} free, {size(needed)} needed to build the largest index anew"
     if state.free_bytes >= needed:
-        return right("state.space", detail)
-    return wrong(
+        return passed("state.space", detail)
+    return failed(
         "state.space",
         detail,
         f"Make room on the disk of {context.shown(state.above)}, or set MEMD_STATE_DIR to a directory on another one.",
@@ -153,7 +153,7 @@ def _space(state: StateDirectory, context: DoctorContext) -> Finding:
 def _temporary(state: StateDirectory) -> Finding:
     name = "state.temporary"
     if state.temporary is None:
-        return wrong(
+        return failed(
             name,
             "there is no directory for temporary files",
             "Set TMPDIR to a directory that can be written to.",
@@ -162,16 +162,18 @@ def _temporary(state: StateDirectory) -> Finding:
     needed = max(state.largest_bytes, 1 << 20)
     detail = f"{size(state.temporary_bytes)} free in {state.temporary}, at most {size(needed)} needed"
     if state.temporary_bytes >= needed:
-        return right(name, detail)
-    return wrong(name, detail, f"Make room in {quoted(state.temporary)}, or set TMPDIR to another directory.")
+        return passed(name, detail)
+    return failed(
+        name, detail, f"Make room in {quoted(state.temporary)}, or set TMPDIR to another directory."
+    )
 
 
 def _log(state: StateDirectory, context: DoctorContext) -> Finding:
     file = context.places.log
     if state.log_bytes <= _LONG_LOG_BYTES:
-        return right("state.log", f"{size(state.log_bytes)} in {context.shown(file)}")
+        return passed("state.log", f"{size(state.log_bytes)} in {context.shown(file)}")
     # The daemon appends to the log, wherever its end is.
-    return wrong(
+    return failed(
         "state.log",
         f"{context.shown(file)} has grown to {size(state.log_bytes)}",
         f"Empty it, which may be done while the daemon runs: truncate -s 0 {quoted(file)}",
@@ -230,13 +232,13 @@ def _index(store: Store, name: str, context: DoctorContext, *, is_ours: bool, kn
     if problem is not None:
         return problem
     if not store.exists:
-        return right(name, "none yet: the daemon makes it")
+        return passed(name, "none yet: the daemon makes it")
     detail = f"sound: {counted(store.files, 'file')}, {counted(store.chunks, 'chunk')}, {size(store.bytes)}"
     if knows_config and not store.configured:
         detail += (
             f"; left over, no agent of this name is configured (rm {quoted(store.file)} if it is not needed)"
         )
-    return right(name, detail)
+    return passed(name, detail)
 
 
 def _fit(store: Store, name: str) -> Finding:
@@ -245,8 +247,8 @@ def _fit(store: Store, name: str) -> Finding:
     if store.schema > store.known_schema:
         return unchecked(name, "a newer memd wrote the index")
     if store.rebuild is None:
-        return right(name, "the index was built for the configuration as it is")
-    return right(name, f"the index is built anew when the daemon reads the configuration: {store.rebuild}")
+        return passed(name, "the index was built for the configuration as it is")
+    return passed(name, f"the index is built anew when the daemon reads the configuration: {store.rebuild}")
 
 
 def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[Finding]:
@@ -254,9 +256,9 @@ def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[
     name = "state.embeddings"
     cache_finding = _trouble(cache, name, context, is_ours=is_ours)
     if cache_finding is None and not cache.exists:
-        cache_finding = right(name, "none yet: the daemon makes it")
+        cache_finding = passed(name, "none yet: the daemon makes it")
     if cache_finding is None:
-        cache_finding = right(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
+        cache_finding = passed(name, f"sound: {counted(cache.rows, 'vector')}, {size(cache.bytes)}")
     left = [_files_left(cache)] if cache.files else []
     return [
         cache_finding,
@@ -267,7 +269,7 @@ def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[
 
 
 def _files_left(cache: Cache) -> Finding:
-    return wrong(
+    return failed(
         "state.batch_files",
         "batch jobs that have ended left files at their provider, with text of notes and transcripts: "
         + ", ".join(map(one_line, cache.files)),
@@ -283,7 +285,7 @@ def _trouble(store: Store | Cache, name: str, context: DoctorContext, *, is_ours
     if store.closed is not None:
         if not is_ours:
             return unchecked(name, f"the state directory is another user's ({store.closed})")
-        return wrong(
+        return failed(
             name,
             f"{context.shown(store.file)} cannot be opened: {store.closed}",
             f"Give its owner the right: chmod 600 {quoted(store.file)}",
@@ -294,13 +296,13 @@ def _trouble(store: Store | Cache, name: str, context: DoctorContext, *, is_ours
             _NEVER_LOST if isinstance(store, Store) else "vectors are computed anew where an index lacks them"
         )
         remove = f"rm -f {file} {file}-wal {file}-shm"
-        return wrong(
+        return failed(
             name,
             f"{context.shown(store.file)} is damaged: {one_line('; '.join(store.faults))}",
             f"Have it made anew, {lost}: {context.ctl('down')}; {remove}; {context.ctl('up')}",
         )
     if store.schema > store.known_schema:
-        return wrong(
+        return failed(
             name,
             f"{context.shown(store.file)} was written by a newer memd (schema {store.schema}, "
             f"this one knows {store.known_schema})",
@@ -335,7 +337,7 @@ def _copies(store: Store | Cache, name: str, context: DoctorContext) -> list[Fin
         else f"No agent of this name is configured: rm {remove} if it is not needed"
     )
     return [
-        right(
+        passed(
             name,
             f"kept in {context.shown(folder)}: {names}, as it was before it was brought up to date. {until}",
         )
@@ -347,7 +349,7 @@ def _damaged(store: Store | Cache, name: str, context: DoctorContext) -> list[Fi
         return []
     folder = Path(store.file).parent
     return [
-        wrong(
+        failed(
             name,
             f"{counted(len(store.damaged), 'file')} set aside as damaged in {context.shown(folder)}: "
             f"{', '.join(store.damaged)}",

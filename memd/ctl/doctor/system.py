@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.doctor.finding import Finding, right, unchecked, wrong
+from memd.ctl.doctor.finding import Finding, failed, passed, unchecked
 
 PROC = Path("/proc")
 
@@ -151,11 +151,11 @@ def _open_files(limits: SystemLimits, agents: int, daemon: int | None) -> Findin
     name, needed = "limits.open_files", _FILES_ANYWAY + _FILES_AN_AGENT * agents
     allowed = limits.open_files if daemon is None else limits.of_daemons.get(daemon, limits.open_files)
     if allowed is None:
-        return right(name, "no limit")
+        return passed(name, "no limit")
     detail = f"{allowed:,} may be open, {needed:,} may be needed"
     if allowed >= needed:
-        return right(name, detail)
-    return wrong(
+        return passed(name, detail)
+    return failed(
         name,
         detail,
         f"Raise it before the daemon starts: ulimit -n {max(1024, needed)} "
@@ -192,8 +192,8 @@ def _instances(limits: SystemLimits, agents: int, daemon: int | None) -> Finding
 
 def _inotify(name: str, detail: str, *, fits: bool, setting: str, wanted: int) -> Finding:
     if fits:
-        return right(name, detail)
-    return wrong(
+        return passed(name, detail)
+    return failed(
         name,
         f"{detail}: changes would be looked for every few seconds, not seen as they happen",
         f"sudo sysctl fs.inotify.{setting}={wanted} (and a line of that in /etc/sysctl.d/memd.conf)",

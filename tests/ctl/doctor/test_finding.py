@@ -1,14 +1,14 @@
 """The report of a checkup."""
 
-from memd.ctl.doctor.finding import report_text, right, unchecked, wrong
+from memd.ctl.doctor.finding import failed, passed, report_text, unchecked
 from memd.ctl.output.terminal import ansi, uncoloured
 from tests.ctl.pages import check_page
 
 _FINDINGS = [
-    right("installation.memd", "0.1.0"),
-    wrong("state.directory", "~/state has mode 0755", "chmod 700 ~/state"),
+    passed("installation.memd", "0.1.0"),
+    failed("state.directory", "~/state has mode 0755", "chmod 700 ~/state"),
     unchecked("daemon.version", "it does not answer"),
-    wrong("agents.main.index", "one\ntwo " + "word " * 30, "Do this."),
+    failed("agents.main.index", "one\ntwo " + "word " * 30, "Do this."),
 ]
 
 
@@ -33,7 +33,7 @@ def test_nothing_wrong_is_said_in_so_many_words() -> None:
 
 def test_colours_mark_what_matters() -> None:
     """And change nothing of the text; a detail cannot command the terminal."""
-    painted = report_text([right("a.b", "x\x1b[2Jy"), *_FINDINGS], 1.0, ansi)
+    painted = report_text([passed("a.b", "x\x1b[2Jy"), *_FINDINGS], 1.0, ansi)
     assert "\x1b[32mok   \x1b[0m" in painted
     assert "\x1b[31mWRONG\x1b[0m" in painted
     assert "\x1b[2J" not in painted
