@@ -63,8 +63,8 @@ class WatcherPace(msgspec.Struct, frozen=True):
 
     # Between checks whether the roots are still the same. Searches find a returned root at once, independent of this.
     check_s: float = 2.0
-    # Likewise, if events report changes of roots, except for permissions of directories above.
-    check_told_s: float = 60.0
+    # Likewise, if events report changes of roots; they do not report permissions of directories above.
+    check_with_events_s: float = 60.0
     check_timeout_s: float = 0.5  # a check may block on a dead disk: events wait for it no longer than this
     rewatch_quiet_s: float = 0.2  # new watches are set once directories have not changed for this long,
     rewatch_cap_s: float = 2.0  # and at the latest after this long
@@ -187,8 +187,10 @@ async def _watched(
     clock = asyncio.get_running_loop().time
     rewatch = Debouncer(quiet_s=pace.rewatch_quiet_s, cap_s=pace.rewatch_cap_s)
     feed, plan = await _armed(roots, methods, threads)
-    check_told_s = pace.check_told_s if _is_told(feed, plan, roots) else pace.check_s
-    check = _Check(roots, methods.mountinfo, plan.root_state, backlog, (pace.check_s, check_told_s))
+    check_with_events_s = (
+        pace.check_with_events_s if _reports_replaced_roots(feed, plan, roots) else pace.check_s
+    )
+    check = _Check(roots, methods.mountinfo, plan.root_state, backlog, (pace.check_s, check_with_events_s))
     places = frozenset(_place(root) for root in roots)
     unwatched: frozenset[Path] = frozenset()
     try:
@@ -263,7 +265,7 @@ def _may_be_closed(batch: EventBatch, plan: WatchPlan) -> bool:
     return any(Path(place) in plan.root_state.identities for _, place in batch.events)
 
 
-def _is_told(feed: Feed, plan: WatchPlan, roots: Sequence[Root]) -> bool:
+def _reports_replaced_roots(feed: Feed, plan: WatchPlan, roots: Sequence[Root]) -> bool:
     """Return whether events report the replacement of a root by another directory."""
     return feed.reports_roots and plan.is_complete and not unseen(roots, plan.root_state.mounts)
 

@@ -40,7 +40,7 @@ from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
 PACE = WatcherPace(
-    check_s=0.05, check_told_s=1e9, rewatch_quiet_s=0.03, rewatch_cap_s=0.3, trusted_s=0.0, retry_s=0.1
+    check_s=0.05, check_with_events_s=1e9, rewatch_quiet_s=0.03, rewatch_cap_s=0.3, trusted_s=0.0, retry_s=0.1
 )
 FLAT = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=0.005))
 DEEP = WatchMethods(recursive=True, feed=LibraryFeed)
@@ -662,7 +662,7 @@ class Recording(InotifyFeed):
 async def test_looks_at_roots_are_near_one_another_but_not_at_once(base: Path) -> None:
     """So one timer of the system serves all, while no two threads begin together."""
     methods = WatchMethods(recursive=False, feed=Recording)
-    pace = WatcherPace(check_told_s=2.0)
+    pace = WatcherPace(check_with_events_s=2.0)
     apart_s = set()
     for number in range(12):
         (base / str(number)).mkdir()
@@ -689,7 +689,7 @@ async def test_roots_whose_changes_events_tell_are_seldom_looked_at(
     """A missing root may come anywhere, and so may one that a scan did not find."""
     Recording.until.clear()
     backlog, methods = EventBarrier(), WatchMethods(recursive=False, feed=Recording)
-    pace = WatcherPace(check_s=1000.0, check_told_s=1e9)
+    pace = WatcherPace(check_s=1000.0, check_with_events_s=1e9)
     there = [ExtraDirectory(base / root.directory) for root in roots]
     async with watching(*there, methods=methods, pace=pace, backlog=backlog):
         await until_async(lambda: Recording.until)
@@ -815,7 +815,7 @@ def test_the_shipped_pace() -> None:
     """In seconds: the other tests bring a faster one."""
     assert WatcherPace() == WatcherPace(
         check_s=2.0,
-        check_told_s=60.0,
+        check_with_events_s=60.0,
         check_timeout_s=0.5,
         rewatch_quiet_s=0.2,
         rewatch_cap_s=2.0,
