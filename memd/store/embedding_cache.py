@@ -256,7 +256,7 @@ class EmbeddingStore:
             return self._database
 
     async def _start_anew(self, damage: StoreDamaged) -> None:
-        await self._database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
+        await self._database.exchange(lambda: recovery.quarantine(self.file, str(damage)))
         self._counted = None
         self.renewed.notify()
 

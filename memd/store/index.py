@@ -194,7 +194,7 @@ class Index:
         Raises:
             StoreUnavailable.
         """
-        await self.database.exchange(lambda: recovery.set_aside(self.file, str(damage)))
+        await self.database.exchange(lambda: recovery.quarantine(self.file, str(damage)))
         self.vectors.take(None, None, has_parts=False)
         self.postings.forget()
         self.begun_anew = str(damage)
@@ -717,7 +717,7 @@ class Index:
 
         def put_in_place() -> None:
             nonlocal is_in_place
-            recovery.set_aside(self.file, damage)
+            recovery.quarantine(self.file, damage)
             other.file.rename(self.file)
             is_in_place = True
 

@@ -16,7 +16,7 @@ KEPT = 2  # the newest damaged files that are kept per database; each may be as 
 _LOGS = ("-wal", "-shm", "-journal")
 
 
-def set_aside(file: Path, reason: str) -> None:
+def quarantine(file: Path, reason: str) -> None:
     """Rename a damaged database and its log, and delete the oldest quarantined ones.
 
     The new names are synced to disk on return: otherwise a power failure could leave the old log beside a new file.

@@ -956,7 +956,7 @@ async def test_a_file_that_cannot_be_set_aside_is_not_replaced(
     other = Index(tmp_path / "main.sqlite.next")
     await other.open()
     await other.adopt(FINGERPRINT)
-    monkeypatch.setattr(recovery, "set_aside", refuse)
+    monkeypatch.setattr(recovery, "quarantine", refuse)
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
         await index.swap_in(other, damage="a page cannot be read")
     assert set(await index.known()) == {"memory/a.md"}

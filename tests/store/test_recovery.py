@@ -20,7 +20,7 @@ def test_the_newest_two_are_kept_with_their_logs(tmp_path: Path) -> None:
         file.write_text(str(number))
         Path(f"{file}-wal").write_text(f"log {number}")
         Path(f"{file}-shm").touch()
-        recovery.set_aside(file, "a test wants it")
+        recovery.quarantine(file, "a test wants it")
     assert [path.name for path in recovery.kept_damaged(file)] == [
         "main.sqlite.damaged-4",
         "main.sqlite.damaged-3",
@@ -38,7 +38,7 @@ def test_the_log_of_a_file_that_is_gone_goes_too(tmp_path: Path) -> None:
     """It would be applied to whatever comes in its place."""
     file = tmp_path / "main.sqlite"
     Path(f"{file}-wal").write_text("frames")
-    recovery.set_aside(file, "it was deleted")
+    recovery.quarantine(file, "it was deleted")
     assert names(tmp_path) == []
     assert recovery.kept_damaged(file) == []
 
@@ -48,10 +48,10 @@ def test_a_directory_in_the_place_of_a_file_is_never_emptied(tmp_path: Path) -> 
     file = tmp_path / "main.sqlite"
     file.mkdir()
     (file / "precious").write_text("yes")
-    recovery.set_aside(file, "it is no file")
+    recovery.quarantine(file, "it is no file")
     for _ in range(3):
         file.touch()
-        recovery.set_aside(file, "a test wants it")
+        recovery.quarantine(file, "a test wants it")
     assert (tmp_path / "main.sqlite.damaged-1" / "precious").read_text() == "yes"
 
 

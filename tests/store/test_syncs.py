@@ -149,7 +149,7 @@ async def test_another_file_is_relied_on(tmp_path: Path) -> None:
         await database.write(fill, databases.CHECKPOINT_PAGES)
         assert database.unsynced is not None
         disk.fails = False
-        await database.exchange(lambda: recovery.set_aside(database.file, "damaged"))
+        await database.exchange(lambda: recovery.quarantine(database.file, "damaged"))
         await database.raise_if_unsynced()
 
 
