@@ -275,7 +275,7 @@ class IndexService:
             return counts
         done, _ = self._parts.embedding.progress or (0, 0)
         done = min(done, counts.chunks)
-        return msgspec.structs.replace(counts, done=done, waiting=counts.chunks - done, set_aside=0)
+        return msgspec.structs.replace(counts, done=done, waiting=counts.chunks - done, refused=0)
 
     @property
     def _has_wanted_space(self) -> bool:

@@ -101,7 +101,7 @@ def put(connection: apsw.Connection, part_id: PartId, text_hash: TextHash, vecto
     return bool(connection.changes())
 
 
-def set_aside(connection: apsw.Connection, text_hash: TextHash) -> None:
+def mark_refused(connection: apsw.Connection, text_hash: TextHash) -> None:
     """Mark the parts of a text as refused by the provider."""
     connection.execute(
         f"UPDATE parts SET vector = ?2 WHERE {_OF_TEXT} AND vector IS NULL", (text_hash, _REFUSED)

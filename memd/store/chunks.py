@@ -84,7 +84,7 @@ class Counts(msgspec.Struct, frozen=True):
     chunks: int
     done: int  # chunks with vectors
     waiting: int
-    set_aside: int
+    refused: int  # chunks whose text the provider refuses
     texts: int  # waiting chunks, and waiting parts if parts are embedded
     held: int  # all chunks, and all parts if parts are embedded
 
@@ -244,14 +244,14 @@ def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> 
     return list({*found, *chunk_parts.waiting_hashes(connection)}) if with_parts else found
 
 
-def set_aside(connection: apsw.Connection, text_hash: TextHash) -> int:
+def mark_refused(connection: apsw.Connection, text_hash: TextHash) -> int:
     """Mark the waiting chunks of a text as refused by the provider; return their number."""
     connection.execute(
-        f"UPDATE chunks SET vector = {vectors.SET_ASIDE} WHERE hash = ? AND vector = {vectors.WAITING}",
+        f"UPDATE chunks SET vector = {vectors.REFUSED} WHERE hash = ? AND vector = {vectors.WAITING}",
         (text_hash,),
     )
     changed = connection.changes()
-    chunk_parts.set_aside(connection, text_hash)
+    chunk_parts.mark_refused(connection, text_hash)
     return changed
 
 
@@ -278,9 +278,9 @@ def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
     files, chunks = meta.total(connection, "files"), meta.total(connection, "chunks")
     # Two queries that each read only their partial index; each edit calls this several times.
     waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
-    aside: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.SET_ASIDE}").get
+    refused: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.REFUSED}").get
     texts, of_parts = chunk_parts.waiting_counts(connection) if with_parts else (0, 0)
     texts += waiting
     waiting += of_parts
     held = chunks + (meta.total(connection, "parts") if with_parts else 0)
-    return Counts(files, chunks, chunks - waiting - aside, waiting, aside, texts, held)
+    return Counts(files, chunks, chunks - waiting - refused, waiting, refused, texts, held)

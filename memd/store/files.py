@@ -236,7 +236,7 @@ def _insert(
     terms: list[tuple[ChunkId, str, str]] = []
     known_vectors: list[tuple[ChunkId, TextHash, bytes]] = []
     for chunk in chunks:
-        state = vectors.SET_ASIDE if chunk.hash in refused else vectors.WAITING
+        state = vectors.REFUSED if chunk.hash in refused else vectors.WAITING
         connection.execute(
             "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts,"
             " first_s, last_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

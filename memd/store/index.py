@@ -563,7 +563,7 @@ class Index:
 
         return await self._carried_through(change)
 
-    async def set_aside(self, text_hash: TextHash, space: Space | None = None) -> None:
+    async def mark_refused(self, text_hash: TextHash, space: Space | None = None) -> None:
         """Mark the chunks of a text as refused by the provider.
 
         Args:
@@ -572,7 +572,7 @@ class Index:
         """
         async with self._changing:
             if space in {None, self.vectors.space}:
-                await self.database.write(chunks.set_aside, text_hash)
+                await self.database.write(chunks.mark_refused, text_hash)
 
     async def hashes(self) -> list[TextHash]:
         """Return the distinct hashes of all embedded texts, of chunks and of parts."""

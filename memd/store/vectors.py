@@ -19,7 +19,7 @@ from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, pa
 from memd.store.errors import StoreDamaged
 from memd.store.vector_matrix import Matrix, Row
 
-WAITING, DONE, SET_ASIDE = 0, 1, 2
+WAITING, DONE, REFUSED = 0, 1, 2
 MOST_DIMENSIONS = 8192  # the limit of vec0 0.1; longer vectors are in an ordinary table
 # The shadow tables of vec0.
 SHADOWS = frozenset({"vectors_chunks", "vectors_rowids", "vectors_vector_chunks00"})

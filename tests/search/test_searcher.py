@@ -218,7 +218,7 @@ async def test_an_index_without_text_lacks_nothing(tmp_path: Path) -> None:
     await index.replace(found_file("memory/a.md"), b"1", [chunk_of("text 1")], {}, frozenset())
     found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
     assert [(one.part, one.reason) for one in found.degraded] == [("vector", "no chunk has a vector yet")]
-    await index.set_aside(chunk_of("text 1").hash)
+    await index.mark_refused(chunk_of("text 1").hash)
     found = await searcher.search("anything", kinds=KINDS, max_results=6, min_score=0.0)
     assert found.degraded == ()
     await index.close()

@@ -132,7 +132,7 @@ async def test_a_part_that_is_refused_is_waited_for_no_more(tmp_path: Path) -> N
     """The others are found."""
     index = await opened(tmp_path / "a.sqlite")
     await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
-    await index.set_aside(hash_of(LINES[0]))
+    await index.mark_refused(hash_of(LINES[0]))
     await embed(index)
     assert (await index.counts()).waiting == 0
     [(_, text)] = (await closest(index, LINES[0])).values()

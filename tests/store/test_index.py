@@ -228,11 +228,11 @@ async def test_vectors_of_another_model_have_no_place_beside_those_that_are_ther
     assert {one.hash for one in waiting} == {one.hash for one in chunks}
     rows = [(one.id, one.hash, vector_of(2)) for one in waiting]
     assert await index.add_vectors(rows, other) == 0
-    await index.set_aside(chunks[0].hash, other)
+    await index.mark_refused(chunks[0].hash, other)
     counts = await index.counts()
     assert (counts.done, counts.waiting) == (0, 2)
     assert await index.add_vectors(rows[:1], ours) == 1
-    await index.set_aside(rows[1][1], ours)
+    await index.mark_refused(rows[1][1], ours)
     counts = await index.counts()
     assert (counts.done, counts.waiting) == (1, 0)
 
@@ -859,9 +859,9 @@ async def test_what_waits_for_a_vector_is_told(index: Index) -> None:
     one, other = chunk_of("one"), chunk_of("other", 2)
     await index.replace(found_file("a.md"), b"1", [one, other], {one.hash: vector_of(1)}, frozenset())
     assert (await index.any_waits(), index.has_vectors) == (True, True)
-    await index.set_aside(other.hash, ("another", "m", "k"))
+    await index.mark_refused(other.hash, ("another", "m", "k"))
     assert await index.any_waits()
-    await index.set_aside(other.hash, FINGERPRINT.space)
+    await index.mark_refused(other.hash, FINGERPRINT.space)
     assert not await index.any_waits()
     assert await index.database.read(vectors.gaps) == ()
     assert await index.vectors_of([one.hash, other.hash]) == {one.hash: vector_of(1)}

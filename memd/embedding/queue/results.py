@@ -60,7 +60,7 @@ class ResultWriter:
         """Write cached vectors and refusals of waiting chunks into the index; return the hashes that were found."""
         cached = await self._known.look_up([chunk.hash for chunk in waiting])
         for text_hash in cached.refused:
-            await backlog.source.index.set_aside(text_hash, self._known.space)
+            await backlog.source.index.mark_refused(text_hash, self._known.space)
         if cached.vectors:
             await self.store(backlog, rows(waiting, cached.vectors))
         if cached.vectors or cached.refused:
@@ -112,4 +112,4 @@ class ResultWriter:
         # Other agents that have the text find the refusal in the cache.
         log.warning("embed.text_set_aside", reason=reason, hash=text_hash.hex()[:12])
         await self._known.refuse(text_hash, reason)
-        await source.index.set_aside(text_hash, self._known.space)
+        await source.index.mark_refused(text_hash, self._known.space)

@@ -50,8 +50,8 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     sync_health = agent.sync.health
     last = agent.sync.last_pass
     skipped = dict(sync_health.skipped)
-    if counts.set_aside:
-        skipped["text cannot be embedded"] = counts.set_aside
+    if counts.refused:
+        skipped["text cannot be embedded"] = counts.refused
     skipped |= {
         _TRANSCRIPTS_NOT_READ.get(why, why): n for why, n in _below("sessions.", contents.tallies).items()
     }

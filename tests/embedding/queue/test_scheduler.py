@@ -187,7 +187,7 @@ async def test_text_that_cannot_be_embedded_is_set_aside_for_good(
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
     counts = await index.counts()
-    assert (counts.done, counts.set_aside) == (2, 1)
+    assert (counts.done, counts.refused) == (2, 1)
     again = await opened(tmp_path, "again", ["a poison text"])
     asked = len(provider.requests)
     queue.serve(IndexToEmbed("again", again, use_cache=True))

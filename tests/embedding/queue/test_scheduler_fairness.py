@@ -213,7 +213,7 @@ async def test_refused_texts_of_one_agent_do_not_hold_up_another(
         assert await provider.asked(2) == ["sound text"]
         provider.let_all()
         assert await queue.wait_for(poisoned) == (0, None)
-        assert (await poisoned.counts()).set_aside == 50
+        assert (await poisoned.counts()).refused == 50
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
@@ -232,7 +232,7 @@ async def test_a_refusal_is_no_trouble_of_an_agent_that_was_stopped(
         queue.serve(IndexToEmbed("sound", sound, use_cache=use_cache))
         assert await queue.wait_for(sound) == (0, None)
         counts = await sound.counts()
-        assert (counts.done, counts.set_aside) == (1, 2)
+        assert (counts.done, counts.refused) == (1, 2)
         assert sum("a poison text" in one for one in provider.requests) == 1
 
 
