@@ -86,7 +86,7 @@ class AsyncClient:
     def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
         self._address = os.fspath(socket) if socket else default_address()
         self._timeout_s = checked_timeout(timeout)
-        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
+        self._by_loop: dict[asyncio.AbstractEventLoop, _LoopConnections] = {}
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -331,24 +331,24 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the connections; calls in progress fail. The client stays closed."""
         self._is_closed = True
-        here = self._line()
-        for loop, line in list(self._lines.items()):
-            if line is here:
+        here = self._current()
+        for loop, connections in list(self._by_loop.items()):
+            if connections is here:
                 continue
             with suppress(RuntimeError):  # the loop has ended, and its connections with it
-                loop.call_soon_threadsafe(line.hang_up)
+                loop.call_soon_threadsafe(connections.hang_up)
         await here.close()
 
     async def _ask(self, request: Request, kind: type[R]) -> R:
-        line = self._line()
+        connections = self._current()
         now = asyncio.get_running_loop().time()
         deadline = None if self._timeout_s is None else now + self._timeout_s
         try:
             async with asyncio.timeout_at(deadline) as limit:
                 try:
-                    reply = await self._exchange(line, request, deadline)
+                    reply = await self._exchange(connections, request, deadline)
                 except WentAway:
-                    reply = await self._exchange(line, request, deadline)
+                    reply = await self._exchange(connections, request, deadline)
         except TimeoutError:
             if not limit.expired():
                 raise  # the program has a time limit of its own
@@ -357,14 +357,16 @@ class AsyncClient:
             raise ConnectionLost(str(gone)) from None
         return checked_reply(reply, kind)
 
-    async def _exchange(self, line: "_Line", request: Request, deadline: float | None) -> Reply:
+    async def _exchange(
+        self, connections: "_LoopConnections", request: Request, deadline: float | None
+    ) -> Reply:
         while True:
             # One call connects, and the others wait for it: a restarted daemon gets one new connection, not
             # one per call.
-            async with line.connecting:
-                wire, is_fresh = await self._connected(line)
+            async with connections.connecting:
+                connection, is_fresh = await self._connected(connections)
             try:
-                return await wire.ask(request, deadline)
+                return await connection.ask(request, deadline)
             except _Retired:
                 continue  # the request was not sent
             except WentAway as gone:
@@ -373,27 +375,27 @@ class AsyncClient:
                     raise ConnectionLost(str(gone)) from None
                 raise
 
-    async def _connected(self, line: "_Line") -> tuple["_Wire", bool]:
+    async def _connected(self, connections: "_LoopConnections") -> tuple["_Connection", bool]:
         """Return a usable connection, and whether it was just made."""
         self._check_open()
-        if (wire := line.find_usable()) is not None:
-            return wire, False
-        wire = await _connect(self._address)
-        line.add(wire)
+        if (connection := connections.find_usable()) is not None:
+            return connection, False
+        connection = await _connect(self._address)
+        connections.add(connection)
         try:
             self._check_open()
         except ConnectionLost:
-            await wire.close()
+            await connection.close()
             raise
-        return wire, True
+        return connection, True
 
-    def _line(self) -> "_Line":
+    def _current(self) -> "_LoopConnections":
         """Return the connections of the running event loop; those of loops that have ended are closed."""
         loop = asyncio.get_running_loop()
-        for other, line in list(self._lines.items()):
-            if other.is_closed() or not line.is_of_here:
-                self._lines.pop(other, line).abandon()
-        return self._lines.setdefault(loop, _Line())
+        for other, connections in list(self._by_loop.items()):
+            if other.is_closed() or not connections.is_of_this_process:
+                self._by_loop.pop(other, connections).abandon()
+        return self._by_loop.setdefault(loop, _LoopConnections())
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -404,43 +406,43 @@ class _Retired(Exception):
     """The connection takes no more requests; this one was not sent."""
 
 
-class _Line:
+class _LoopConnections:
     """The connections of one event loop: the last is in use, earlier ones still receive replies."""
 
     def __init__(self) -> None:
         self.connecting = asyncio.Lock()
         self._process = os.getpid()
-        self._wires: list[_Wire] = []
+        self._connections: list[_Connection] = []
 
     @property
-    def is_of_here(self) -> bool:
+    def is_of_this_process(self) -> bool:
         """Whether this process has created it; in a forked child it is the parent's."""
         return self._process == os.getpid()
 
-    def find_usable(self) -> "_Wire | None":
-        if self._wires and self._wires[-1].is_usable:
-            return self._wires[-1]
+    def find_usable(self) -> "_Connection | None":
+        if self._connections and self._connections[-1].is_usable:
+            return self._connections[-1]
         return None
 
-    def add(self, wire: "_Wire") -> None:
-        self._wires = [*(one for one in self._wires if not one.has_ended), wire]
+    def add(self, connection: "_Connection") -> None:
+        self._connections = [*(one for one in self._connections if not one.has_ended), connection]
 
     def hang_up(self) -> None:
         """Close the connections; only in their event loop, where their descriptors are registered."""
-        for wire in self._wires:
-            wire.end()
+        for connection in self._connections:
+            connection.end()
 
     async def close(self) -> None:
-        for wire in self._wires:
-            await wire.close()
+        for connection in self._connections:
+            await connection.close()
 
     def abandon(self) -> None:
         """Release the connections after their event loop has ended."""
-        for wire in self._wires:
-            wire.abandon()
+        for connection in self._connections:
+            connection.abandon()
 
 
-class _Wire(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     """A connection after the exchange of hellos. Replies are matched to calls by id; others are dropped.
 
     A request whose caller has given up keeps its slot until the daemon has replied, because the daemon counts it, too.
@@ -556,13 +558,13 @@ class _Wire(asyncio.Protocol):
         self._transport.abort()
 
 
-async def _connect(address: str) -> _Wire:
+async def _connect(address: str) -> _Connection:
     while (connected := dial(address)) is None:  # noqa: ASYNC110  no event tells of room
         await asyncio.sleep(QUEUE_FULL_S)
     try:
         talk = await _greeted(connected)
-        _, wire = await asyncio.get_running_loop().create_unix_connection(
-            lambda: _Wire(talk, connected), sock=connected
+        _, connection = await asyncio.get_running_loop().create_unix_connection(
+            lambda: _Connection(talk, connected), sock=connected
         )
     except OSError as error:
         connected.close()
@@ -571,8 +573,8 @@ async def _connect(address: str) -> _Wire:
         connected.close()
         raise
     # Bytes that arrived with the hello are kept until the transport has a socket that it can close.
-    wire.data_received(b"")
-    return wire
+    connection.data_received(b"")
+    return connection
 
 
 async def _greeted(connected: socket.socket) -> Conversation:

@@ -88,7 +88,7 @@ class Client:
     def __init__(self, socket: str | os.PathLike[str] | None = None, timeout: float | None = 10.0) -> None:
         self._address = os.fspath(socket) if socket else default_address()
         self._timeout_s = checked_timeout(timeout)
-        self._lines: dict[int, _Line] = {}
+        self._by_process: dict[int, _LockedConnection] = {}
         self._is_closed = False
 
     def __enter__(self) -> Self:
@@ -391,41 +391,41 @@ class Client:
         handler that closes the client.
         """
         self._is_closed = True
-        line = self._line()
-        if line.is_held_here():
-            line.hang_up()
+        locked = self._locked()
+        if locked.is_held_by_this_thread():
+            locked.hang_up()
             return
         try:
-            line.in_turn(_Deadline(self._timeout_s), line.drop)
+            locked.call(_Deadline(self._timeout_s), locked.drop)
         except TimedOut:
-            line.hang_up()
+            locked.hang_up()
 
     def _ask(self, request: Request, kind: type[R]) -> R:
         deadline = _Deadline(self._timeout_s)
-        line = self._line()
+        locked = self._locked()
         # In a signal handler: the interrupted call waits for a reply on this thread's connection.
-        is_nested = line.is_held_here()
+        is_nested = locked.is_held_by_this_thread()
         if is_nested:
-            line = _Line()
+            locked = _LockedConnection()
 
         def ask() -> Reply:
             try:
-                reply = self._exchange(line, request, deadline)
+                reply = self._exchange(locked, request, deadline)
             except WentAway:
-                reply = self._exchange(line, request, deadline)
+                reply = self._exchange(locked, request, deadline)
             if is_nested or self._is_closed:
-                line.drop()
+                locked.drop()
             return reply
 
-        return checked_reply(line.in_turn(deadline, ask), kind)
+        return checked_reply(locked.call(deadline, ask), kind)
 
-    def _exchange(self, line: "_Line", request: Request, deadline: "_Deadline") -> Reply:
+    def _exchange(self, locked: "_LockedConnection", request: Request, deadline: "_Deadline") -> Reply:
         if self._is_closed:
             raise ConnectionLost(CLOSED)
-        if connection := line.find_usable():
+        if connection := locked.find_usable():
             return connection.ask(request, deadline)
         try:
-            return line.connect(self._address, deadline).ask(request, deadline)
+            return locked.connect(self._address, deadline).ask(request, deadline)
         # A new connection that ends was not lost to a restart, so a retry would not help.
         except WentAway as gone:
             raise self._lost(gone) from None
@@ -433,13 +433,13 @@ class Client:
     def _lost(self, gone: WentAway) -> ConnectionLost:
         return ConnectionLost(CLOSED if self._is_closed else str(gone))
 
-    def _line(self) -> "_Line":
+    def _locked(self) -> "_LockedConnection":
         """Return this process's lock and connection; the copy of a parent's connection is closed."""
-        line = self._lines.setdefault(os.getpid(), _Line())
-        for pid in self._lines.keys() - {os.getpid()}:
-            if inherited := self._lines.pop(pid, None):
+        locked = self._by_process.setdefault(os.getpid(), _LockedConnection())
+        for pid in self._by_process.keys() - {os.getpid()}:
+            if inherited := self._by_process.pop(pid, None):
                 inherited.drop()
-        return line
+        return locked
 
 
 class _Deadline:
@@ -469,19 +469,19 @@ class _Deadline:
         return TimedOut(self._timeout_s)
 
 
-class _Line:
+class _LockedConnection:
     """The connection of a process, with the lock that serialises the calls of threads."""
 
     def __init__(self) -> None:
-        self._turn = threading.RLock()  # reentrant: it knows its owner
+        self._lock = threading.RLock()  # reentrant: it knows its owner
         self._holder: int | None = None
         self._connection: _Connection | None = None
 
-    def is_held_here(self) -> bool:
+    def is_held_by_this_thread(self) -> bool:
         """Return whether a call in this thread holds the lock, which a signal handler has interrupted."""
         return self._holder == threading.get_ident()
 
-    def in_turn(self, deadline: _Deadline, act: Callable[[], T]) -> T:
+    def call(self, deadline: _Deadline, act: Callable[[], T]) -> T:
         """Call a function while holding the lock.
 
         Raises:
@@ -490,7 +490,7 @@ class _Line:
         me = threading.get_ident()
         left_s = deadline.left()
         try:
-            if not self._turn.acquire(timeout=-1 if left_s is None else left_s):
+            if not self._lock.acquire(timeout=-1 if left_s is None else left_s):
                 raise deadline.passed()
             self._holder = me
             return act()
@@ -500,7 +500,7 @@ class _Line:
             if self._holder == me:
                 self._holder = None
             try:  # noqa: SIM105  suppress would be a call
-                self._turn.release()
+                self._lock.release()
             except RuntimeError:  # the lock was not acquired
                 pass
 

@@ -90,7 +90,7 @@ def leaving(peer: Peer) -> None:
 
 async def until_idle(memd: AsyncClient) -> None:
     """Return when the client has noticed that the daemon hung up."""
-    await until_async(lambda: memd._line().find_usable() is None)
+    await until_async(lambda: memd._current().find_usable() is None)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.method)
@@ -192,9 +192,9 @@ def test_cancelled_caller(run: Run[None], address: Path) -> None:
             cancelled.set()
             assert (await other).path == "other"
             assert (await memd.get("next")).path == "next"
-            wire = memd._line().find_usable()
-            assert wire is not None
-            assert (wire._waiting, wire._given_up) == ({}, set())
+            connection = memd._current().find_usable()
+            assert connection is not None
+            assert (connection._waiting, connection._given_up) == ({}, set())
 
     with serving(address, script):
         run(story())

@@ -492,7 +492,7 @@ def test_an_interruption_around_the_lock_does_not_keep_it(address: Path, at: str
 
     with serving(address, answering(FOUND, FOUND)) if at == "release" else serving(address, answering(FOUND)):
         memd = Client(address)
-        memd._line()._turn = Lock()  # type: ignore[assignment]
+        memd._locked()._lock = Lock()  # type: ignore[assignment]
         with pytest.raises(Interrupted):
             memd.search("x")
         with ThreadPoolExecutor(1) as threads:
