@@ -88,7 +88,7 @@ class LocalProvider:
         self._idle_s = idle_s
         self._timeout_s = timeout_s
         # Held for one text at a time, so that a short request need not wait for all of a long one.
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._worker: WorkerProcess | None = None
         # Between starts of the worker.
         self._backoff = Backoff(rng, first_s=first_wait_s, cap_s=LONGEST_WAIT_S)
@@ -137,7 +137,7 @@ class LocalProvider:
         rows = np.empty((len(texts), bundled_model.DIMENSIONS), np.float32)
         for index, text in enumerate(texts):
             try:
-                async with self._turn:
+                async with self._lock:
                     rows[index] = await self._passage(index, text)
             except (EmbedUnavailable, EmbedRejected) as failure:
                 failure.vectors = dict(enumerate(rows[:index]))  # each took its time
@@ -165,7 +165,7 @@ class LocalProvider:
         self._stay_awake()
         if self._worker is not None:
             await self._worker.stop()
-        async with self._turn:  # a request in progress has failed by now
+        async with self._lock:  # a request in progress has failed by now
             if self._worker is not None:
                 await self._worker.stop()
                 self._worker = None

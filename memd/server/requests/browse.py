@@ -156,7 +156,7 @@ class DuplicateFinder:
     """Answers `duplicates`, one request at a time and in short steps, so that searches are not delayed."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def list(self, request: wire.Duplicates, caller: Caller) -> wire.DuplicateList:
         """Return notes that are copies of each other or superseded; the errors are those of list_files."""
@@ -174,7 +174,7 @@ class DuplicateFinder:
                 )
                 for path, by, place in replaced
             ]
-            async with self._turn:
+            async with self._lock:
                 pairs += await _copies(index, kinds, MAX_PAIRS + 1 - len(pairs))
         return wire.DuplicateList(
             agent=allowed.agent.id, pairs=pairs[:MAX_PAIRS], more=len(pairs) > MAX_PAIRS
