@@ -230,9 +230,7 @@ async def _scan_periodically(agent: RunningAgent) -> None:
 
 def _embed_only_while(agent: IndexedAgent) -> Callable[[bool], None]:
     """Return a callback that lets the local index be embedded only while the other backend has failed."""
-    return lambda is_left_alone: (
-        agent.sync.resume_vectors() if is_left_alone else agent.sync.suspend_vectors()
-    )
+    return lambda has_failed: agent.sync.resume_vectors() if has_failed else agent.sync.suspend_vectors()
 
 
 def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin) -> Fallback[Any]:

@@ -35,7 +35,7 @@ class InUse(msgspec.Struct, frozen=True):
     """The backend answers, or has not been tried yet."""
 
 
-class LeftAlone(msgspec.Struct, frozen=True):
+class CoolingDown(msgspec.Struct, frozen=True):
     """The backend has failed, and is not asked before `retry_at`."""
 
     since: float  # clock time of the first failure in a row
@@ -43,10 +43,10 @@ class LeftAlone(msgspec.Struct, frozen=True):
     retry_at: float  # clock time from which a search may try the backend again
 
 
-BreakerState = InUse | LeftAlone
+BreakerState = InUse | CoolingDown
 
 
-def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> LeftAlone:
+def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> CoolingDown:
     """Return the state after a failed attempt to create or ask the backend.
 
     Args:
@@ -55,8 +55,8 @@ def failed(before: BreakerState, reason: str, now: float, cooldown_s: float) -> 
         now: The clock time, in seconds.
         cooldown_s: Seconds until the backend may be tried again.
     """
-    since = before.since if isinstance(before, LeftAlone) else now
-    return LeftAlone(since, reason, now + cooldown_s)
+    since = before.since if isinstance(before, CoolingDown) else now
+    return CoolingDown(since, reason, now + cooldown_s)
 
 
 def may_be_tried(state: BreakerState, now: float) -> bool:
@@ -166,7 +166,7 @@ class CircuitBreaker(Generic[B]):
         if self._is_closed or self._is_silent:
             return None
         began = self._clock()
-        is_trial = isinstance(self.state, LeftAlone)
+        is_trial = isinstance(self.state, CoolingDown)
         task = asyncio.create_task(self._answer(put))
         self._asking.add(task)
         task.add_done_callback(self._asked)
@@ -204,8 +204,8 @@ class CircuitBreaker(Generic[B]):
             task.exception()  # marks the exception as retrieved: a caller that still waits gets it
 
     async def _answer(self, put: Callable[[B], Awaitable[T]]) -> T | None:
-        async with self._turn() as is_mine:
-            backend = await self._ready() if is_mine else None
+        async with self._admission() as is_admitted:
+            backend = await self._ready() if is_admitted else None
             if backend is None:
                 return None
             try:
@@ -228,22 +228,22 @@ class CircuitBreaker(Generic[B]):
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
                 self._lose(backend, f"memd failed at what {self.name} answered; its log has the details")
                 return None
-            if backend is self._backend and isinstance(self.state, LeftAlone):
+            if backend is self._backend and isinstance(self.state, CoolingDown):
                 self._enter(InUse())
             return answer
 
     @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[bool]:
+    async def _admission(self) -> AsyncIterator[bool]:
         """Yield whether this search may be sent: always while in use, else one trial at a time after the cool-down."""
         if isinstance(self.state, InUse):
             yield not self._is_closed
             return
-        is_mine = not self._is_tried and may_be_tried(self.state, self._clock())
-        self._is_tried = self._is_tried or is_mine
+        is_admitted = not self._is_tried and may_be_tried(self.state, self._clock())
+        self._is_tried = self._is_tried or is_admitted
         try:
-            yield is_mine and not self._is_closed
+            yield is_admitted and not self._is_closed
         finally:
-            if is_mine:
+            if is_admitted:
                 self._is_tried = False
 
     async def _ready(self) -> B | None:
@@ -328,7 +328,7 @@ class CircuitBreaker(Generic[B]):
     def _enter(self, after: BreakerState) -> None:
         before, self.state = self.state, after
         match after:
-            case LeftAlone(reason=reason):
+            case CoolingDown(reason=reason):
                 log.warning(
                     "backend.fallen_back",
                     agent=self._agent,
@@ -338,8 +338,8 @@ class CircuitBreaker(Generic[B]):
                 )
             case InUse():
                 log.info("backend.recovered", agent=self._agent, backend=self.name)
-        if isinstance(after, LeftAlone) != isinstance(before, LeftAlone):
-            self._on_change(isinstance(after, LeftAlone))
+        if isinstance(after, CoolingDown) != isinstance(before, CoolingDown):
+            self._on_change(isinstance(after, CoolingDown))
 
     async def ready(self) -> None:
         """Create the backend before the first search, and wait until that has succeeded or failed."""
@@ -371,7 +371,7 @@ class CircuitBreaker(Generic[B]):
     @property
     def reason(self) -> str | None:
         """Why the backend is not asked now; None if it is."""
-        if isinstance(self.state, LeftAlone):
+        if isinstance(self.state, CoolingDown):
             return self.state.reason
         if self._backend is None and self._is_late:
             return f"{self.name} is not ready yet"

@@ -15,7 +15,7 @@ from memd.backends.backend import (
     Excerpt,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import CircuitBreaker, GuardedBackend, LeftAlone, ReadableBackend
+from memd.backends.circuit_breaker import CircuitBreaker, CoolingDown, GuardedBackend, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.runtime.timing import Clock
@@ -118,7 +118,7 @@ class Fallback(Generic[C]):
         backend, use, state = self.first.backend, self.use, self.first.state
         if use is not None:
             stand_in = BackendStandIn(instead_of=use.instead_of, reason=use.reason)
-            if isinstance(state, LeftAlone):
+            if isinstance(state, CoolingDown):
                 to_unix_s = time.time() - self._clock()
                 stand_in = msgspec.structs.replace(
                     stand_in,

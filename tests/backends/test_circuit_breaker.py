@@ -8,8 +8,8 @@ from memd.backends.circuit_breaker import (
     BreakerState,
     BreakerTimeouts,
     CircuitBreaker,
+    CoolingDown,
     InUse,
-    LeftAlone,
     failed,
     may_be_tried,
 )
@@ -53,7 +53,7 @@ async def test_an_answer_that_comes_too_late_is_a_failure() -> None:
     overdue.set_result(None)
     async with asyncio.timeout(60):
         assert await asked is None
-        assert breaker.state == LeftAlone(100.6, "team:alice/main has not answered for 0.6 s", 160.6)
+        assert breaker.state == CoolingDown(100.6, "team:alice/main has not answered for 0.6 s", 160.6)
         assert await breaker.ask(Slow.answer) is None
         assert (slow.asked, breaker.reason) == (1, "team:alice/main has not answered for 0.6 s")
         now = 160.6
@@ -91,9 +91,9 @@ async def test_closing_waits_until_what_is_being_made_has_ended() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "after"),
     [
-        (InUse(), 100.0, LeftAlone(100.0, "gone", 160.0)),
-        (LeftAlone(100.0, "slow", 160.0), 170.0, LeftAlone(100.0, "gone", 230.0)),
-        (LeftAlone(100.0, "slow", 160.0), 110.0, LeftAlone(100.0, "gone", 170.0)),
+        (InUse(), 100.0, CoolingDown(100.0, "gone", 160.0)),
+        (CoolingDown(100.0, "slow", 160.0), 170.0, CoolingDown(100.0, "gone", 230.0)),
+        (CoolingDown(100.0, "slow", 160.0), 110.0, CoolingDown(100.0, "gone", 170.0)),
     ],
     ids=["at first", "again after the cool-down", "again before its end"],
 )
@@ -106,9 +106,9 @@ def test_a_failure_begins_a_cool_down(before: BreakerState, now: float, after: B
     ("state", "now", "may"),
     [
         (InUse(), 0.0, True),
-        (LeftAlone(100.0, "gone", 160.0), 159.9, False),
-        (LeftAlone(100.0, "gone", 160.0), 160.0, True),
-        (LeftAlone(100.0, "gone", 100.0), 100.0, True),
+        (CoolingDown(100.0, "gone", 160.0), 159.9, False),
+        (CoolingDown(100.0, "gone", 160.0), 160.0, True),
+        (CoolingDown(100.0, "gone", 100.0), 100.0, True),
     ],
 )
 def test_a_backend_that_failed_is_left_alone_for_a_while(state: BreakerState, now: float, may: bool) -> None:

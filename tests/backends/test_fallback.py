@@ -18,7 +18,7 @@ from memd.backends.backend import (
     ProgramStatus,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, InUse, LeftAlone
+from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, CoolingDown, InUse
 from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
@@ -219,7 +219,7 @@ async def test_a_search_that_the_first_fails_at_is_answered_by_the_second() -> N
     assert await bench.reason() == "it crashed"
     await until_async(lambda: bench.made[0].closed)
     assert not bench.made[0].running
-    assert bench.both.first.state == LeftAlone(1000.0, "it crashed", 1060.0)
+    assert bench.both.first.state == CoolingDown(1000.0, "it crashed", 1060.0)
     bench.now = 1059.9
     assert await bench.reason() == "it crashed"
     assert (bench.attempts, bench.made[0].asked, bench.wanted) == (1, 2, [True])
@@ -246,7 +246,7 @@ async def test_a_new_attempt_that_fails_begins_another_cool_down() -> None:
     bench.failure, bench.now = Failed("no rights"), 1060.0
     assert await bench.reason() == "no rights"
     assert await bench.reason() == "no rights"
-    assert bench.both.first.state == LeftAlone(1000.0, "no rights", 1120.0)
+    assert bench.both.first.state == CoolingDown(1000.0, "no rights", 1120.0)
     assert (bench.attempts, bench.wanted) == (2, [True])
     await bench.both.close()
 
@@ -303,7 +303,7 @@ async def test_searches_that_a_backend_was_closed_under_count_as_one_failure() -
     backend.failure = Failed("it hangs")
     backend.gate.set()
     assert await asyncio.gather(*searches) == ["second"] * 20
-    assert bench.both.first.state == LeftAlone(1000.0, "it hangs", 1060.0)
+    assert bench.both.first.state == CoolingDown(1000.0, "it hangs", 1060.0)
     await bench.both.close()
     assert backend.closed == 1
 
@@ -400,7 +400,7 @@ async def test_a_search_that_tries_a_hanging_backend_is_answered_all_the_same() 
         assert [await bench.search() for _ in range(9)] == ["second"] * 9
         backend.failure = Failed(f"it hangs, {attempt}")
         backend.gate.set()
-        fallen = LeftAlone(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
+        fallen = CoolingDown(1000.0, f"it hangs, {attempt}", bench.now + 60.0)
         await until_async(lambda: bench.both.first.state == fallen)  # noqa: B023  at once
     await bench.both.close()
 
@@ -434,7 +434,7 @@ async def test_a_late_failure_of_a_backend_takes_no_other_down() -> None:
     late = asyncio.create_task(bench.search())
     await until_async(lambda: old.asked == 2)
     old.crash.set()
-    await until_async(lambda: isinstance(bench.both.first.state, LeftAlone))
+    await until_async(lambda: isinstance(bench.both.first.state, CoolingDown))
     bench.now = 1060.0
     assert await bench.search() == "first"
     assert bench.both.first.state == InUse()
@@ -451,7 +451,7 @@ async def test_a_backend_whose_work_is_cancelled_is_lost() -> None:
     await bench.search()
     bench.made[0].failure = asyncio.CancelledError()
     assert await bench.search() == "second"
-    assert isinstance(bench.both.first.state, LeftAlone)
+    assert isinstance(bench.both.first.state, CoolingDown)
     await bench.both.close()
 
 
@@ -470,7 +470,7 @@ async def test_a_bug_is_logged_and_falls_back(where: str) -> None:
             case _:
                 bench.prepare = lambda backend: setattr(backend, "run_failure", bug)
                 await bench.both.warm()
-                await until_async(lambda: isinstance(bench.both.first.state, LeftAlone))
+                await until_async(lambda: isinstance(bench.both.first.state, CoolingDown))
         reason = await bench.reason()
     assert reason is not None
     assert reason.startswith("memd failed at")
@@ -608,7 +608,7 @@ async def test_warming_up_makes_the_backend() -> None:
     bench.failure = Failed("not installed")
     with capture_logs() as logs:
         await bench.both.warm()
-    assert bench.both.first.state == LeftAlone(1000.0, "not installed", 1060.0)
+    assert bench.both.first.state == CoolingDown(1000.0, "not installed", 1060.0)
     assert [event["event"] for event in logs if event["log_level"] == "warning"] == ["backend.fallen_back"]
     await bench.both.close()
 

@@ -16,7 +16,7 @@ from memd.backends.backend import (
     IncludedState,
     VectorSearchStatus,
 )
-from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, InUse, LeftAlone
+from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, CoolingDown, InUse
 from memd.backends.including import Including
 from memd.backends.indexed_text import FilesBlocked
 from memd.config.settings import IncludedMemory
@@ -284,7 +284,7 @@ async def test_all_are_made_ready_and_closed() -> None:
     await bench.both.warm()
     assert bench.own.warmed == 1
     assert bench.breakers[ALICE].backend is bench.alice
-    assert isinstance(bench.breakers[CAROL].state, LeftAlone)
+    assert isinstance(bench.breakers[CAROL].state, CoolingDown)
     status = bench.both.status()
     assert status.included == (IncludedState(ALICE, None), IncludedState(CAROL, "no such host"))
     assert (status.backend, status.provider) == ("builtin", "p")
