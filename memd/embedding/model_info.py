@@ -32,7 +32,7 @@ class ModelInfoStore:
         space = (spec.provider, spec.model, key_of(spec.account, spec.dialect, 0))
         self._store = ProviderStore(cache, space)
 
-    async def recall(self) -> ModelIdentity | None:
+    async def load(self) -> ModelIdentity | None:
         """Return the stored identity; None if there is no readable one."""
         try:
             content = await self._store.document(_NAME)
@@ -66,9 +66,9 @@ class ModelProbe:
         self._identity: ModelIdentity | None = None
         self._client = open_client(spec)
 
-    async def recall(self) -> Provider | None:
+    async def load(self) -> Provider | None:
         """Return the provider as it was at the last probe, without a request; None: it was never probed."""
-        self._identity = await self._store.recall()
+        self._identity = await self._store.load()
         return None if self._identity is None else self._provider(self._identity)
 
     async def ask(self) -> Provider | None:

@@ -146,7 +146,7 @@ class RunningProvider:
 
         probe = ModelProbe(candidate, ModelInfoStore(self._parts.cache, candidate))
         try:
-            known = await probe.recall()
+            known = await probe.load()
         except BaseException:
             await probe.close()
             raise

@@ -35,14 +35,14 @@ async def cache(tmp_path: Path) -> Any:
 async def test_what_a_model_is_like_is_kept_by_name_and_address(cache: EmbeddingStore) -> None:
     """Another model, or the same at another address, is not known by it."""
     store = ModelInfoStore(cache, spec_of())
-    assert await store.recall() is None
+    assert await store.load() is None
     await store.keep(KNOWN)
-    assert await ModelInfoStore(cache, spec_of()).recall() == KNOWN
-    assert await ModelInfoStore(cache, spec_of(model="n")).recall() is None
-    assert await ModelInfoStore(cache, spec_of("http://127.0.0.1:10/v1")).recall() is None
+    assert await ModelInfoStore(cache, spec_of()).load() == KNOWN
+    assert await ModelInfoStore(cache, spec_of(model="n")).load() is None
+    assert await ModelInfoStore(cache, spec_of("http://127.0.0.1:10/v1")).load() is None
     again = msgspec.structs.replace(KNOWN, generation=1)
     await store.keep(again)
-    assert await store.recall() == again
+    assert await store.load() == again
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -88,12 +88,12 @@ async def test_a_store_that_fails_has_the_model_asked(
     monkeypatch.setattr("memd.embedding.model_info.ProviderStore.add_sent", fails)
     store = ModelInfoStore(cache, spec_of())
     if isinstance(failure, KeyError):
-        for work in (store.recall, lambda: store.keep(KNOWN), lambda: store.add_sent(1, 2)):
+        for work in (store.load, lambda: store.keep(KNOWN), lambda: store.add_sent(1, 2)):
             with pytest.raises(KeyError):
                 await work()
         return
     with capture_logs() as logs:
-        assert await store.recall() is None
+        assert await store.load() is None
         await store.keep(KNOWN)
         await store.add_sent(1, 2)
     not_written = [] if isinstance(failure, bytes) else ["embed.model_info_not_kept", "embed.sent_not_noted"]
@@ -142,11 +142,11 @@ async def test_a_model_is_another_provider_only_where_it_is_another_one(
     spec = spec_of()
     store = ModelInfoStore(cache, spec)
     probe = ModelProbe(spec, store)
-    assert await probe.recall() is None
+    assert await probe.load() is None
     first = await probe.ask()
     assert first is not None
     assert first.identity.dimensions == 3
-    assert await store.recall() == KNOWN
+    assert await store.load() == KNOWN
     assert await probe.ask() is None
     second = await probe.ask()
     assert second is not None
@@ -155,7 +155,7 @@ async def test_a_model_is_another_provider_only_where_it_is_another_one(
     assert (ONCE.attempts, ONCE.timeouts) == (1, 1)
     await probe.close()
     later = ModelProbe(spec, store)
-    known = await later.recall()
+    known = await later.load()
     assert known is not None
     assert known.identity.dimensions == 5
     session = SimpleNamespace(closed=0)

@@ -43,12 +43,12 @@ async def test_a_renewal_that_fails_leaves_what_embedded_before_and_the_next_one
     first, second = HashingProvider(), HashingProvider(dimensions=32)
     failures: list[Exception] = []
 
-    async def recall(_: ModelInfoStore) -> ModelIdentity | None:
+    async def load(_: ModelInfoStore) -> ModelIdentity | None:
         if failures:
             raise failures.pop()
         return None
 
-    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelInfoStore, "load", load)
     both: tuple[Candidate | None, Candidate | None] = (
         (recipe, second) if fails_at == "primary" else (second, recipe)
     )
@@ -167,13 +167,13 @@ async def test_another_model_behind_the_name_is_told_and_the_first_one_is_not(
     first, second = HashingProvider(), HashingProvider(dimensions=32)
     found, told = [first, second], list[int]()
 
-    async def recall(_: ModelInfoStore) -> None:
+    async def load(_: ModelInfoStore) -> None:
         pass
 
     async def ask(_: ModelProbe) -> HashingProvider | None:
         return found.pop(0) if found else None
 
-    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelInfoStore, "load", load)
     monkeypatch.setattr(ModelProbe, "ask", ask)
     with structlog.testing.capture_logs() as logged:
         async with asyncio.TaskGroup() as tasks:
@@ -202,14 +202,14 @@ def test_a_server_that_asks_for_a_pause_is_not_probed_before_it_is_over(
     recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
     pauses_s, probes = [45.0, 1e9], list[float]()
 
-    async def recall(_: ModelInfoStore) -> None:
+    async def load(_: ModelInfoStore) -> None:
         pass
 
     async def ask(_: ModelProbe) -> None:
         probes.append(now_s())
         raise EmbedUnavailable("too many requests", retry_after_s=pauses_s.pop(0) if pauses_s else None)
 
-    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelInfoStore, "load", load)
     monkeypatch.setattr(ModelProbe, "ask", ask)
 
     async def main() -> None:
@@ -376,14 +376,14 @@ def test_a_server_that_asks_for_no_pause_is_probed_after_the_usual_one(
     recipe = choose(settings, ChoiceInputs({}, tmp_path, read_small)).primary
     probes = list[float]()
 
-    async def recall(_: ModelInfoStore) -> None:
+    async def load(_: ModelInfoStore) -> None:
         pass
 
     async def ask(_: ModelProbe) -> None:
         probes.append(now_s())
         raise EmbedUnavailable("down", retry_after_s=retry_after_s)
 
-    monkeypatch.setattr(ModelInfoStore, "recall", recall)
+    monkeypatch.setattr(ModelInfoStore, "load", load)
     monkeypatch.setattr(ModelProbe, "ask", ask)
     monkeypatch.setattr("memd.embedding.running_provider.FIRST_WAIT_S", 0.01)
 

@@ -50,13 +50,13 @@ async def test_an_engine_whose_beginning_was_given_up_is_begun_by_the_next_who_a
             ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds()),
             lambda wanted: choose(wanted, ChoiceInputs({}, tmp_path, read_small)),
         )
-        monkeypatch.setattr(ModelInfoStore, "recall", stands_still)
+        monkeypatch.setattr(ModelInfoStore, "load", stands_still)
         supplying = asyncio.create_task(registry.providers_for(settings))
         await begun.wait()
         supplying.cancel()
         await asyncio.wait([supplying])
         assert closed.is_set()
-        monkeypatch.setattr(ModelInfoStore, "recall", is_unknown)
+        monkeypatch.setattr(ModelInfoStore, "load", is_unknown)
         providers = await registry.providers_for(settings)
         assert providers.embeds
         async with asyncio.timeout(60):

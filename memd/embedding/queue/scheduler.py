@@ -166,7 +166,7 @@ class EmbeddingQueue:
 
     # --- user switches
 
-    async def recall(self, agent: str) -> None:
+    async def load(self, agent: str) -> None:
         """Load the stored switches of an agent; state_of needs them."""
         await self._switches.read(agent)
 

@@ -51,7 +51,7 @@ class RemoteFiles:
         """The number of files of ended jobs that could not be deleted, or not be sought, at the last attempt."""
         return self._left
 
-    async def recall(self) -> None:
+    async def load(self) -> None:
         """Read the files of jobs of an earlier run of the daemon from the ledger.
 
         Raises:

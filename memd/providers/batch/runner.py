@@ -198,7 +198,7 @@ class BatchRunner:
 
     async def _take_up(self) -> None:
         self._state = state.decoded(await self._ledger.document(state.DOCUMENT))
-        await self._files.recall()
+        await self._files.load()
         jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
         for job, shares in jobs:
             self._missing[job.id] = set(shares)

@@ -92,7 +92,7 @@ def cooled_down(before: BatchState, now: float) -> BatchState:
 class Ledger(Protocol):
     """The jobs of one provider, model and key, kept where they survive a restart.
 
-    Every method raises a MemdError where it cannot remember or recall; a TransientError if it may do so later.
+    Every method raises a MemdError where it cannot store or load; a TransientError if it may do so later.
     """
 
     async def begin(self, job: BatchJob, shares: Mapping[TextHash, float], upload: str) -> None:

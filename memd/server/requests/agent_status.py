@@ -45,7 +45,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     if (queue := agent.queue) is not None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SWITCHES_S):
-                await queue.recall(agent.id)
+                await queue.load(agent.id)
     counts, broken = contents.counts, contents.broken
     sync_health = agent.sync.health
     last = agent.sync.last_pass

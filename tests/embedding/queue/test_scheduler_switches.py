@@ -340,9 +340,9 @@ async def test_a_pause_is_known_before_an_agent_is_served_again(cache: Embedding
     """Whoever asks how it stands just after a start is not told that it works."""
     await queue_of(HashingProvider(), cache).pause("main")
     restarted = queue_of(HashingProvider(), cache)
-    await restarted.recall("main")
+    await restarted.load("main")
     assert restarted.state_of("main") == Paused()
-    await restarted.recall("other")
+    await restarted.load("other")
     assert restarted.state_of("other") == Healthy()
 
 
@@ -354,7 +354,7 @@ async def test_what_a_person_wished_elsewhere_is_known_when_an_agent_comes_back(
     await queue.pause("main")
     await queue.leave("main")
     await queue_of(HashingProvider(), cache).resume("main")
-    await queue.recall("main")
+    await queue.load("main")
     assert queue.state_of("main") == Healthy()
 
 
