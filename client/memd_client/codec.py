@@ -21,11 +21,11 @@ _LONGEST_COMPLAINT = 300  # characters; a complaint may quote what the peer has 
 M = TypeVar("M")
 
 
-class Garbage(Exception):
+class InvalidPayload(Exception):
     """The payload is not a message of this protocol, so the connection must be closed."""
 
 
-class NotUnderstood(Exception):
+class InvalidMessage(Exception):
     """The envelope is valid but its message is not: it can be answered with its id, and the connection stays open.
 
     Attributes:
@@ -45,7 +45,7 @@ class NotUnderstood(Exception):
         return self.message
 
 
-class Unsendable(Exception):
+class Unencodable(Exception):
     """A message contains what msgpack cannot encode: a lone surrogate, an integer of over 64 bits, ..."""
 
 
@@ -83,7 +83,7 @@ def decode_hello(payload: bytes) -> Hello:
     """Decode the hello in the first payload of a connection.
 
     Raises:
-        Garbage: it is something else.
+        InvalidPayload: it is something else.
     """
     return _decode_sound(_HELLO, payload)
 
@@ -92,7 +92,7 @@ def encode_request(request_id: int, request: Request) -> bytes:
     """Return the payload of a request; the client chooses the id, at least 1.
 
     Raises:
-        Unsendable: a field has a value that msgpack cannot encode.
+        Unencodable: a field has a value that msgpack cannot encode.
     """
     return _encode((request_id, request))
 
@@ -101,8 +101,8 @@ def decode_request(payload: bytes) -> tuple[int, Request]:
     """Return the id and the request in a payload. Numbers are finite; their ranges are checked by the handler.
 
     Raises:
-        Garbage: it is not an envelope with an id.
-        NotUnderstood: the request is unknown, or has a field that is missing or invalid.
+        InvalidPayload: it is not an envelope with an id.
+        InvalidMessage: the request is unknown, or has a field that is missing or invalid.
     """
     envelope = _decode_sound(_ASKED, payload)
     request = _decode_body(_REQUEST, envelope)
@@ -110,7 +110,7 @@ def decode_request(payload: bytes) -> tuple[int, Request]:
         value = getattr(request, field)
         # Every comparison with NaN is false, so it would pass later checks of a range.
         if isinstance(value, float) and not math.isfinite(value):
-            raise NotUnderstood(envelope.id, "bad_request", f"Expected a finite number - at `$.{field}`")
+            raise InvalidMessage(envelope.id, "bad_request", f"Expected a finite number - at `$.{field}`")
     return envelope.id, request
 
 
@@ -118,7 +118,7 @@ def encode_reply(request_id: int, reply: Reply) -> bytes:
     """Return the payload of a reply; the id is that of the request, 0 for a Failure of the connection.
 
     Raises:
-        Unsendable: a field has a value that msgpack cannot encode.
+        Unencodable: a field has a value that msgpack cannot encode.
     """
     return _encode((request_id, reply))
 
@@ -127,8 +127,8 @@ def decode_reply(payload: bytes) -> tuple[int, Reply]:
     """Return the id and the reply in a payload.
 
     Raises:
-        Garbage: it is not an envelope with an id.
-        NotUnderstood: the reply is unknown, or has a field that is missing or invalid.
+        InvalidPayload: it is not an envelope with an id.
+        InvalidMessage: the reply is unknown, or has a field that is missing or invalid.
     """
     envelope = _decode_sound(_ANSWERED, payload)
     return envelope.id, _decode_body(_REPLY, envelope)
@@ -138,9 +138,9 @@ def _encode(message: WireMessage | tuple[int, WireMessage]) -> bytes:
     try:
         return _ENCODER.encode(message)
     except UnicodeEncodeError:
-        raise Unsendable("a text in it is not valid Unicode: it holds half of a surrogate pair") from None
+        raise Unencodable("a text in it is not valid Unicode: it holds half of a surrogate pair") from None
     except (OverflowError, TypeError, RecursionError) as error:
-        raise Unsendable(_shortened(str(error))) from None
+        raise Unencodable(_shortened(str(error))) from None
 
 
 def _decode_sound(decoder: msgspec.msgpack.Decoder[M], payload: bytes) -> M:
@@ -148,7 +148,7 @@ def _decode_sound(decoder: msgspec.msgpack.Decoder[M], payload: bytes) -> M:
         return decoder.decode(payload)
     # msgspec raises Python's own errors for invalid UTF-8 and deep nesting.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Garbage(_shortened(str(error))) from None
+        raise InvalidPayload(_shortened(str(error))) from None
 
 
 def _decode_body(decoder: msgspec.msgpack.Decoder[M], envelope: _Asked | _Answered) -> M:
@@ -157,20 +157,22 @@ def _decode_body(decoder: msgspec.msgpack.Decoder[M], envelope: _Asked | _Answer
     except msgspec.ValidationError as error:
         raise _not_understood(envelope, str(error)) from None
     except UnicodeDecodeError:
-        raise NotUnderstood(envelope.id, "bad_request", "A text in the message is not valid UTF-8") from None
+        raise InvalidMessage(envelope.id, "bad_request", "A text in the message is not valid UTF-8") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Garbage(_shortened(str(error))) from None
+        raise InvalidPayload(_shortened(str(error))) from None
 
 
-def _not_understood(envelope: _Asked | _Answered, complaint: str) -> NotUnderstood:
+def _not_understood(envelope: _Asked | _Answered, complaint: str) -> InvalidMessage:
     kinds = Request if isinstance(envelope, _Asked) else Reply
     try:
         kind = _TEXT.decode(_KIND.decode(envelope.body).type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         kind = None
     if kind is not None and kind not in {message.__struct_config__.tag for message in kinds.__args__}:
-        return NotUnderstood(envelope.id, "unsupported", f"Unknown type of message: {_shortened(repr(kind))}")
-    return NotUnderstood(envelope.id, "bad_request", _shortened(complaint))
+        return InvalidMessage(
+            envelope.id, "unsupported", f"Unknown type of message: {_shortened(repr(kind))}"
+        )
+    return InvalidMessage(envelope.id, "bad_request", _shortened(complaint))
 
 
 def _shortened(complaint: str) -> str:

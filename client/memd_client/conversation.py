@@ -79,7 +79,7 @@ class Conversation:
         request_id = self._last_id + 1
         try:
             data = codec.encode_frame(codec.encode_request(request_id, request), codec.REQUEST_LIMIT)
-        except codec.Unsendable as error:
+        except codec.Unencodable as error:
             raise RequestFailed("bad_request", f"The request cannot be sent: {error}.") from error
         except codec.FrameTooLarge as error:
             raise RequestFailed("too_large", f"The request cannot be sent: {error}.") from error
@@ -132,7 +132,7 @@ class Conversation:
         try:
             payload = self._frames.next_frame()
             return None if payload is None else read(payload)
-        except (codec.Garbage, codec.FrameTooLarge) as error:
+        except (codec.InvalidPayload, codec.FrameTooLarge) as error:
             raise ConnectionLost(f"What answers is no memd daemon, or a broken one: {error}.") from error
 
 
@@ -194,7 +194,7 @@ def checked_reply(reply: Reply, kind: type[R]) -> R:
 def _read_hello(payload: bytes) -> Hello:
     try:
         _read_answer(payload)
-    except codec.Garbage:
+    except codec.InvalidPayload:
         return codec.decode_hello(payload)
     raise ConnectionLost("The daemon answered before it greeted.")
 
@@ -202,7 +202,7 @@ def _read_hello(payload: bytes) -> Hello:
 def _read_answer(payload: bytes) -> Answer:
     try:
         request_id, reply = codec.decode_reply(payload)
-    except codec.NotUnderstood as error:
+    except codec.InvalidMessage as error:
         complaint = f"The daemon's answer was not understood: {error}."
         request_id, reply = error.request_id, Failure(code="protocol", message=complaint, hint=_SAME_VERSIONS)
     if request_id:

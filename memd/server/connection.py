@@ -158,10 +158,10 @@ class Connection(asyncio.Protocol):
             return
         try:
             number, request = codec.decode_request(frame)
-        except codec.NotUnderstood as error:
+        except codec.InvalidMessage as error:
             self._send(error.request_id, Failure(code=error.code, message=error.message))
             return
-        except codec.Garbage as error:
+        except codec.InvalidPayload as error:
             self._refuse("protocol", f"not a memd request: {error}")
             return
         task = asyncio.create_task(self._answer(number, request))
@@ -171,7 +171,7 @@ class Connection(asyncio.Protocol):
     def _greet(self, frame: bytes) -> None:
         try:
             hello = codec.decode_hello(frame)
-        except codec.Garbage as error:
+        except codec.InvalidPayload as error:
             self._refuse("protocol", f"the first frame must be a hello: {error}")
             return
         self._transport.write(
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
                 hint="Ask for fewer results.",
             )
             frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)
-        except codec.Unsendable as error:
+        except codec.Unencodable as error:
             # A file name may not be valid Unicode. Without a reply the client would wait forever.
             failure = Failure(code="internal", message=f"the reply cannot be sent: {error}")
             frame = codec.encode_frame(codec.encode_reply(number, failure), codec.REPLY_LIMIT)

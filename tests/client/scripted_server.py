@@ -148,5 +148,5 @@ def _play(script: Script, connection: socket.socket, failures: list[BaseExceptio
     with connection:
         try:
             script(Peer(connection))
-        except (AssertionError, OSError, EOFError, codec.Garbage, codec.NotUnderstood) as error:
+        except (AssertionError, OSError, EOFError, codec.InvalidPayload, codec.InvalidMessage) as error:
             failures.append(error)

@@ -14,9 +14,9 @@ from memd_client.codec import (
     REQUEST_LIMIT,
     FrameReader,
     FrameTooLarge,
-    Garbage,
-    NotUnderstood,
-    Unsendable,
+    InvalidMessage,
+    InvalidPayload,
+    Unencodable,
     decode_hello,
     decode_reply,
     decode_request,
@@ -452,7 +452,7 @@ def test_every_reply_is_tried() -> None:
 def test_id_zero_is_the_daemons() -> None:
     """A reply may have the id 0, a request may not."""
     assert decode_reply(encode_reply(0, Failure(code="protocol", message="no")))[0] == 0
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidPayload):
         decode_request(encode_request(0, Status()))
 
 
@@ -491,9 +491,9 @@ GARBAGE = [
 @pytest.mark.parametrize("payload", GARBAGE)
 def test_garbage(payload: bytes) -> None:
     """What is no envelope with an id cannot be answered, in either direction."""
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidPayload):
         decode_request(payload)
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidPayload):
         decode_reply(payload)
 
 
@@ -513,7 +513,7 @@ def test_garbage(payload: bytes) -> None:
 )
 def test_no_hello(payload: bytes) -> None:
     """A first payload that is no greeting is garbage."""
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidPayload):
         decode_hello(payload)
 
 
@@ -569,7 +569,7 @@ def test_hello_of_a_later_version() -> None:
 )
 def test_not_understood(body: Any, code: str, message: str) -> None:
     """A request that is wrong in a sound envelope keeps its id; the complaint names the place and is short."""
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(InvalidMessage) as caught:
         decode_request(pack([9, body]))
     assert (caught.value.request_id, caught.value.code) == (9, code)
     assert message in caught.value.message
@@ -603,17 +603,17 @@ def test_longer_envelope() -> None:
 
 def test_reply_not_understood() -> None:
     """A reply of a later version keeps its id, so that its asker can be told."""
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(InvalidMessage) as caught:
         decode_reply(pack([9, {"type": "hologram"}]))
     assert (caught.value.request_id, caught.value.code) == (9, "unsupported")
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(InvalidMessage) as caught:
         decode_reply(pack([9, {"type": "note", "path": 5}]))
     assert (caught.value.request_id, caught.value.code) == (9, "bad_request")
 
 
 def test_announced_length_takes_no_memory() -> None:
     """A reply that announces more hits than it holds is refused before room is made for them."""
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidPayload):
         decode_reply(b"\x92\x01\x82\xa4type\xa5found\xa7results\xdd\xff\xff\xff\xff")
 
 
@@ -627,7 +627,7 @@ def test_announced_length_takes_no_memory() -> None:
 )
 def test_unsendable(request_: Request, message: str) -> None:
     """A value that msgpack cannot carry is refused in words, before anything is sent."""
-    with pytest.raises(Unsendable, match=message):
+    with pytest.raises(Unencodable, match=message):
         encode_request(1, request_)
 
 
@@ -635,7 +635,7 @@ def test_unsendable_nesting() -> None:
     """So is a value that is nested without end."""
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(Unsendable, match="recursion"):
+    with pytest.raises(Unencodable, match="recursion"):
         encode_request(1, Search(query=endless))  # type: ignore[arg-type]
 
 
@@ -643,7 +643,7 @@ def test_unsendable_nesting() -> None:
 def test_noise(payload: bytes) -> None:
     """Any bytes give a message or one of the typed errors, whoever decodes them."""
     for decode in (decode_hello, decode_request, decode_reply):
-        with suppress(Garbage, NotUnderstood):
+        with suppress(InvalidPayload, InvalidMessage):
             assert decode(payload)
 
 
@@ -664,7 +664,7 @@ def test_structured_noise(value: Any, tag: str, fields: dict[str, Any]) -> None:
         for decode in (decode_request, decode_reply):
             try:
                 request_id, _ = decode(pack([5, body]))
-            except NotUnderstood as error:
+            except InvalidMessage as error:
                 request_id = error.request_id
             assert request_id == 5
 
@@ -707,7 +707,7 @@ def test_memory_is_that_of_the_message(body: bytes) -> None:
     for decode in (decode_request, decode_reply):
 
         def read(decode: Any = decode) -> None:
-            with suppress(Garbage, NotUnderstood):
+            with suppress(InvalidPayload, InvalidMessage):
                 decode(payload)
 
         assert peak_bytes(read) < 8 * len(payload) + 20_000
@@ -728,7 +728,7 @@ def test_memory_of_noise_is_bounded(value: Any, often: int) -> None:
         for decode in (decode_request, decode_reply):
 
             def read(decode: Any = decode, payload: bytes = payload) -> None:
-                with suppress(NotUnderstood):
+                with suppress(InvalidMessage):
                     decode(payload)
 
             assert peak_bytes(read) < 8 * len(payload) + 20_000
@@ -752,13 +752,13 @@ def test_what_is_nearly_a_message_is_one_or_a_typed_error(payload: bytes) -> Non
     for decode, encode in both:
         try:
             number, message = decode(payload)
-        except (Garbage, NotUnderstood) as error:
+        except (InvalidPayload, InvalidMessage) as error:
             told = str(error)
             assert len(told.encode()) < 1000
             continue
         again = encode(number, message)
         assert encode(*decode(again)) == again
-    with suppress(Garbage):
+    with suppress(InvalidPayload):
         assert decode_hello(encode_hello(decode_hello(payload))) == decode_hello(payload)
 
 
@@ -766,7 +766,7 @@ def test_a_complaint_is_told_up_to_a_length() -> None:
     """What was sent is quoted in it."""
     longest, ends = shipped("memd_client.codec._LONGEST_COMPLAINT"), []
     for size in (longest - 2, longest - 1):  # with its quotation marks
-        with pytest.raises(NotUnderstood) as caught:
+        with pytest.raises(InvalidMessage) as caught:
             decode_request(pack([9, {"type": "x" * size}]))
         ends.append(caught.value.message[-4:])
     assert ends == ["xxx'", "x..."]

@@ -134,7 +134,7 @@ def test_depth(depth: int, is_taken: bool) -> None:
     if is_taken:
         assert codec.decode_request(request) == (1, messages.Status())
     else:
-        with pytest.raises(codec.Garbage):
+        with pytest.raises(codec.InvalidPayload):
             codec.decode_request(request)
 
 

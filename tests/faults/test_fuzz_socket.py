@@ -192,5 +192,5 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 def _message(payload: bytes) -> Hello | Reply:
     try:
         return codec.decode_hello(payload)
-    except codec.Garbage:
+    except codec.InvalidPayload:
         return codec.decode_reply(payload)[1]

@@ -634,7 +634,7 @@ def test_what_is_nearly_the_protocol_is_answered_or_refused(stream: bytes, data:
 
 def is_hello(payload: bytes) -> bool:
     """Whether noise happened to be a greeting, and this is the answer."""
-    with contextlib.suppress(codec.Garbage):
+    with contextlib.suppress(codec.InvalidPayload):
         codec.decode_hello(payload)
         return True
     return False
