@@ -15,8 +15,8 @@ from memd_client.conversation import (
     CLOSED,
     IN_FLIGHT,
     Answer,
+    ConnectionEnded,
     Conversation,
-    WentAway,
     asked_at,
     checked_filters,
     checked_reply,
@@ -347,13 +347,13 @@ class AsyncClient:
             async with asyncio.timeout_at(deadline) as limit:
                 try:
                     reply = await self._exchange(connections, request, deadline)
-                except WentAway:
+                except ConnectionEnded:
                     reply = await self._exchange(connections, request, deadline)
         except TimeoutError:
             if not limit.expired():
                 raise  # the program has a time limit of its own
             raise TimedOut(self._timeout_s or 0) from None
-        except WentAway as gone:
+        except ConnectionEnded as gone:
             raise ConnectionLost(str(gone)) from None
         return checked_reply(reply, kind)
 
@@ -369,7 +369,7 @@ class AsyncClient:
                 return await connection.ask(request, deadline)
             except _Retired:
                 continue  # the request was not sent
-            except WentAway as gone:
+            except ConnectionEnded as gone:
                 # A new connection that ends was not lost to a restart, so a retry would not help.
                 if is_fresh:
                     raise ConnectionLost(str(gone)) from None
@@ -457,7 +457,7 @@ class _Connection(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._given_up: set[int] = set()
         self._is_retired = False
-        self._end: MemdClientError | WentAway | None = None
+        self._end: MemdClientError | ConnectionEnded | None = None
         self._is_over = asyncio.Event()
 
     @property
@@ -546,7 +546,7 @@ class _Connection(asyncio.Protocol):
         if self._is_retired and not self._waiting:
             self.end()
 
-    def _finish(self, end: MemdClientError | WentAway) -> None:
+    def _finish(self, end: MemdClientError | ConnectionEnded) -> None:
         if self._end is not None:
             return
         self._end = end

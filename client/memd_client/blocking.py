@@ -14,8 +14,8 @@ from typing import Self, TypeVar
 from memd_client.connect_socket import QUEUE_FULL_S, default_address, dial
 from memd_client.conversation import (
     CLOSED,
+    ConnectionEnded,
     Conversation,
-    WentAway,
     asked_at,
     checked_filters,
     checked_reply,
@@ -411,7 +411,7 @@ class Client:
         def ask() -> Reply:
             try:
                 reply = self._exchange(locked, request, deadline)
-            except WentAway:
+            except ConnectionEnded:
                 reply = self._exchange(locked, request, deadline)
             if is_nested or self._is_closed:
                 locked.drop()
@@ -427,10 +427,10 @@ class Client:
         try:
             return locked.connect(self._address, deadline).ask(request, deadline)
         # A new connection that ends was not lost to a restart, so a retry would not help.
-        except WentAway as gone:
+        except ConnectionEnded as gone:
             raise self._lost(gone) from None
 
-    def _lost(self, gone: WentAway) -> ConnectionLost:
+    def _lost(self, gone: ConnectionEnded) -> ConnectionLost:
         return ConnectionLost(CLOSED if self._is_closed else str(gone))
 
     def _locked(self) -> "_LockedConnection":

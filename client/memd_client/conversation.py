@@ -42,7 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
     reply: Reply
 
 
-class WentAway(Exception):
+class ConnectionEnded(Exception):
     """The connection ended between two replies. A request may be sent twice, so the client can retry on a new connection."""
 
 
@@ -120,13 +120,13 @@ class Conversation:
         """Whether all bytes received have been returned as messages."""
         return not self._frames.is_midway
 
-    def end(self) -> ConnectionLost | WentAway:
+    def end(self) -> ConnectionLost | ConnectionEnded:
         """Return the error that the end of the stream means at this point."""
         if not self._is_greeted:
             return ConnectionLost("The daemon closed the connection without a greeting.")
         if self._frames.is_midway:
             return ConnectionLost("The connection to the daemon broke in the middle of an answer.")
-        return WentAway("The daemon closed the connection without an answer.")
+        return ConnectionEnded("The daemon closed the connection without an answer.")
 
     def _next(self, read: Callable[[bytes], T]) -> T | None:
         try:

@@ -6,8 +6,8 @@ import pytest
 from memd_client import codec
 from memd_client.conversation import (
     Answer,
+    ConnectionEnded,
     Conversation,
-    WentAway,
     asked_at,
     checked_filters,
     checked_reply,
@@ -147,7 +147,7 @@ def test_mismatch() -> None:
 def test_end_of_the_stream() -> None:
     """Only a stream that ends between two answers may be opened anew without a word."""
     assert isinstance(Conversation().end(), ConnectionLost)
-    assert isinstance(greeted().end(), WentAway)
+    assert isinstance(greeted().end(), ConnectionEnded)
     assert isinstance(greeted(b"\0").end(), ConnectionLost)
     assert isinstance(greeted(frame(codec.encode_reply(1, FOUND))[:-1]).end(), ConnectionLost)
 
