@@ -21,7 +21,7 @@ class NotRegular(OSError):
     """The file is a directory, a device or a FIFO, which contains no text."""
 
 
-class LeadsAway(OSError):
+class SymlinkRefused(OSError):
     """A symlink that is not followed: out of the workspace, to another symlink, or to a file that is not Markdown."""
 
 
@@ -95,7 +95,7 @@ def opened_to_read(
 
     Raises:
         OSError: the file does not exist, or cannot be opened.
-        LeadsAway: it is a symlink that is not followed.
+        SymlinkRefused: it is a symlink that is not followed.
         NotRegular: it is not a regular file.
         Private: it is private, or is in a private directory.
     """
@@ -111,7 +111,7 @@ def opened_to_read(
             file = above.enter_context(opened_file(directory, last, os.O_RDONLY))
         except OSError as failure:
             if failure.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-                raise _leads_away() from failure
+                raise _symlink_refused() from failure
             raise
         _check(file, private)
         yield file
@@ -125,7 +125,7 @@ def _way(base: int, name: str) -> tuple[str, ...]:
         return (name,)
     way = PurePosixPath(target)
     if way.is_absolute() or ".." in way.parts or way.suffix.lower() != ".md":
-        raise _leads_away()
+        raise _symlink_refused()
     return way.parts
 
 
@@ -139,5 +139,5 @@ def _private() -> Private:
     return Private("it is private, under another name")
 
 
-def _leads_away() -> LeadsAway:
-    return LeadsAway("it is a symlink, and does not lead straight to a Markdown file of the workspace")
+def _symlink_refused() -> SymlinkRefused:
+    return SymlinkRefused("it is a symlink, and does not lead straight to a Markdown file of the workspace")
