@@ -47,9 +47,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     prepare_environment(os.environ)
     import_structlog()
     from memd import daemon  # noqa: PLC0415 - it imports numpy
-    from memd.runtime.process import leave  # noqa: PLC0415 - it is loaded by the daemon
+    from memd.runtime.process import exit_now  # noqa: PLC0415 - it is loaded by the daemon
 
-    leave(daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket))
+    exit_now(daemon.main(config=arguments.config, state_dir=arguments.state_dir, socket=arguments.socket))
 
 
 if __name__ == "__main__":

@@ -64,15 +64,15 @@ def main(
     logs.configure(
         "info", sys.stderr, terminal=terminal, color=logs.wants_color(os.environ, terminal=terminal)
     )
-    safe_traceback.catch_strays(process.stray_failed)
+    safe_traceback.handle_uncaught(process.log_uncaught)
     try:
         places = process.find_places(config, state_dir, socket)
         ended = uvloop.run(
-            serve(places, os.environ, choose or choose_here, on_stop=process.end_in_time),
+            serve(places, os.environ, choose or choose_here, on_stop=process.bound_stop_time),
             loop_factory=process.DaemonEventLoop,
         )
     except (Exception, BaseExceptionGroup) as failure:  # noqa: BLE001 - top level: the failure is logged, or printed in one line
-        return process.last_word(failure)
+        return process.report_end(failure)
     if ended is SignalAction.RESTART:
         run_anew()
     return 0

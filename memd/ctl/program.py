@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except Exception as bug:  # noqa: BLE001  the top: Python would print what it quotes, into the log of an agent
-        safe_traceback.print_account("memd-ctl", bug)
+        safe_traceback.print_traceback("memd-ctl", bug)
         status = ERROR
     # An agent's program may treat any other status of a hook as a veto.
     return 0 if arguments.is_hook(typed) else status

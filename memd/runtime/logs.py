@@ -144,7 +144,7 @@ def _find_exception(exc_info: Any) -> BaseException | None:
 
 def _traceback(failure: BaseException) -> str:
     """Where it happened, without local variables and without words that may quote; each line cut."""
-    return "\n".join(map(_cut, safe_traceback.account(failure).split("\n")))
+    return "\n".join(map(_cut, safe_traceback.format_safely(failure).split("\n")))
 
 
 def _foreign_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -62,9 +62,9 @@ def find_places(config: Path | None, state_dir: Path | None, socket: Path | None
 
 def prepare() -> None:
     """Prepare the process to run for long with memory text in it; call it before any file is opened and the loop runs."""
-    _leave_the_loop_room()
+    _bound_loop_delays()
     _allow_open_files()
-    _leave_no_core()
+    _disable_core_files()
     # memd's files contain memory: only its user may read them, wherever the state directory is.
     os.umask(0o077)
 
@@ -103,7 +103,7 @@ def callback_failed(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> No
     log.error("daemon.callback_failed", what=what, exc_info=context.get("exception"))
 
 
-def last_word(failure: BaseException) -> int:
+def report_end(failure: BaseException) -> int:
     """Report why the daemon ends; return the exit status.
 
     An expected error is printed as one line; any other is logged with its traceback, since Python itself
@@ -132,12 +132,12 @@ def _print_error(error: MemdError) -> int:
     return error.exit_code if isinstance(error, FatalError) else SOFTWARE_FAILED
 
 
-def stray_failed(place: str, failure: BaseException) -> None:
+def log_uncaught(place: str, failure: BaseException) -> None:
     """Log an exception that nothing awaits, such as one in a thread or a destructor."""
     log.error("daemon.stray_failed", place=place, exc_info=failure)
 
 
-def _leave_the_loop_room() -> None:
+def _bound_loop_delays() -> None:
     """Limit how long threads and the garbage collector delay the event loop.
 
     While several searches run on threads, the loop waits for its turn after each of them; and a full
@@ -158,7 +158,7 @@ def _allow_open_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _leave_no_core() -> None:
+def _disable_core_files() -> None:
     """Disable core files: a crash would write notes and keys to a directory that others may read.
 
     Only the soft limit is set, so prlimit(1) can raise it to debug a crash. The worker and qmd inherit it. A
@@ -174,7 +174,7 @@ def open_files() -> int:
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def end_in_time(action: "SignalAction") -> None:
+def bound_stop_time(action: "SignalAction") -> None:
     """Make sure that the process ends or restarts within STOP_S, whatever its threads do.
 
     A thread that cuts a huge file, or waits for a dead network mount, cannot be interrupted, and Python would
@@ -190,7 +190,7 @@ def end_in_time(action: "SignalAction") -> None:
         signal.setitimer(signal.ITIMER_REAL, STOP_S)
 
 
-def leave(status: int) -> NoReturn:
+def exit_now(status: int) -> NoReturn:
     """End the process at once with this exit status; call it when everything is stopped and closed.
 
     A normal exit of Python ends other threads when they next ask for the interpreter. In a thread that is

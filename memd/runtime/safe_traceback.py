@@ -17,7 +17,7 @@ from typing import Any
 from memd.errors import MemdError
 from memd_client.errors import MemdClientError
 
-OnStray = Callable[[str, BaseException], None]
+OnUncaught = Callable[[str, BaseException], None]
 """Takes a place in a few words, and what failed there."""
 
 _LONGEST_CHAIN = 8  # longest chain of causes
@@ -47,7 +47,7 @@ def safe_message(failure: Exception) -> str:
             return f"memd failed in an unexpected way ({type(failure).__name__}); its log says where"
 
 
-def account(failure: BaseException) -> str:
+def format_safely(failure: BaseException) -> str:
     """Return a traceback of an exception and its causes: frames without variables, messages as `cause` gives them."""
     return "\n".join(_chain(failure, 0))
 
@@ -59,27 +59,27 @@ def is_literal(text: str, codes: Iterator[CodeType]) -> bool:
     )
 
 
-def catch_strays(on_stray: OnStray) -> None:
+def handle_uncaught(on_uncaught: OnUncaught) -> None:
     """Pass uncaught exceptions (of the process, a thread or a finaliser) to a function; Python would print them with their messages."""
 
     def in_main(_: type[BaseException], failure: BaseException, __: TracebackType | None) -> None:
-        on_stray("main", failure)
+        on_uncaught("main", failure)
 
     def in_thread(about: threading.ExceptHookArgs) -> None:
         if about.exc_value is not None and not isinstance(about.exc_value, SystemExit):
-            on_stray("thread", about.exc_value)
+            on_uncaught("thread", about.exc_value)
 
     def in_object(about: "sys.UnraisableHookArgs") -> None:
         if about.exc_value is not None:
-            on_stray("object", about.exc_value)
+            on_uncaught("object", about.exc_value)
 
     sys.excepthook, threading.excepthook, sys.unraisablehook = in_main, in_thread, in_object
 
 
-def print_account(place: str, failure: BaseException) -> None:
+def print_traceback(place: str, failure: BaseException) -> None:
     """Write the traceback to stderr, for a process without a log."""
     if sys.stderr is not None:
-        print(f"memd: failed in {place}\n{account(failure)}", file=sys.stderr)  # noqa: T201 - last words
+        print(f"memd: failed in {place}\n{format_safely(failure)}", file=sys.stderr)  # noqa: T201 - last words
 
 
 # --- messages

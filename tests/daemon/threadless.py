@@ -8,7 +8,7 @@ from typing import NoReturn
 from unittest.mock import patch
 
 from memd import daemon
-from memd.runtime.process import leave
+from memd.runtime.process import exit_now
 from memd.runtime.threads import Threads
 
 REFUSED = "MEMD_TEST_REFUSED"  # the file
@@ -29,7 +29,7 @@ def main() -> NoReturn:
         patch.object(threading.Thread, "start", starting),
     ):
         config, state, socket = (Path(argument) for argument in sys.argv[1:])
-        leave(daemon.main(config=config, state_dir=state, socket=socket))
+        exit_now(daemon.main(config=config, state_dir=state, socket=socket))
 
 
 if __name__ == "__main__":

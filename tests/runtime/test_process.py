@@ -92,7 +92,7 @@ def test_as_many_files_may_be_open_as_are_needed(
 
 _LEAVES = """
 import atexit, sys, threading
-from memd.runtime.process import leave
+from memd.runtime.process import exit_now
 
 class Stream:
     def flush(self):
@@ -102,7 +102,7 @@ atexit.register(print, "Python's own end")
 threading.Thread(target=threading.Event().wait).start()
 print("said before")
 sys.stderr = Stream()
-leave(3)
+exit_now(3)
 """
 
 

@@ -80,7 +80,7 @@ def test_no_failure_quotes_what_it_failed_at(fail: Callable[[], Any]) -> None:
     """Whatever library complains of a text: type and place are told, the text is not."""
     with pytest.raises(Exception) as failed:
         fail()
-    told = safe_traceback.account(failed.value)
+    told = safe_traceback.format_safely(failed.value)
     assert SECRET not in told
     assert type(failed.value).__name__ in told
     assert "test_safe_traceback.py" in told
@@ -132,14 +132,14 @@ def test_what_holds_no_data_is_told(fail: Callable[[], Any], told: str) -> None:
     with pytest.raises(Exception) as failed:
         fail()
     assert safe_traceback.cause(failed.value).startswith(told)
-    assert safe_traceback.account(failed.value).splitlines()[-1].startswith(told)
+    assert safe_traceback.format_safely(failed.value).splitlines()[-1].startswith(told)
 
 
 def test_how_one_led_to_another_is_told() -> None:
     """In the order in which they happened, each with its frames."""
     with pytest.raises(KeyError) as failed:
         _nested()
-    told = safe_traceback.account(failed.value)
+    told = safe_traceback.format_safely(failed.value)
     assert told.index("ValueError") < told.index("direct cause") < told.index("KeyError")
     assert "in _nested" in told
 
@@ -148,7 +148,7 @@ def test_a_chain_without_end_is_cut() -> None:
     """A failure that is its own cause, by way of another, is told once."""
     one, other = ValueError(), TypeError()
     one.__cause__, other.__cause__ = other, one
-    assert safe_traceback.account(one).count("ValueError") == 1
+    assert safe_traceback.format_safely(one).count("ValueError") == 1
 
 
 @pytest.mark.parametrize("question", ['"', "x:y", "a NEAR(", "-", "*", "^", "(porcupine"])
@@ -159,13 +159,13 @@ def test_no_question_is_quoted_by_a_store(question: str, tmp_path: Path) -> None
     with pytest.raises(StoreRefused) as failed, mapped_errors(tmp_path / "main.sqlite"):
         connection.execute("SELECT * FROM t WHERE t MATCH ?", (f"{question} {SECRET}:{SECRET}",))
     assert str(failed.value) == f"{tmp_path}/main.sqlite: SQLite does not take a statement"
-    assert SECRET not in safe_traceback.account(failed.value)
+    assert SECRET not in safe_traceback.format_safely(failed.value)
 
 
 STRAYS = """
 import sys, threading
 from memd.runtime import safe_traceback as postmortem
-postmortem.catch_strays(postmortem.print_account)
+postmortem.handle_uncaught(postmortem.print_traceback)
 secret = "".join(("porc", "upine"))
 class Late:
     def __repr__(self): return secret
@@ -197,18 +197,20 @@ def test_of_a_long_chain_the_last_links_are_told() -> None:
         cause, failure = failure, MemdError(f"link {number}")
         failure.__cause__ = cause
     assert failure is not None
-    told = safe_traceback.account(failure)
+    told = safe_traceback.format_safely(failure)
     assert told.count("MemdError: link") == longest
     assert "link 0" not in told
     most = shipped("memd.runtime.safe_traceback._MOST")
-    told = safe_traceback.account(ExceptionGroup("all", [MemdError(f"member {n}") for n in range(most + 1)]))
+    told = safe_traceback.format_safely(
+        ExceptionGroup("all", [MemdError(f"member {n}") for n in range(most + 1)])
+    )
     assert told.count("MemdError: member") == most
     deepest = shipped("memd.runtime.safe_traceback._DEEPEST")
     group: Exception = MemdError("innermost")
     for _ in range(deepest):
         group = ExceptionGroup("around", [group])
-    assert "innermost" in safe_traceback.account(group)
-    assert "innermost" not in safe_traceback.account(ExceptionGroup("around", [group]))
+    assert "innermost" in safe_traceback.format_safely(group)
+    assert "innermost" not in safe_traceback.format_safely(ExceptionGroup("around", [group]))
 
 
 @pytest.mark.parametrize(

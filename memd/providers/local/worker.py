@@ -136,7 +136,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def main() -> NoReturn:
     """Serve the bundled model, at low priority."""
-    safe_traceback.catch_strays(safe_traceback.print_account)
+    safe_traceback.handle_uncaught(safe_traceback.print_traceback)
     yield_to_others()
     prepare_environment(os.environ, engine_threads())
     serve(bundled_model.find().version, lambda: bundled_model.load(engine_threads()))
