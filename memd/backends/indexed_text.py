@@ -15,7 +15,7 @@ from memd.runtime.threads import Threads
 from memd.sources import notes
 from memd.store.sessions import TurnSpan
 from memd.text.tokens import safe_end
-from memd.text.turn_header import spoken
+from memd.text.turn_header import with_header
 
 READ_S = 5.0  # longer than this, the disk counts as not answering
 
@@ -140,7 +140,7 @@ def _part(text: str, begin: int, block: Sequence[Turn], next_line: int | None, m
 
 
 def _as_text(turn: Turn, zone: tzinfo | None) -> str:
-    return spoken(turn.role, turn.at, turn.text, zone)
+    return with_header(turn.role, turn.at, turn.text, zone)
 
 
 def _end_line(turns: Sequence[Turn]) -> int:

@@ -12,7 +12,7 @@ from memd.chunk.markdown import LONGEST
 from memd.chunk.split import ChunkSize, fit_end, parts_of, piece_end
 from memd.domain_types import Chunk, TextHash, Turn, embedded_text
 from memd.text.time_spans import TimeSpan
-from memd.text.turn_header import CONTINUED, day_of, header, local_time, set_off
+from memd.text.turn_header import CONTINUED, day_of, header, local_time, quote_headers
 
 # A smaller chunk would consist of headers.
 _MIN_TOKENS = 32
@@ -106,7 +106,7 @@ def chunk_turns(
     room = ChunkSize(4 * tokens, max(_MIN_CHARS, longest))
     carried = min(room.capacity * max(0, overlap) // tokens, room.capacity // 2)
     heads = [header(turn.role, turn.at, zone) for turn in turns]
-    texts = [set_off(turn.text) for turn in turns]
+    texts = [quote_headers(turn.text) for turn in turns]
     costs = [room.cost(head + text) + room.line_end for head, text in zip(heads, texts, strict=True)]
     talk = _Talk(turns, heads, texts, costs, room, carried, zone)
     chunks: list[Chunk] = []

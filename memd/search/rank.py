@@ -16,7 +16,7 @@ from memd.search.copies import ComparedText, recency_key
 from memd.search.fuse import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, ShownPart, fresh_part
-from memd.search.superseded import is_superseded, lowered, replaces, set_behind
+from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces
 from memd.search.terms import held
 from memd.store.chunks import StoredChunk
 from memd.text.tokens import tokens
@@ -344,7 +344,9 @@ class _Lane:
         if superseded:
             self._look_ahead()
             follow = (other for other, its in self._ahead if replaces(its.path, chunk))
-            one = set_behind(scored, next((other for other in follow if other.score >= WORTH_READING), None))
+            one = behind_replacement(
+                scored, next((other for other in follow if other.score >= WORTH_READING), None)
+            )
         heappush(self._read, _Next(place_in_order(one), one, chunk, repeats, superseded))
 
     def _look_ahead(self) -> None:

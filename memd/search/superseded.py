@@ -59,7 +59,7 @@ def replaces(path: str, superseded: StoredChunk) -> bool:
     return own == name or own.endswith(f"/{name}")
 
 
-def set_behind(scored: Scored, replacement: Scored | None) -> Scored:
+def behind_replacement(scored: Scored, replacement: Scored | None) -> Scored:
     """Return an outdated candidate with lowered evidence, behind the note that replaced it.
 
     Args:

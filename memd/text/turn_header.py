@@ -27,12 +27,12 @@ def header(role: str, at: float | None, zone: tzinfo | None) -> str:
     return f"{when:%Y-%m-%d %H:%M} {role.title()}: " if when else f"{role.title()}: "
 
 
-def spoken(role: str, at: float | None, text: str, zone: tzinfo | None) -> str:
+def with_header(role: str, at: float | None, text: str, zone: tzinfo | None) -> str:
     """Return a turn with its header."""
-    return header(role, at, zone) + set_off(text)
+    return header(role, at, zone) + quote_headers(text)
 
 
-def set_off(text: str) -> str:
+def quote_headers(text: str) -> str:
     """Return a text in which each line that looks like a turn's header, for example of a pasted mail or log, is quoted.
 
     So every header in the text of a transcript was written by memd.

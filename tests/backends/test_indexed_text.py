@@ -12,7 +12,7 @@ from memd.backends.indexed_text import PARTS_FROM, line_of, note_excerpt, part_e
 from memd.domain_types import Kind, Turn
 from memd.store import sessions
 from memd.store.sessions import SessionChange
-from memd.text.turn_header import spoken
+from memd.text.turn_header import with_header
 from memd_client.messages import PLACES_FROM
 from tests.store.conftest import found_file
 
@@ -121,7 +121,7 @@ def test_reading_on_gives_everything_once(
         if part.next_line is None:
             break
         start = part.next_line
-    whole = "".join(spoken(one.role, one.at, one.text, None) for one in turns)
+    whole = "".join(with_header(one.role, one.at, one.text, None) for one in turns)
     assert "".join("".join(found).split()) == "".join(whole.split())
     assert part.next_line is None
 

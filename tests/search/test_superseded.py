@@ -7,7 +7,7 @@ from memd.domain_types import ChunkId, FoundHit, Kind
 from memd.search.fuse import Scored
 from memd.search.query import parse
 from memd.search.rank import verdicts
-from memd.search.superseded import is_superseded, lowered, replaces, set_behind
+from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces
 from memd.store.chunks import StoredChunk
 
 OLD = "The backup runs at three."
@@ -105,7 +105,11 @@ def test_what_only_says_that_it_is_archived_is_lowered() -> None:
 def test_what_was_found_by_words_counts_when_it_is_lowered() -> None:
     """A fifth of all the evidence goes, whether meaning or words have given it."""
     both = msgspec.structs.replace(scored(0.7), meaning=0.4, words=0.3)
-    assert set_behind(both, None).evidence == set_behind(scored(0.7), None).evidence == pytest.approx(0.56)
+    assert (
+        behind_replacement(both, None).evidence
+        == behind_replacement(scored(0.7), None).evidence
+        == pytest.approx(0.56)
+    )
 
 
 def test_who_asks_for_what_was_gets_it_in_its_place() -> None:

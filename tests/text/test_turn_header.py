@@ -3,17 +3,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memd.text.turn_header import day_of, header, header_in, local_time, spoken
+from memd.text.turn_header import day_of, header, header_in, local_time, with_header
 
 MORNING = 1_772_442_120.0  # 2026-03-02 09:02 UTC
 
 
 def test_a_turn_says_when_and_who() -> None:
     """On its first line; the others stay as they are."""
-    assert spoken("user", MORNING, "which one?\n  the second\n", None) == (
+    assert with_header("user", MORNING, "which one?\n  the second\n", None) == (
         "2026-03-02 09:02 User: which one?\n  the second"
     )
-    assert spoken("assistant", None, "yes", None) == "Assistant: yes"
+    assert with_header("assistant", None, "yes", None) == "Assistant: yes"
 
 
 def test_a_moment_is_told_in_the_zone() -> None:
@@ -76,11 +76,11 @@ def test_a_header_is_recognised(line: str, found: str) -> None:
 @pytest.mark.parametrize("end", ["\n", "\n\n", "\r\n", "\r", "\u2028", "\x0b"])
 def test_what_looks_like_a_turn_inside_a_turn_is_quoted(line: str, end: str) -> None:
     """A pasted mail or log: whoever it says is speaking, the header above it says who pasted it."""
-    told = spoken("user", None, f"look:{end}{line}{end}{line}\nand this", None)
+    told = with_header("user", None, f"look:{end}{line}{end}{line}\nand this", None)
     assert told == f"User: look:{end}> {line}{end}> {line}\nand this"
 
 
 @pytest.mark.parametrize("line", ["The assistant: helpful", "Users: three", "- User: a", "User a: b"])
 def test_other_lines_stay_as_they_are(line: str) -> None:
     """Nobody takes them for a header."""
-    assert spoken("user", None, f"a\n{line}", None) == f"User: a\n{line}"
+    assert with_header("user", None, f"a\n{line}", None) == f"User: a\n{line}"

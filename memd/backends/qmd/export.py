@@ -20,7 +20,7 @@ from memd.sources.safe_open import SourceError
 from memd.store.files import KnownFile
 from memd.store.index import Index
 from memd.text.memory_paths import SESSIONS
-from memd.text.turn_header import spoken
+from memd.text.turn_header import with_header
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _MOST_CHARS = 80  # longest part of a file name; some file systems allow 255 bytes
@@ -163,7 +163,7 @@ def transcript_page(session: str, turns: Sequence[Turn], zone: tzinfo | None) ->
     first = turns[0].start_line if turns else 1
     lines, numbers = [f"# Session {session}", ""], [first, first]
     for turn in turns:
-        turn_lines = spoken(turn.role, turn.at, turn.text, zone).split("\n")
+        turn_lines = with_header(turn.role, turn.at, turn.text, zone).split("\n")
         lines += [*turn_lines, ""]
         numbers += [turn.start_line] * (len(turn_lines) + 1)
     if not turns:
