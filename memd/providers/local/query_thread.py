@@ -48,7 +48,7 @@ class QueryThread(Generic[Model]):
         self._stuck_s = stuck_s
         self._wait_s = wait_s
         self._given_up = 0
-        self._seat: _Seat[Model] = _Seat()
+        self._thread: _ModelThread[Model] = _ModelThread()
 
     async def ask(self, use: Callable[[Model], Answer]) -> Answer:
         """Call `use` with the model on a thread, and return its result; the call continues if the caller is cancelled.
@@ -57,35 +57,35 @@ class QueryThread(Generic[Model]):
             EmbedUnavailable: an earlier question or this one takes too long, the model is still being loaded, or no thread can be
                 started.
         """
-        seat = self._seat
-        busy_s = seat.threads.busy_s()
-        if busy_s > self._stuck_s and self._given_up < REPLACED and not seat.is_loading:
+        thread = self._thread
+        busy_s = thread.threads.busy_s()
+        if busy_s > self._stuck_s and self._given_up < REPLACED and not thread.is_loading:
             self._given_up += 1
-            seat = self._seat = _Seat()
+            thread = self._thread = _ModelThread()
             log.error("embed.question_stuck", stuck_s=round(busy_s, 1), times=self._given_up)
         elif busy_s > self._slow_s:
-            raise EmbedUnavailable(self._why(seat, busy_s))
+            raise EmbedUnavailable(self._why(thread, busy_s))
         try:
             # The caller sends one question at a time: waiting on would block all later ones.
             async with asyncio.timeout(self._wait_s):
-                return await seat.threads.run(seat.answered, self._load, use)
+                return await thread.threads.run(thread.answered, self._load, use)
         except TimeoutError as late:
-            raise EmbedUnavailable(self._why(seat, max(self._wait_s, seat.threads.busy_s()))) from late
+            raise EmbedUnavailable(self._why(thread, max(self._wait_s, thread.threads.busy_s()))) from late
         except ResourceShortage as failure:
             raise EmbedUnavailable(str(failure)) from failure
 
-    def _why(self, seat: "_Seat[Model]", busy_s: float) -> str:
-        if seat.is_loading:
+    def _why(self, thread: "_ModelThread[Model]", busy_s: float) -> str:
+        if thread.is_loading:
             return f"The bundled model has been loading for {busy_s:.0f} s."
         still = f"The bundled model has been at one question for {busy_s:.0f} s"
         return f"{still}: restart memd." if self._given_up == REPLACED else f"{still}."
 
     def forget(self) -> None:
         """Drop the model; a running question ends normally."""
-        self._seat = _Seat()
+        self._thread = _ModelThread()
 
 
-class _Seat(Generic[Model]):
+class _ModelThread(Generic[Model]):
     """A thread with its model."""
 
     def __init__(self) -> None:

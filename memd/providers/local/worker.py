@@ -42,10 +42,10 @@ class WorkerModel(Protocol):
         ...
 
 
-def yield_to_others() -> None:
+def lower_priority() -> None:
     """Lower the priority of this process below all others."""
     os.nice(NICE)
-    read_last()
+    set_idle_io_priority()
     # With autogroup scheduling, nice compares processes of one session only. The session can be lowered as a whole if it is our
     # own; a shared one must not be.
     if os.getsid(0) == os.getpid():
@@ -54,7 +54,7 @@ def yield_to_others() -> None:
     _write_proc("oom_score_adj", "500")
 
 
-def read_last() -> None:
+def set_idle_io_priority() -> None:
     """Set idle disk priority for this process and the threads that it starts from now on."""
     # Best effort: not every kernel and disk supports it.
     if sys.platform == "linux" and (number := _IOPRIO_SET.get(platform.machine())) is not None:
@@ -68,13 +68,13 @@ def _write_proc(name: str, value: str) -> None:
         Path("/proc/self", name).write_text(value, encoding="ascii")
 
 
-def follow_parent() -> None:
+def end_with_parent() -> None:
     """Let the kernel end this process with the daemon, if it can; the end of stdin has the same effect everywhere."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def take_stdout() -> int:
+def claim_stdout() -> int:
     """Return a descriptor for answers; what libraries print to stdout is discarded from now on."""
     answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -113,8 +113,8 @@ def serve(version: str, load: Callable[[], WorkerModel]) -> NoReturn:
     """
     # Ctrl-C in a terminal is for the daemon, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    follow_parent()
-    answers = take_stdout()
+    end_with_parent()
+    answers = claim_stdout()
     requests: SimpleQueue[Passage] = SimpleQueue()
     # On a thread of its own: the engine releases the GIL, so the end of stdin is noticed within a text.
     threading.Thread(target=read_requests, args=(requests,), daemon=True).start()
@@ -137,7 +137,7 @@ def _write(descriptor: int, data: bytes) -> None:
 def main() -> NoReturn:
     """Serve the bundled model, at low priority."""
     safe_traceback.handle_uncaught(safe_traceback.print_traceback)
-    yield_to_others()
+    lower_priority()
     prepare_environment(os.environ, engine_threads())
     serve(bundled_model.find().version, lambda: bundled_model.load(engine_threads()))
 
