@@ -144,13 +144,15 @@ class BatchClient:
                 return await self.send(request), times
         raise AssertionError("the last attempt returns or raises")
 
-    async def fetch_patiently(
+    async def fetch_until_answered(
         self, request: HttpRequest, read: Callable[[bytes], T], *, since: float, exists: bool = False
     ) -> T:
-        """Like fetch, repeated until there is a reply; see persist for the rest."""
-        return await self.persist(lambda: self.fetch(request, read), since=since, exists=exists)
+        """Like fetch, repeated until there is a reply; see retry_until_done for the rest."""
+        return await self.retry_until_done(lambda: self.fetch(request, read), since=since, exists=exists)
 
-    async def persist(self, attempt: Callable[[], Awaitable[T]], *, since: float, exists: bool = False) -> T:
+    async def retry_until_done(
+        self, attempt: Callable[[], Awaitable[T]], *, since: float, exists: bool = False
+    ) -> T:
         """Repeat an attempt until it returns: what has been paid for is not given up because a provider is away for an hour.
 
         Nor is it if the key is refused: it may be another one tomorrow.

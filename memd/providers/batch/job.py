@@ -160,7 +160,7 @@ class JobRun:
     async def _listed(self, since: float) -> str | None:
         dialect, after = self._client.dialect, None
         for _ in range(MOST_PAGES):
-            page: JobListing = await self._client.fetch_patiently(
+            page: JobListing = await self._client.fetch_until_answered(
                 dialect.list(after), dialect.listed, since=since
             )
             if self.job.id in page.jobs or page.after is None:
@@ -221,7 +221,7 @@ class JobRun:
         client, wait_s = self._client, self._settings.poll_interval_ms / 1000
         longest_s, logged = max(client.timeouts.longest_s, wait_s), ""
         while True:
-            state = await client.fetch_patiently(
+            state = await client.fetch_until_answered(
                 client.dialect.poll(name), client.dialect.state, since=client.clock(), exists=True
             )
             if isinstance(state, JobEnded):
@@ -302,7 +302,9 @@ class JobResults:
         fruitless, backoff = 0, self._client.backoff()
         while self._missing:
             before = len(self._missing)
-            broken = await self._client.persist(lambda: self._read(file), since=since, exists=is_paid_for)
+            broken = await self._client.retry_until_done(
+                lambda: self._read(file), since=since, exists=is_paid_for
+            )
             if broken is None:
                 return
             if len(self._missing) < before:

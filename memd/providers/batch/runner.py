@@ -139,7 +139,7 @@ class BatchRunner:
         If the ledger cannot be read, that is retried; until then every text is held, since it might be in a
         job and would be paid for twice.
         """
-        await self._try_to_take_up()
+        await self._try_to_resume()
         if not self._is_resumed:
             self._begin(self._resume_later())
 
@@ -209,7 +209,7 @@ class BatchRunner:
             log.info("embed.batches_resumed", jobs=self.jobs, texts=self.claimed)
         self.changes.notify()  # all texts were held until now, including those that are in no job
 
-    async def _try_to_take_up(self) -> None:
+    async def _try_to_resume(self) -> None:
         """Resume earlier jobs if the ledger can be read; if this daemon can never read it, use no jobs."""
         try:
             await self._take_up()
@@ -227,7 +227,7 @@ class BatchRunner:
         backoff = self._client.backoff()
         while not self._is_resumed:
             await asyncio.sleep(backoff.failed())
-            await self._try_to_take_up()
+            await self._try_to_resume()
 
     async def _carry_out(
         self, job: BatchJob, texts: dict[TextHash, str] | None, shares: Mapping[TextHash, float | None]
@@ -251,7 +251,7 @@ class BatchRunner:
             reason = f"{self._client.provider} has no batches for {model}, or not with this key"
             self._change(state.unsupported(self.state, reason, self._client.clock()), job)
         except (JobFailed, EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
-            if not await self._was_brought(job.id):
+            if not await self._has_all_vectors(job.id):
                 self._failed.update(missing)
                 self._change(state.failed(self.state, str(failure), self._client.clock()), job)
         else:
@@ -297,7 +297,7 @@ class BatchRunner:
         finally:
             self._is_clearing = False
 
-    async def _was_brought(self, job_id: str) -> bool:
+    async def _has_all_vectors(self, job_id: str) -> bool:
         """Return whether all vectors of a job are stored: agents with other settings for the same model resume it, too."""
         try:
             return not await self._ledger.missing(job_id)
