@@ -183,7 +183,7 @@ class EventBarrier:
         if self._position is not None and self._done == self._position.queued():
             return self._to_look_at()
         if not self._returns:
-            return self._untold()
+            return self._unreported()
         now = self._clock()
         if self._waited_since is None:
             self._waited_since = now
@@ -202,13 +202,13 @@ class EventBarrier:
                     return self._to_look_at()
                 self._position.hurry()
             await self._moved.wait()
-        return self._untold()
+        return self._unreported()
 
     def _to_look_at(self) -> frozenset[Path]:
         to_follow = [file for file, _ in self.to_follow]
         return self._unwatched.union(to_follow) if to_follow else self._unwatched
 
-    def _untold(self) -> frozenset[Path] | None:
+    def _unreported(self) -> frozenset[Path] | None:
         return frozenset() if self._unseen else None
 
 

@@ -37,7 +37,7 @@ def key_of(account: Account, dialect: Dialect, generation: int, bias: Bias | Non
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:16]
 
 
-class _Came:
+class _PieceOutcomes:
     """The outcomes of the pieces of some texts so far."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class RemoteProvider:
             EmbedRejected: some texts can never be embedded.
         """
         some = pieces([sendable(text) for text in texts], self._dialect.input_tokens)
-        came = _Came()
+        came = _PieceOutcomes()
         try:
             at = 0
             for group in requests(some, self._limits):
@@ -129,7 +129,7 @@ class RemoteProvider:
         return self._centred(whole(some, rows, len(texts)), texts)
 
     def _whole_ones(
-        self, some: Sequence[TextPiece], texts: Sequence[str], came: "_Came"
+        self, some: Sequence[TextPiece], texts: Sequence[str], came: "_PieceOutcomes"
     ) -> dict[int, Vector]:
         """Return the vectors of completed texts, by index."""
         vectors = whole_ones(some, came.rows)
@@ -206,7 +206,7 @@ class RemoteProvider:
         """Close all connections."""
         await self._client.session.close()
 
-    async def _embed(self, group: Sequence[TextPiece], at: int, came: "_Came") -> bool:
+    async def _embed(self, group: Sequence[TextPiece], at: int, came: "_PieceOutcomes") -> bool:
         """Embed the pieces of one request; if it is refused as a whole, its halves.
 
         Args:
@@ -239,7 +239,7 @@ class RemoteProvider:
         return are_taken
 
     async def _alone(
-        self, piece: TextPiece, at: int, refusal: RequestTooLarge | ContentRefused, came: "_Came"
+        self, piece: TextPiece, at: int, refusal: RequestTooLarge | ContentRefused, came: "_PieceOutcomes"
     ) -> None:
         """Split a piece that was refused alone because of its size, and combine the vectors of its parts; otherwise refuse it."""
         if isinstance(refusal, RequestTooLarge) and piece.tokens > SMALLEST_PIECE:
@@ -248,7 +248,7 @@ class RemoteProvider:
                 for part in split(piece.text, (piece.tokens + 1) // 2)
             ]
             if len(parts) > 1:
-                of_parts = _Came()
+                of_parts = _PieceOutcomes()
                 for place, part in enumerate(parts):
                     await self._embed([part], place, of_parts)
                 if of_parts.refused:

@@ -210,8 +210,8 @@ class TranscriptParser:
         self.tally = Counter[str]()
         self._state: Any = None if known_format is None else known_format.State()
         self._redactor = redactor
-        self._untold: list[tuple[int, bytes]] = []
-        self._untold_bytes = 0
+        self._undetected: list[tuple[int, bytes]] = []
+        self._undetected_bytes = 0
         self.builder = TurnBuilder()
         if after is not None:
             self.format, self._state = _going_on(after)
@@ -220,16 +220,16 @@ class TranscriptParser:
         self._is_hidden = after is not None and after.hidden
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_undetectable(self) -> bool:
         """Whether the format cannot be detected any more."""
         return self.format is None and (
-            len(self._untold) >= LINES_ENOUGH or self._untold_bytes >= BYTES_ENOUGH
+            len(self._undetected) >= LINES_ENOUGH or self._undetected_bytes >= BYTES_ENOUGH
         )
 
     @property
     def is_empty(self) -> bool:
         """Whether no line has said anything, in any format."""
-        return self.format is None and not self._untold
+        return self.format is None and not self._undetected
 
     @property
     def state(self) -> bytes:
@@ -247,16 +247,16 @@ class TranscriptParser:
         if self.format is not None:
             self._take(number, line)
             return
-        if self.is_hopeless:
+        if self.is_undetectable:
             return
         # Line by line, so that the answer does not depend on how many lines there are yet.
-        self._untold.append((number, line))
-        self._untold_bytes += len(line)
+        self._undetected.append((number, line))
+        self._undetected_bytes += len(line)
         found_format = format_of([line])
         if found_format is not None:
             self.format, self._state = found_format, found_format.State()
-            heard, self._untold = self._untold, []
-            for at, untold in heard:
+            lines, self._undetected = self._undetected, []
+            for at, untold in lines:
                 self._take(at, untold)
 
     def _take(self, number: int, line: bytes) -> None:

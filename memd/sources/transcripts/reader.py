@@ -194,7 +194,7 @@ def _read_whole(
         )
         parse_all(parser, cutter, pieces)
     if parser.format is None:
-        return (), _untold(opened, parser)
+        return (), _of_unknown_format(opened, parser)
     turns = tuple(parser.builder.turns)
     now = _progress(opened, cutter, parser, len(turns), turns[-1] if turns else None)
     return ((), _hidden(now)) if _is_hidden(now.learnt, subagents=subagents) else (turns, now)
@@ -215,7 +215,7 @@ def parse_all(parser: TranscriptParser, cutter: LineSplitter, pieces: Iterator[b
     for piece in pieces:
         for number, line in cutter.feed(piece):
             parser.parse(number, line)
-        if parser.is_hopeless:
+        if parser.is_undetectable:
             return
     last = cutter.finish()
     if last is not None:
@@ -254,7 +254,7 @@ def _hidden(progress: ReadProgress) -> ReadProgress:
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
-def _untold(opened: OpenTranscript, parser: TranscriptParser) -> ReadProgress:
+def _of_unknown_format(opened: OpenTranscript, parser: TranscriptParser) -> ReadProgress:
     """The progress of a transcript of unknown format: it is read again from its beginning when it has changed."""
     return ReadProgress(
         inode=opened.stamp.inode,

@@ -20,7 +20,7 @@ class UnresolvedReference(Exception):
     """An event refers to something that an earlier reading has read: the transcript must be read from its first line."""
 
 
-class _Ground:
+class _StoredTurns:
     """The beginning of a list of turns: so many turns come before it, which are not in memory."""
 
     __slots__ = ("height",)
@@ -37,7 +37,7 @@ class _Node:
 
     __slots__ = ("below", "is_gone", "turn")
 
-    def __init__(self, turn: Turn, below: "_Node | _Ground") -> None:
+    def __init__(self, turn: Turn, below: "_Node | _StoredTurns") -> None:
         self.turn = turn
         self.below = below
         self.is_gone = False
@@ -62,10 +62,10 @@ class TurnBuilder:
         """
         self._goes_on = before is not None
         held = 0 if last is None else 1
-        self._nothing = _Ground(0)
+        self._nothing = _StoredTurns(0)
         self._last = last
-        self._top: _Node | _Ground = _Ground(max((before or 0) - held, 0))
-        self._places: dict[str, _Node | _Ground] = {}  # id of a record -> it, or the turn it stands on
+        self._top: _Node | _StoredTurns = _StoredTurns(max((before or 0) - held, 0))
+        self._places: dict[str, _Node | _StoredTurns] = {}  # id of a record -> it, or the turn it stands on
         self.learnt = learnt or SessionFacts()
         if last is not None:
             self._put(last)
@@ -89,7 +89,7 @@ class TurnBuilder:
             case Dropped(turns=turns):
                 self._drop(turns)
             case Cleared():
-                self._fall_to(self._nothing)
+                self._truncate_to(self._nothing)
             case SessionFacts():
                 self.learnt = both(self.learnt, event)
             case UnparsedLine():
@@ -137,7 +137,7 @@ class TurnBuilder:
 
     def _join(self, number: int, said: TurnAdded) -> bool:
         top = self._top
-        if isinstance(top, _Ground):
+        if isinstance(top, _StoredTurns):
             if top.height:
                 raise UnresolvedReference
             return False
@@ -163,9 +163,9 @@ class TurnBuilder:
         if place is None and not or_all:
             return
         if not isinstance(place, _Node):
-            self._fall_to(place or self._nothing)
+            self._truncate_to(place or self._nothing)
         elif not place.is_gone:
-            self._fall_to(place.below if place.turn.id == identity else place)
+            self._truncate_to(place.below if place.turn.id == identity else place)
 
     def _drop(self, turns: int) -> None:
         at, to = self._top, self._top
@@ -174,11 +174,11 @@ class TurnBuilder:
                 to = at.below
                 turns -= 1
             at = at.below
-        if turns > 0 and isinstance(at, _Ground) and at.height:
+        if turns > 0 and isinstance(at, _StoredTurns) and at.height:
             raise UnresolvedReference
-        self._fall_to(to)
+        self._truncate_to(to)
 
-    def _fall_to(self, to: _Node | _Ground) -> None:
+    def _truncate_to(self, to: _Node | _StoredTurns) -> None:
         """Make this node the top; nodes above it are removed."""
         at = self._top
         while isinstance(at, _Node) and at is not to:
@@ -186,7 +186,7 @@ class TurnBuilder:
             at = at.below
         self._top = to
 
-    def _place(self, identity: str) -> _Node | _Ground | None:
+    def _place(self, identity: str) -> _Node | _StoredTurns | None:
         """The node of a record, or of the turn before it. None: there is none."""
         place = self._places.get(identity)
         if place is None and self._goes_on:

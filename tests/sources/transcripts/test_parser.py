@@ -112,8 +112,8 @@ def test_after_so_many_lines_or_bytes_the_format_is_not_looked_for_any_more(
     parser = TranscriptParser(None, None)
     assert parser.is_empty
     for number, line in enumerate([*lines, json.dumps(HI).encode()], 1):
-        assert parser.is_hopeless == (not is_known and number == len(lines) + 1)
+        assert parser.is_undetectable == (not is_known and number == len(lines) + 1)
         parser.parse(number, line)
     assert [turn.text for turn in parser.builder.turns] == ["hi"] * is_known
-    assert parser.is_hopeless == (not is_known)
+    assert parser.is_undetectable == (not is_known)
     assert not parser.is_empty
