@@ -55,23 +55,30 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
         A time before 1677 or after 2262 is clamped: size and inode still distinguish such a file from others.
         An inode of 2^63 or more, as on file systems that hash their numbers, becomes negative.
         """
-        inode = status.st_ino
-        return cls(
-            size=status.st_size,
-            mtime_ns=max(-_INT64_MAX, min(status.st_mtime_ns, _INT64_MAX)),
-            inode=inode - (1 << 64) if inode > _INT64_MAX else inode,
-            ctime_ns=max(-_INT64_MAX, min(status.st_ctime_ns, _INT64_MAX)),
-        )
+        mtime_ns, inode, ctime_ns = status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+        # A scan makes thousands: the common case costs comparisons alone.
+        if not -_INT64_MAX <= mtime_ns <= _INT64_MAX:
+            mtime_ns = max(-_INT64_MAX, min(mtime_ns, _INT64_MAX))
+        if not -_INT64_MAX <= ctime_ns <= _INT64_MAX:
+            ctime_ns = max(-_INT64_MAX, min(ctime_ns, _INT64_MAX))
+        if inode > _INT64_MAX:
+            inode -= 1 << 64
+        return cls(status.st_size, mtime_ns, inode, ctime_ns)
 
 
 class FoundFile(msgspec.Struct, frozen=True, gc=False):
     """An indexable file as a scan found it."""
 
     path: str  # path in the index: workspace-relative POSIX, or absolute for an extra path
-    file: Path  # its location; for a transcript in a database, that of the database
+    location: str  # absolute path on disk; for a transcript in a database, that of the database
     kind: Kind
     stamp: Stamp
     entry: str = ""  # id of the transcript within a database
+
+    @property
+    def file(self) -> Path:
+        """The location as a path, made anew by each call: it costs as much as the rest of a scan."""
+        return Path(self.location)
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -53,19 +53,19 @@ def plan(
             from its content, and cannot be.
         force: Read every file, even with an unchanged stamp, and remove files of missing roots.
     """
-    marked_files = marked or ()  # avoids hashing paths if none are marked
+    marked_locations = frozenset(map(str, marked))
     read = [
         found
         for path, found in scan.found.items()
         if force
-        or path not in known
-        or known[path].stamp != found.stamp
-        or known[path].kind != found.kind
-        or (found.file in marked_files and not found.entry)
+        or (before := known.get(path)) is None
+        or before.stamp != found.stamp
+        or before.kind is not found.kind
+        or (found.location in marked_locations and not found.entry)
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
-    still = kept(known, mounts, scan, force=force)
-    missed = (path for path in known if path not in scan.found and scan.covers(path))
+    missed = [path for path in known.keys() - scan.found.keys() if scan.covers(path)]
+    still = kept(missed, mounts, scan, force=force)
     return PassPlan(tuple(read), tuple(sorted(path for path in missed if path not in still)), still)
 
 

@@ -87,13 +87,17 @@ class RecentFiles:
         latest = self._now_ns() + _AHEAD_NS
         notes = (file for file in found if not file.kind.is_session)
         # Of ten thousand, only these are looked up by path.
-        newest = nlargest(NEWEST, notes, key=lambda file: _recency(file.stamp.mtime_ns, latest, file.file))
+        newest = nlargest(
+            NEWEST, notes, key=lambda file: _recency(file.stamp.mtime_ns, latest, file.location)
+        )
         met = {file.file: file.stamp for file in newest}
         # Deleted files stay in the list as long as there is room: they may be about to be replaced.
         about = None if within is None else frozenset(within)
         went = [path for path in self._newest if about is None or not about.isdisjoint((path, *path.parents))]
         self._newest |= dict.fromkeys(went, -1) | {path: stamp.mtime_ns for path, stamp in met.items()}
-        kept = nlargest(NEWEST, self._newest.items(), key=lambda item: _recency(item[1], latest, item[0]))
+        kept = nlargest(
+            NEWEST, self._newest.items(), key=lambda item: _recency(item[1], latest, str(item[0]))
+        )
         self._newest = dict(kept)
         looks: dict[Path, FileSignature | None] = {}
         for path in self._paths():
@@ -145,8 +149,8 @@ class RecentFiles:
         return any(file.parent == path or path in file.parents for path in self._fixed)
 
 
-def _recency(mtime_ns: int, latest_ns: int, path: Path) -> tuple[bool, int, Path]:
-    return mtime_ns <= latest_ns, mtime_ns, path
+def _recency(mtime_ns: int, latest_ns: int, location: str) -> tuple[bool, int, str]:
+    return mtime_ns <= latest_ns, mtime_ns, location
 
 
 def _fixed(root: Root) -> tuple[Path, ...]:

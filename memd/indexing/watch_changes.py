@@ -169,8 +169,9 @@ def look_by_scan(roots: Sequence[Root], max_bytes: int) -> Look:
     def look(places: frozenset[Path]) -> Looks:
         looks: dict[Path, Stamp] = {}
         for found in scan(roots, max_bytes=max_bytes, within=places).found.values():
-            stamp = looks.get(found.file)
-            looks[found.file] = found.stamp if stamp is None else _both(stamp, found.stamp)
+            file = found.file
+            stamp = looks.get(file)
+            looks[file] = found.stamp if stamp is None else _both(stamp, found.stamp)
         return looks
 
     return look

@@ -54,12 +54,12 @@ def look_at_roots(agent: str, settings: AgentSettings, now: float, state: Path) 
                 transcript_roots.append(_root(root.directory / (only_file(root) or ""), is_workspace=False))
     yield settings.workspace
     seen = scan(parts, max_bytes=int(settings.max_file_mb * 1_000_000))
-    files = [found.file for found in seen.found.values()]
+    files = [found.location for found in seen.found.values()]
     closed = [_place_of(name) for name, why in seen.skipped.items() if why is SkipReason.UNREADABLE]
-    closed += [str(file) for file in files if not os.access(file, os.R_OK)]
+    closed += [file for file in files if not os.access(file, os.R_OK)]
     late_ns = int((now + _AHEAD_S) * 1e9)
     late = [found for found in seen.found.values() if found.stamp.mtime_ns > late_ns]
-    future = [str(found.file) if found.kind.is_session else found.path for found in late]
+    future = [found.location if found.kind.is_session else found.path for found in late]
     transcripts = sum(found.kind.is_session for found in seen.found.values())
     yield RootsScan(
         agent=agent,

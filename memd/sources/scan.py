@@ -209,11 +209,13 @@ _Rank = tuple[int, str, tuple[bool, ...], str, int, int, int, str]
 
 
 class _Candidate(msgspec.Struct, frozen=True, gc=False):
-    rank: _Rank
+    root: Root
+    parts: Parts
     found: FoundFile
     device: int
     # Without other names, an inode that was seen before was reused: the first file is gone.
     has_other_names: bool
+    is_archived: bool = False  # of a session in a database; names of files say it themselves
 
 
 class _Search:
@@ -268,29 +270,11 @@ class _Search:
 
     def result(self, looked: frozenset[str] | None) -> Scan:
         """Return the result, with each file once."""
-        found: dict[str, FoundFile] = {}
-        by_identity: dict[tuple[int, int], FoundFile] = {}
-        for candidate in sorted(self._candidates, key=lambda candidate: candidate.rank):
-            file = candidate.found
-            identity = (candidate.device, file.stamp.inode)
-            same = by_identity.get(identity)
-            if same is not None and (candidate.has_other_names or same.file == file.file):
-                # Overlapping roots lead to one file in two ways; only a second name of the file itself is
-                # reported.
-                if same.file != file.file:
-                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, SkipReason.SAME_FILE)
-            elif same is not None and _is_spelled_otherwise(same, file):
-                if not _is_listed(same.file):
-                    del found[same.path]
-                    found[file.path] = by_identity[identity] = file
-            elif file.path in found and file.kind is Kind.SESSION:
-                self._skip(_aside(file), SkipReason.SAME_SESSION)
-            elif file.path in found:
-                self._skip(str(file.file), SkipReason.SAME_NAME)
-            else:
-                found[file.path] = file
-                if file.stamp.inode:  # some file systems have no inode numbers
-                    by_identity[identity] = file
+        found = {candidate.found.path: candidate.found for candidate in self._candidates}
+        identities = {(candidate.device, candidate.found.stamp.inode) for candidate in self._candidates}
+        # Nearly always each file has one name, and each name one file: then no order is needed.
+        if not len(found) == len(identities) == len(self._candidates):
+            found = self._each_once()
         return Scan(
             found=dict(sorted(found.items())),
             skipped=dict(sorted(self._skipped.items())),
@@ -299,6 +283,44 @@ class _Search:
             looked=looked,
             linked=frozenset(self._linked),
         )
+
+    def _each_once(self) -> dict[str, FoundFile]:
+        """Choose one of several candidates for a name or a file, and count the others as skipped."""
+        found: dict[str, FoundFile] = {}
+        by_identity: dict[tuple[int, int], FoundFile] = {}
+        for candidate in sorted(self._candidates, key=self._rank):
+            file = candidate.found
+            identity = (candidate.device, file.stamp.inode)
+            same = by_identity.get(identity)
+            if same is not None and (candidate.has_other_names or same.location == file.location):
+                # Overlapping roots lead to one file in two ways; only a second name of the file itself is
+                # reported.
+                if same.location != file.location:
+                    self._skip(_aside(file) if file.kind is Kind.SESSION else file.path, SkipReason.SAME_FILE)
+            elif same is not None and _is_spelled_otherwise(same, file):
+                if not _is_listed(same.file):
+                    del found[same.path]
+                    found[file.path] = by_identity[identity] = file
+            elif file.path in found and file.kind is Kind.SESSION:
+                self._skip(_aside(file), SkipReason.SAME_SESSION)
+            elif file.path in found:
+                self._skip(file.location, SkipReason.SAME_NAME)
+            else:
+                found[file.path] = file
+                if file.stamp.inode:  # some file systems have no inode numbers
+                    by_identity[identity] = file
+        return found
+
+    def _rank(self, candidate: _Candidate) -> _Rank:
+        root, parts, found = candidate.root, candidate.parts, candidate.found
+        order = self._order[root.directory]
+        if not found.entry:
+            return _rank(root, parts, found, order)
+        # A session in a database is stored there; files of it are older versions or copies.
+        others = (candidate.is_archived, False, False, False, False)
+        stamp = found.stamp
+        location = f"{found.location}/{found.entry}"
+        return (2, found.path, others, "", -stamp.mtime_ns, -stamp.size, order, location)
 
     def _whole(self, root: Root, base: int) -> None:
         match root:
@@ -351,7 +373,7 @@ class _Search:
         elif isinstance(root, SessionPaths) and root.file is not None and transcript_at(root, parts) is None:
             self._skip(_shown(root, parts), SkipReason.NOT_TRANSCRIPT)
         elif self._may_hold(root, parts):
-            self._file(root, root.directory.joinpath(*parts), parts, status)
+            self._file(root, _location(root, parts), parts, status)
 
     def _directory(self, root: Root, above: int, parts: Parts, name: str, *, deep: bool) -> None:
         try:
@@ -368,15 +390,14 @@ class _Search:
         vanished: list[Parts] = []
         with os.scandir(here) as listing:
             entries = list(listing)
-        directory = root.directory.joinpath(*above)
+        directory = os.path.join(_location(root, above), "")  # noqa: PTH118 -- ends with one slash
         for entry in entries:
             parts = (*above, entry.name)
             try:
-                if not entry.is_symlink() and entry.is_dir(follow_symlinks=False):
-                    if deep and self._may_descend(root, parts):
-                        self._directory(root, here, parts, entry.name, deep=True)
-                else:
-                    self._entry(root, directory / entry.name, parts, entry)
+                if not entry.is_dir(follow_symlinks=False):
+                    self._entry(root, directory + entry.name, parts, entry)
+                elif deep and self._may_descend(root, parts):
+                    self._directory(root, here, parts, entry.name, deep=True)
             except OSError as failure:
                 if isinstance(failure, FileNotFoundError):
                     vanished.append(parts)
@@ -389,7 +410,7 @@ class _Search:
                 name_of(root, parts): BlindReason.MOVING for parts in vanished if admits(root, parts)
             }
 
-    def _file(self, root: Root, file: Path, parts: Parts, status: os.stat_result) -> None:
+    def _file(self, root: Root, location: str, parts: Parts, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             self._skip(_shown(root, parts), SkipReason.NOT_REGULAR)
             return
@@ -401,21 +422,18 @@ class _Search:
             return
         if status.st_nlink > 1:
             self.met_double = True
-            self._linked.add((file, status.st_ino))
-        stamp = Stamp.of(status)
-        rank = _rank(root, parts, path, kind, stamp, self._order[root.directory])
-        self._candidates.append(
-            _Candidate(rank, FoundFile(path, file, kind, stamp), status.st_dev, status.st_nlink > 1)
-        )
+            self._linked.add((Path(location), status.st_ino))
+        found = FoundFile(path, location, kind, Stamp.of(status))
+        self._candidates.append(_Candidate(root, parts, found, status.st_dev, status.st_nlink > 1))
 
-    def _entry(self, root: Root, file: Path, parts: Parts, entry: os.DirEntry[str]) -> None:
+    def _entry(self, root: Root, location: str, parts: Parts, entry: os.DirEntry[str]) -> None:
         """Add an entry that is not a directory."""
         if entry.is_symlink():
             self._symlink(root, parts)
         elif _is_of_database(root, parts):
             self._database(root, parts)
         elif self._may_hold(root, parts):
-            self._file(root, file, parts, entry.stat(follow_symlinks=False))
+            self._file(root, location, parts, entry.stat(follow_symlinks=False))
 
     def _database(self, root: Root, parts: Parts) -> None:
         """Add the sessions in a database; while it cannot be read, indexed ones stay."""
@@ -425,7 +443,7 @@ class _Search:
             or not admits(root, parts)
         ):
             return  # a write to its log is a reason to read the database
-        file = root.directory.joinpath(*parts)
+        location = _location(root, parts)
         try:
             listing = list_sessions(root, parts)
         except FileMissing:
@@ -442,13 +460,12 @@ class _Search:
             if session.is_subagent and not root.subagents:
                 continue
             kind = Kind.SHARED_SESSION if session.is_shared else Kind.SESSION
-            # A session in a database is stored there; files of it are older versions or copies.
-            others = (session.archived, False, False, False, False)
-            order = self._order[root.directory]
-            stamp = session.stamp
-            rank = (2, path, others, "", -stamp.mtime_ns, -stamp.size, order, f"{file}/{session.id}")
-            found = FoundFile(path, file, kind, stamp, session.id)
-            self._candidates.append(_Candidate(rank, found, _NO_DEVICE, has_other_names=False))
+            found = FoundFile(path, location, kind, session.stamp, session.id)
+            self._candidates.append(
+                _Candidate(
+                    root, parts, found, _NO_DEVICE, has_other_names=False, is_archived=session.archived
+                )
+            )
 
     def _symlink(self, root: Root, parts: Parts) -> None:
         """Count a symlink whose name is that of a note, or without a suffix may be that of a directory of notes."""
@@ -478,12 +495,12 @@ class _Search:
 
     def _note_mount(self, root: Root, here: int, parts: Parts) -> None:
         if parts and is_mount_point(here):
-            place = str(root.directory.joinpath(*parts))
+            place = _location(root, parts)
             self._mounts.add(MountPoint(place, _prefix(root, parts)))
 
     def _failed(self, failure: OSError, root: Root, parts: Parts) -> None:
         """Distinguish a vanished place from one that could not be listed."""
-        error = refusal(failure, str(root.directory.joinpath(*parts)))
+        error = refusal(failure, _location(root, parts))
         if isinstance(error, ProcessExhausted):
             raise error from failure
         if isinstance(error, FileUnreadable):
@@ -513,7 +530,7 @@ def skip_of(trouble: SourceError) -> SkipReason:
 
 def _is_spelled_otherwise(one: FoundFile, other: FoundFile) -> bool:
     """Return whether two names of one file differ only in case."""
-    return str(one.file).casefold() == str(other.file).casefold()
+    return one.location.casefold() == other.location.casefold()
 
 
 def _is_listed(file: Path) -> bool:
@@ -529,11 +546,11 @@ def _kind(root: Root, path: str) -> Kind:
     return Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
 
 
-def _rank(root: Root, parts: Parts, path: str, kind: Kind, stamp: Stamp, order: int) -> _Rank:
-    below = "/".join(parts)
+def _rank(root: Root, parts: Parts, found: FoundFile, order: int) -> _Rank:
+    below, path, stamp = "/".join(parts), found.path, found.stamp
     if not isinstance(root, SessionPaths):
         # Of two ways to one file, the one that makes it private to its owner comes first.
-        others = (kind is not Kind.CURATED,)
+        others = (found.kind is not Kind.CURATED,)
         return (int(not isinstance(root, Workspace)), path, others, "", 0, 0, 0, _spelled(below))
     session = transcript_at(root, parts)
     assert session is not None, "only transcripts are found below such a root"
@@ -579,6 +596,11 @@ def _is_of_database(root: Root, parts: Parts) -> bool:
     )
 
 
+def _location(root: Root, parts: Parts) -> str:
+    """Return the absolute path on disk of the place at these parts below a root."""
+    return str(root.directory.joinpath(*parts))
+
+
 def _prefix(root: Root, parts: Parts) -> str:
     """Return the prefix of the paths below a place. Names of transcripts do not contain their directories."""
     return name_of(root, parts) if parts and not isinstance(root, SessionPaths) else prefix_of(root)
@@ -587,14 +609,14 @@ def _prefix(root: Root, parts: Parts) -> str:
 def _shown(root: Root, parts: Parts) -> str:
     """Return the name under which a skipped place is reported: below its root's prefix, so that scans of it cover it."""
     if isinstance(root, SessionPaths):
-        return f"{prefix_of(root)}{root.directory.joinpath(*parts)}"
+        return f"{prefix_of(root)}{_location(root, parts)}"
     return name_of(root, parts) if parts else prefix_of(root)
 
 
 def _aside(file: FoundFile) -> str:
     """Return the name under which a transcript is reported whose session is indexed from another file."""
     label = "/".join(file.path.split("/")[:2])
-    return f"{label}{file.file}" if file.kind is Kind.SESSION else str(file.file)
+    return f"{label}{file.location}" if file.kind is Kind.SESSION else file.location
 
 
 def _flaw(name: str) -> SkipReason | None:

@@ -336,7 +336,10 @@ def _is_open(directory: str) -> bool:
 
 
 def _is_sound(part: str) -> bool:
-    return part not in {"", ".", ".."} and "/" not in part and not has_control(part) and is_utf8(part)
+    if part in {"", ".", ".."} or "/" in part:
+        return False
+    # Neither control characters nor surrogates are printable.
+    return part.isprintable() or (not has_control(part) and is_utf8(part))
 
 
 def _is_excluded(root: Root, parts: Parts, *, end: str) -> bool:

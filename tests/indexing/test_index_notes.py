@@ -189,7 +189,9 @@ async def test_a_note_of_any_time_is_taken_in_once(
 
 async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_path: Path) -> None:
     """A defect that one file brings out, in reading or in writing, keeps no other from being taken in."""
-    files = [FoundFile(f"memory/{n}.md", tmp_path / f"{n}.md", Kind.NOTE, Stamp(1, 1, n)) for n in range(4)]
+    files = [
+        FoundFile(f"memory/{n}.md", str(tmp_path / f"{n}.md"), Kind.NOTE, Stamp(1, 1, n)) for n in range(4)
+    ]
     files[2] = msgspec.structs.replace(
         files[2], stamp=Stamp(1, 1, 1 << 63)
     )  # no such number fits into the index
@@ -212,7 +214,7 @@ async def test_what_memd_fails_at_is_the_trouble_of_one_file(index: Index, tmp_p
 @pytest.mark.parametrize("kind", [NoMemory("none is left"), MemoryError()])
 async def test_a_moment_without_memory_is_no_trouble_of_a_note(tmp_path: Path, kind: Exception) -> None:
     """The pass fails and is made again, and answers are stale until then; a transcript may be too large for any memory."""
-    files = [FoundFile(f"{n}", tmp_path / f"{n}", kind, Stamp(1, 1, n)) for n, kind in enumerate(Kind)]
+    files = [FoundFile(f"{n}", str(tmp_path / f"{n}"), kind, Stamp(1, 1, n)) for n, kind in enumerate(Kind)]
     for found in files:
 
         async def short(_: Sequence[FoundFile]) -> AppliedChanges:
@@ -231,7 +233,7 @@ async def test_trouble_of_the_store_is_no_trouble_of_a_file() -> None:
     async def full(_: Sequence[FoundFile]) -> AppliedChanges:
         raise StoreUnavailable("no room")
 
-    session = FoundFile("a", Path("a"), next(kind for kind in Kind if kind.is_session), Stamp(1, 1, 1))
+    session = FoundFile("a", "a", next(kind for kind in Kind if kind.is_session), Stamp(1, 1, 1))
     for group in ([], [session]):
         with pytest.raises(StoreUnavailable):
             await each_by_itself(group, full)
@@ -242,7 +244,7 @@ def test_what_nobody_foresaw_is_trouble_of_a_file_but_no_want_of_memory_for_a_no
     failure: Exception,
 ) -> None:
     """A note is never large: there is no memory for anything just now."""
-    kinds = {kind.is_session: FoundFile("a", Path("a"), kind, Stamp(1, 1, 1)) for kind in Kind}
+    kinds = {kind.is_session: FoundFile("a", "a", kind, Stamp(1, 1, 1)) for kind in Kind}
     assert skip_of(unexpected(kinds[True], failure)) is SkipReason.FAILED
     if isinstance(failure, KeyError):
         assert skip_of(unexpected(kinds[False], failure)) is SkipReason.FAILED

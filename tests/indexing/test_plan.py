@@ -10,7 +10,7 @@ from memd.store.files import KnownFile
 
 
 def found(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> FoundFile:
-    return FoundFile(path, Path("/w") / path, kind, Stamp(1, mtime_ns, 1))
+    return FoundFile(path, f"/w/{path}", kind, Stamp(1, mtime_ns, 1))
 
 
 def known(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> KnownFile:
@@ -115,7 +115,7 @@ def test_sessions_in_a_database_are_taken_in_by_their_events() -> None:
     most = GROUP_BYTES // EVENT_BYTES
     sizes = [most // 2, most // 2, 1, 2 * most, 1]
     read = [
-        FoundFile(f"sessions/openclaw/{n}.jsonl", Path("/db"), Kind.SESSION, Stamp(size, 5, 1), str(n))
+        FoundFile(f"sessions/openclaw/{n}.jsonl", "/db", Kind.SESSION, Stamp(size, 5, 1), str(n))
         for n, size in enumerate(sizes)
     ]
     assert [len(group) for group in groups(read)] == [2, 1, 1, 1]
@@ -124,7 +124,7 @@ def test_sessions_in_a_database_are_taken_in_by_their_events() -> None:
 def test_a_session_in_a_database_is_read_by_its_stamp_alone() -> None:
     """The database is marked whenever anything is written to it, and a session's stamp is made of what it holds."""
     file = Path("/db")
-    one = FoundFile("sessions/openclaw/a.jsonl", file, Kind.SESSION, Stamp(3, 5, 1), "a")
+    one = FoundFile("sessions/openclaw/a.jsonl", str(file), Kind.SESSION, Stamp(3, 5, 1), "a")
     seen = Scan(
         found={one.path: one},
         skipped={},

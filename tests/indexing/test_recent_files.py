@@ -198,7 +198,7 @@ async def test_a_look_that_fails_tells_nothing() -> None:
 
 def found(file: Path) -> FoundFile:
     status = file.stat()
-    return FoundFile(file.name, file, Kind.NOTE, Stamp.of(status))
+    return FoundFile(file.name, str(file), Kind.NOTE, Stamp.of(status))
 
 
 def after_a_pass(glance: RecentFiles, *files: Path, within: frozenset[Path] | None = None) -> None:

@@ -78,7 +78,7 @@ def test_found_file(base: Path) -> None:
     file = base / "ws" / "memory" / "a.md"
     status = file.stat()
     assert look(Workspace(base / "ws")).found == {
-        "memory/a.md": FoundFile("memory/a.md", file, Kind.NOTE, Stamp.of(status))
+        "memory/a.md": FoundFile("memory/a.md", str(file), Kind.NOTE, Stamp.of(status))
     }
 
 

@@ -23,7 +23,7 @@ def seen(
 ) -> Scan:
     stamp = Stamp(size=1, mtime_ns=1, inode=1)
     return Scan(
-        found={name: FoundFile(name, Path("/ws") / name, Kind.NOTE, stamp) for name in found},
+        found={name: FoundFile(name, f"/ws/{name}", Kind.NOTE, stamp) for name in found},
         skipped={},
         blind=blind or {},
         mounts=frozenset(mounts),

@@ -28,7 +28,7 @@ FINGERPRINT = Fingerprint("c1", "t1", ("memory",), "fake", "m", "k", DIMENSIONS)
 
 def found_file(path: str, *, size: int = 1, kind: Kind = Kind.NOTE, mtime_ns: int = 1) -> FoundFile:
     """A file as a scan would have seen it."""
-    return FoundFile(path, Path("/nowhere") / path, kind, Stamp(size, mtime_ns, 7))
+    return FoundFile(path, f"/nowhere/{path}", kind, Stamp(size, mtime_ns, 7))
 
 
 def chunk_of(text: str, start_line: int = 1, context: str = "") -> Chunk:

@@ -123,7 +123,7 @@ def entry_growth(
 
     def look(opened: OpenDatabase) -> Growth:
         with opened.transaction() as read:
-            tables = _KINDS[root.layout].tables_of(read, str(found.file))
+            tables = _KINDS[root.layout].tables_of(read, found.location)
             if root.layout == "opencode":
                 begin = 0 if progress is None else progress.offset
                 return opencode_database.growth_of(
@@ -167,7 +167,7 @@ class _OpenClawReader:
         self._redactor = redactor
         self._subagents = subagents
         with opened.transaction() as read:
-            self._tables: Tables = KIND.tables_of(read, str(found.file))
+            self._tables: Tables = KIND.tables_of(read, found.location)
 
     def read(self, progress: ReadProgress | None) -> Reading:
         """What is new; see read_entry."""

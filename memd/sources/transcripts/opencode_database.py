@@ -169,7 +169,7 @@ class OpenCodeReader:
         self._redactor = redactor
         self._subagents = subagents
         with opened.transaction() as read:
-            self._tables = KIND.tables_of(read, str(found.file))
+            self._tables = KIND.tables_of(read, found.location)
 
     def read(self, progress: ReadProgress | None) -> Reading:
         """What is new; see read_entry.

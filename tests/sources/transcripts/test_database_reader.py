@@ -542,8 +542,8 @@ def test_a_session_that_is_in_no_root_is_not_read(base: Path, store: OpenClawSto
     found = follower.found
     for other in (
         msgspec.structs.replace(found, path="sessions/openclaw/two.jsonl"),
-        msgspec.structs.replace(found, file=found.file.with_name("other.sqlite")),
-        msgspec.structs.replace(found, file=Path("/etc/openclaw-agent.sqlite")),
+        msgspec.structs.replace(found, location=str(found.file.with_name("other.sqlite"))),
+        msgspec.structs.replace(found, location="/etc/openclaw-agent.sqlite"),
     ):
         follower.found = other
         with pytest.raises(FileMissing, match="in no root"):

@@ -44,7 +44,7 @@ def _ids(root: SessionPaths) -> list[str]:
 def _found(root: SessionPaths, identity: str) -> FoundFile:
     stamp = next(one.stamp for one in list_sessions(root, (NAME,)).sessions if one.id == identity)
     name = f"sessions/exported/{identity}.jsonl"
-    return FoundFile(name, root.directory / NAME, Kind.SESSION, stamp, identity)
+    return FoundFile(name, str(root.directory / NAME), Kind.SESSION, stamp, identity)
 
 
 def _look(root: SessionPaths) -> Scan:
@@ -140,7 +140,7 @@ def test_a_new_export_is_read_only_where_something_changed(root: SessionPaths) -
     grown = read_entry(_found(root, "two"), [root], second.progress, redactor=None, subagents=False)
     assert isinstance(grown, WholeTranscript)
     assert grown.turns[-1].text == "more"
-    gone = FoundFile("sessions/exported/three.jsonl", one.file, Kind.SESSION, one.stamp, "three")
+    gone = FoundFile("sessions/exported/three.jsonl", one.location, Kind.SESSION, one.stamp, "three")
     with pytest.raises(FileMissing):
         read_entry(gone, [root], None, redactor=None, subagents=False)
 

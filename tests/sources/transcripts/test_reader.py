@@ -677,7 +677,7 @@ def test_only_transcripts_of_a_root_are_opened(follower: Follower) -> None:
     secret = directory / "secret.txt"
     secret.write_bytes(said("secret"))
     with pytest.raises(FileMissing):
-        read(msgspec.structs.replace(follower.found, file=secret))
+        read(msgspec.structs.replace(follower.found, location=str(secret)))
     follower.file.unlink()
     follower.file.symlink_to(secret)
     with pytest.raises(OutsideFence):

@@ -75,7 +75,7 @@ class Follower:
     def found(self) -> FoundFile:
         """The file as a scan gives it."""
         name = f"sessions/here/{self.file.name.removesuffix('.zst').partition('.json')[0]}.jsonl"
-        return FoundFile(name, self.file, Kind.SESSION, Stamp(0, 0, 0))
+        return FoundFile(name, str(self.file), Kind.SESSION, Stamp(0, 0, 0))
 
     @property
     def progress(self) -> ReadProgress:
@@ -129,7 +129,7 @@ class EntryFollower:
     ) -> None:
         self.roots: tuple[Root, ...] = (SessionPaths(base, layout, layout),)
         self.found = FoundFile(
-            f"sessions/{layout}/{entry}.jsonl", base / file, Kind.SESSION, Stamp(0, 0, 0), entry
+            f"sessions/{layout}/{entry}.jsonl", str(base / file), Kind.SESSION, Stamp(0, 0, 0), entry
         )
         self.redactor = redactor
         self.subagents = subagents
