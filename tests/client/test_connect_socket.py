@@ -115,7 +115,7 @@ def listening_as(user: int, address: Path) -> socket.socket:
 
 def ask_blocking(address: Path) -> object:
     """A question of a Client."""
-    with Client(socket=address, timeout=5) as memd:
+    with Client(socket=address, timeout=60) as memd:
         return memd.search("where is the key?")
 
 
@@ -123,7 +123,7 @@ def ask_asynchronous(address: Path) -> object:
     """A question of an AsyncClient."""
 
     async def ask() -> object:
-        async with AsyncClient(socket=address, timeout=5) as memd:
+        async with AsyncClient(socket=address, timeout=60) as memd:
             return await memd.search("where is the key?")
 
     return asyncio.run(ask())
@@ -137,9 +137,9 @@ def test_another_user_is_told_nothing(address: Path, ask: Callable[[Path], objec
             DaemonNotRunning, match=rf"another user \(uid {NOBODY}\) listens there"
         ) as refused:
             ask(address)
-        listener.settimeout(5)
+        listener.settimeout(60)
         with listener.accept()[0] as other:
-            other.settimeout(5)
+            other.settimeout(60)
             assert other.recv(1) == b""
     assert refused.value.hint
     assert "MEMD_SOCKET" in refused.value.hint

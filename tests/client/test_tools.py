@@ -33,7 +33,7 @@ NOTE = Note(path="MEMORY.md", text="PostgreSQL", end_line=1)
 
 
 def _blocking(address: Path, *calls: tuple[str, object], **options: Any) -> list[dict[str, Any]]:
-    tools = Tools(lambda: Client(address, timeout=5), **options)
+    tools = Tools(lambda: Client(address, timeout=60), **options)
     try:
         return [tools.call(*call) for call in calls]
     finally:
@@ -42,7 +42,7 @@ def _blocking(address: Path, *calls: tuple[str, object], **options: Any) -> list
 
 def _asynchronous(address: Path, *calls: tuple[str, object], **options: Any) -> list[dict[str, Any]]:
     async def ask() -> list[dict[str, Any]]:
-        tools = AsyncTools(lambda: AsyncClient(address, timeout=5), **options)
+        tools = AsyncTools(lambda: AsyncClient(address, timeout=60), **options)
         try:
             return [await tools.call(*call) for call in calls]
         finally:

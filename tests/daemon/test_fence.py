@@ -255,7 +255,7 @@ def test_a_file_that_became_a_link_is_not_followed(served: Daemon) -> None:
 def test_a_file_that_became_a_fifo_hangs_nobody(served: Daemon) -> None:
     """A note that turned into a FIFO without a writer is missing, at once."""
     note = served.write("memory/drip.md", "It was a note.\n")
-    with served.client(timeout=5) as client:
+    with served.client(timeout=60) as client:
         client.sync()
         note.unlink()
         os.mkfifo(note)

@@ -154,10 +154,10 @@ def test_something_else_that_listens(home: Path, behaves: Callable[[Peer], objec
     address = home / "s"
     for call in (SEARCH, GET):
         with serving(address, lambda peer: (behaves(peer), None)[1]):
-            (reply,) = blocking(address, call, timeout=5)
+            (reply,) = blocking(address, call, timeout=60)
         assert is_disabled(reply)
         with serving(address, lambda peer: (behaves(peer), None)[1]):
-            (reply,) = asynchronous(address, call, timeout=5)
+            (reply,) = asynchronous(address, call, timeout=60)
         assert is_disabled(reply)
 
 

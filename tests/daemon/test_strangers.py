@@ -37,7 +37,7 @@ def knock(path: str) -> str:
     heard = b""
     for _ in range(KNOCKS):
         with socket.socket(socket.AF_UNIX) as client, suppress(ConnectionResetError, BrokenPipeError):
-            client.settimeout(10)
+            client.settimeout(60)
             client.connect(path)
             client.sendall(said)
             while piece := client.recv(1 << 16):

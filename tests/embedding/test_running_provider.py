@@ -56,7 +56,7 @@ async def test_who_waits_for_the_vector_of_a_question_is_told_when_the_provider_
         await running.close()
         assert provider.closed
         with pytest.raises(EmbedUnavailable, match="closed"):
-            await asyncio.wait_for(waiting, 10)
+            await asyncio.wait_for(waiting, 60)
 
 
 async def test_where_the_model_is_another_one_the_work_for_the_first_has_ended(

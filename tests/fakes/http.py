@@ -75,11 +75,11 @@ class Server:
             for writer in self._writers:
                 writer.transport.abort()
 
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(60)
 
     def listen(self) -> None:
         """Take connections again, where it did before."""
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(60)
 
     async def _listen(self) -> None:
         self._listening = await asyncio.start_server(self._accept, "127.0.0.1", self.port)

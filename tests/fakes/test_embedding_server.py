@@ -37,7 +37,7 @@ class Client:
         body = call.body + b"".join(call.more)
         request = urllib.request.Request(url, body or None, headers, method=call.method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as refusal:
             with refusal:

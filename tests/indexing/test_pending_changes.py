@@ -108,7 +108,7 @@ async def test_a_request_waits_for_a_pass_that_begins_after_it() -> None:
     assert second.number == number
     assert second.force
     await pending.finish(second)
-    assert await asyncio.wait_for(waiting, 1) == number
+    assert await asyncio.wait_for(waiting, 60) == number
 
 
 async def test_short_pass_between_files_of_a_long_one() -> None:
@@ -128,7 +128,7 @@ async def test_short_pass_between_files_of_a_long_one() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     await pending.finish(long)
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_a_short_pass_keeps_no_promise_of_a_long_one() -> None:
@@ -152,7 +152,7 @@ async def test_a_short_pass_keeps_no_promise_of_a_long_one() -> None:
     whole = await pending.take()
     assert (whole.everything, whole.force, whole.eager) == (True, True, True)
     await pending.finish(whole)
-    assert await asyncio.wait_for(waiting, 1) == whole.number
+    assert await asyncio.wait_for(waiting, 60) == whole.number
 
 
 async def test_everything_that_failed_waits_for_somebody_to_hurry() -> None:
@@ -168,7 +168,7 @@ async def test_everything_that_failed_waits_for_somebody_to_hurry() -> None:
     clock.now += 2
     pending.mark([A])
     pending.hurry()
-    taken = await asyncio.wait_for(next_one, 1)
+    taken = await asyncio.wait_for(next_one, 60)
     assert (taken.everything, taken.eager) == (True, True)
 
 
@@ -182,7 +182,7 @@ async def test_waiting_for_paths_that_are_due() -> None:
     await asyncio.sleep(0.01)
     assert not due.done()
     pending.mark([A])
-    await asyncio.wait_for(due, 1)
+    await asyncio.wait_for(due, 60)
     assert pending.take_due_paths() is not None
 
 
@@ -239,4 +239,4 @@ async def test_no_pass_over_everything_has_ended_before_the_first_one() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     await pending.finish(first)
-    assert await asyncio.wait_for(waiting, 1) == first.number
+    assert await asyncio.wait_for(waiting, 60) == first.number

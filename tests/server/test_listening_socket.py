@@ -23,7 +23,7 @@ from tests.wait import until
 def connected(path: Path) -> socket.socket:
     """A connection to a socket."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(5)
+    client.settimeout(60)
     try:
         client.connect(str(path))
     except OSError:
