@@ -273,7 +273,7 @@ def _postgres(
     breaker = CircuitBreaker(
         agent.id, "postgres", create, postgres.TIMEOUTS, on_change=_embed_only_while(agent)
     )
-    return ReadingFallback(breaker, builtin)
+    return ReadingFallback(breaker, builtin, agent.settings.sync.wait_ms / 1000)
 
 
 def _including(agent: IndexedAgent, builtin: Builtin, providers: AgentProviders) -> Including:

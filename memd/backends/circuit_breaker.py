@@ -19,6 +19,7 @@ from memd.errors import TransientError
 from memd.runtime.profiling import spent
 from memd.runtime.synchronization import is_cancelled
 from memd.runtime.timing import Clock
+from memd.runtime.wait_budget import waiting
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 
 log = structlog.get_logger()
@@ -110,7 +111,10 @@ class CircuitBreaker(Generic[B]):
     succeeds, the backend is in use again.
 
     When a caller stops waiting, one abandoned search runs on to its end, and its outcome counts. Otherwise
-    callers whose own timeout is shorter than the backend's would never detect that it hangs.
+    callers whose own timeout is shorter than the backend's would never detect that it hangs. An answer that
+    comes after the deadline of its search does not bring the backend back: it is asked the same again, and
+    is in use again if that answer comes in time. So a backend that is slow for a moment is back soon, and one
+    that is slow each time delays one search only, until the next trial.
     """
 
     def __init__(
@@ -150,6 +154,7 @@ class CircuitBreaker(Generic[B]):
         # An abandoned search that runs on, to show whether the backend answers at all.
         self._abandoned: asyncio.Task[Any] | None = None
         self._abandoned_since = 0.0  # clock time at which that search began
+        self._in_time_s: float | None = None  # how long that search was waited for; None: it had no deadline
         self._ending: set[asyncio.Task[None]] = set()  # closes of backends that were dropped
         self._is_closed = False
 
@@ -160,8 +165,8 @@ class CircuitBreaker(Generic[B]):
 
         Args:
             put: Sends the search to the backend.
-            overdue: When this future ends first, the answer is too late, which counts as a failure; None: the
-                search has no deadline but the backend's own.
+            overdue: When this future ends first, the answer is too late, which counts as a failure; its result
+                is not read. None: the search has no deadline but the backend's own.
         """
         if self._is_closed or self._is_silent:
             return None
@@ -182,17 +187,16 @@ class CircuitBreaker(Generic[B]):
             raise
         if task.done():
             return None if task.cancelled() else task.result()
-        if overdue is None:
-            self._abandon(task, began)
-        else:
-            task.cancel()
-            self._fail(f"{self.name} has not answered for {self._clock() - began:.1f} s")
+        waited_s = None if overdue is None else self._clock() - began
+        self._abandon(task, began, waited_s)
+        if waited_s is not None:
+            self._fail(f"{self.name} has not answered for {waited_s:.1f} s")
         return None
 
-    def _abandon(self, task: "asyncio.Task[Any]", began: float) -> None:
+    def _abandon(self, task: "asyncio.Task[Any]", began: float, in_time_s: float | None = None) -> None:
         """Let the first abandoned search run on, to show whether the backend answers at all; cancel any other."""
         if self._abandoned is None and not task.done():
-            self._abandoned, self._abandoned_since = task, began
+            self._abandoned, self._abandoned_since, self._in_time_s = task, began, in_time_s
         else:
             task.cancel()
 
@@ -210,6 +214,7 @@ class CircuitBreaker(Generic[B]):
                 return None
             try:
                 answer = await put(backend)
+                is_slow = await self._is_slow(lambda: put(backend))
             except (StoreClosed, StoreDamaged, StoreUnavailable):
                 # memd's own index failed, not the backend: the built-in backend reports it better
                 return None
@@ -228,9 +233,17 @@ class CircuitBreaker(Generic[B]):
                 log.exception("backend.failed", agent=self._agent, backend=self.name)
                 self._lose(backend, f"memd failed at what {self.name} answered; its log has the details")
                 return None
-            if backend is self._backend and isinstance(self.state, CoolingDown):
+            if backend is self._backend and isinstance(self.state, CoolingDown) and not is_slow:
                 self._enter(InUse())
             return answer
+
+    async def _is_slow(self, ask: Callable[[], Awaitable[object]]) -> bool:
+        """Return whether the running search was abandoned at its deadline and, asked once more, takes as long again."""
+        if asyncio.current_task() is not self._abandoned or self._in_time_s is None:
+            return False
+        began = self._clock()
+        await ask()
+        return self._clock() - began > self._in_time_s
 
     @contextlib.asynccontextmanager
     async def _admission(self) -> AsyncIterator[bool]:
@@ -251,7 +264,7 @@ class CircuitBreaker(Generic[B]):
         self._begin()
         if self._creating is not None:
             # asyncio.wait: a caller that stops waiting does not cancel the creation for the others.
-            with spent("waiting for the engine"):
+            with spent("waiting for the engine"), waiting():
                 _, running = await asyncio.wait([self._creating], timeout=self._left_s())
             self._is_late = bool(running)
         return self._backend

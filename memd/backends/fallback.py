@@ -1,6 +1,9 @@
 """A backend that answers with the configured one, and with the built-in one while that fails."""
 
+import asyncio
+import contextlib
 import time
+from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -18,7 +21,9 @@ from memd.backends.backend import (
 from memd.backends.circuit_breaker import CircuitBreaker, CoolingDown, GuardedBackend, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
+from memd.errors import TransientError
 from memd.runtime.timing import Clock
+from memd.runtime.wait_budget import WaitBudget
 
 
 class ChosenBackend(GuardedBackend, Protocol):
@@ -77,9 +82,10 @@ class Fallback(Generic[C]):
     async def search(self, question: BackendQuestion) -> BackendAnswer:
         """Return the first backend's hits or, if it fails, the second's, with the reason in `fallback`."""
         answer = await self.first.ask(lambda backend: backend.search(question))
-        if answer is not None:
-            return answer
-        answer = await self.second.search(question)
+        return self._stand_in(await self.second.search(question)) if answer is None else answer
+
+    def _stand_in(self, answer: BackendAnswer) -> BackendAnswer:
+        """Return an answer of the second backend with the reason why the first did not give it."""
         return msgspec.structs.replace(answer, fallback=self.use or answer.fallback)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
@@ -140,15 +146,44 @@ class Fallback(Generic[C]):
 
 
 R = TypeVar("R", bound=ReadingBackend)
+T = TypeVar("T")
 
 
 class ReadingFallback(Fallback[R]):
-    """A Fallback whose first backend also explains and reads; the second does so only when the first fails."""
+    """A Fallback whose first backend also explains and reads; the second does so only when the first fails.
+
+    A search waits `wait_s` for the first; then the second is asked, too, and what it finds is the answer if it is
+    there before that of the first. Where it finds nothing, the first has the time of its own timeouts, except for
+    a trial after a failure.
+    """
+
+    def __init__(
+        self, first: CircuitBreaker[R], second: Backend, wait_s: float, *, clock: Clock = time.monotonic
+    ) -> None:
+        """Combine two backends; the first is created on first use.
+
+        Args:
+            first: See Fallback.
+            second: See Fallback.
+            wait_s: Seconds to wait for the first, see runtime.wait_budget.
+            clock: See Fallback.
+        """
+        super().__init__(first, second, clock=clock)
+        self._wait_s = wait_s
+
+    async def search(self, question: BackendQuestion) -> BackendAnswer:
+        """Return hits of the first backend or, if it fails or is too slow, of the second, with the reason."""
+        answer, is_first = await self._ask(
+            lambda backend: backend.search(question), lambda answer: bool(answer.hits)
+        )
+        return answer if is_first else self._stand_in(answer)
 
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
-        """Return hits and explanation of the first backend or, if it fails, of the second, with the reason."""
-        explained = await self.first.ask(lambda backend: backend.explain(question))
-        return await super().explain(question) if explained is None else explained
+        """Return the same as `search`, and how each candidate was ranked."""
+        (answer, trace), is_first = await self._ask(
+            lambda backend: backend.explain(question), lambda explained: bool(explained[0].hits)
+        )
+        return answer if is_first else self._stand_in(answer), trace
 
     async def get(
         self,
@@ -159,25 +194,52 @@ class ReadingFallback(Fallback[R]):
         kinds: frozenset[Kind],
         max_chars: int = MAX_CHARS,
     ) -> Excerpt | None:
-        """Return lines of a file from the first backend or, if it has no such file or fails, from the second.
+        """Return lines of a file from the first backend or, if it has no such file, fails or is too slow, from the second.
 
         Raises:
             FilesBlocked: the first backend does not answer, and the second has no such file.
         """
 
-        async def read(backend: R) -> tuple[Excerpt | None]:
+        async def read(backend: R | Backend) -> tuple[Excerpt | None]:
             found = await backend.get(
                 path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
             )
             return (found,)
 
-        answered = await self.first.ask(read)
-        if answered is not None and answered[0] is not None:
-            return answered[0]
-        excerpt = await super().get(
-            path, start_line=start_line, lines=lines, kinds=kinds, max_chars=max_chars
-        )
-        if excerpt is None and answered is None:
+        (excerpt,), is_first = await self._ask(read, lambda found: found[0] is not None)
+        if excerpt is None and is_first:
+            [excerpt] = await read(self.second)
+        elif excerpt is None:
             reason = self.use.reason if self.use is not None else f"{self.name} has not answered"
             raise FilesBlocked(f"{path} cannot be read just now: {reason}.")
         return excerpt
+
+    async def _ask(
+        self, put: Callable[[R | Backend], Awaitable[T]], is_found: Callable[[T], bool]
+    ) -> tuple[T, bool]:
+        """Return an answer, and whether the first backend gave it."""
+        budget = WaitBudget(self._wait_s)
+        late = asyncio.ensure_future(self._late(budget, put, is_found))
+        try:
+            with budget.applied():
+                answer = await self.first.ask(put, late)
+        finally:
+            is_late = not late.cancel()
+        if answer is not None:
+            return answer, True
+        return late.result() if is_late else await put(self.second), False
+
+    async def _late(
+        self,
+        budget: WaitBudget,
+        put: Callable[[R | Backend], Awaitable[T]],
+        is_found: Callable[[T], bool],
+    ) -> T:
+        """Return the second backend's answer once a search need not wait for the first any longer."""
+        await budget.spent.wait()
+        with contextlib.suppress(TransientError):
+            answer = await put(self.second)
+            if is_found(answer) or isinstance(self.first.state, CoolingDown):
+                return answer
+        never: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        return await never

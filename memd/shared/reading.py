@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from memd.runtime.threads import Threads
+from memd.runtime.wait_budget import waiting
 from memd.shared.binary_vectors import use_vectors
 from memd.shared.connection import (
     SharedUnavailable,
@@ -110,8 +111,9 @@ class SharedConnections:
         """
         lent: list[psycopg.Connection[Any]] = []
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._threads.run(self._work, work, lent)
+            with waiting():
+                async with asyncio.timeout(self._timeout_s):
+                    return await self._threads.run(self._work, work, lent)
         except (TimeoutError, asyncio.CancelledError) as late:
             # The caller has stopped waiting, and a silent server could block the thread forever.
             with self._lending:

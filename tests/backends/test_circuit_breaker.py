@@ -13,54 +13,115 @@ from memd.backends.circuit_breaker import (
     failed,
     may_be_tried,
 )
-from tests.wait import until_async
+from memd.errors import TransientError
+from tests.clock import hastily, now_s
 
 
 class Slow:
-    """A backend that answers once its gate is open."""
+    """A backend whose answers take as long as it is told, one after the other, and then no time."""
 
-    def __init__(self) -> None:
-        self.gate = asyncio.Event()
+    def __init__(self, *took_s: float) -> None:
+        self.took_s = list(took_s)
         self.asked = 0
+        self.failure: Exception | None = None
 
     async def run(self) -> None:
         await asyncio.Event().wait()
 
     async def close(self) -> None:
-        self.gate.set()
+        return None
 
-    async def answer(self) -> str:
+    async def answer(self) -> int:
         self.asked += 1
-        await self.gate.wait()
-        return "an answer"
+        number = self.asked
+        await asyncio.sleep(self.took_s.pop(0) if self.took_s else 0)
+        if self.failure is not None:
+            raise self.failure
+        return number
 
 
-async def test_an_answer_that_comes_too_late_is_a_failure() -> None:
-    """Who asks goes on without it, and so do all others until the cool-down is over."""
-    now = 100.0
-    slow = Slow()
+class Bench:
+    """A breaker around a slow backend, whose searches have half a second; a failure counts for a minute."""
 
-    async def create() -> Slow:
-        return slow
+    def __init__(self, *took_s: float) -> None:
+        self.slow = Slow(*took_s)
+        self.breaker: CircuitBreaker[Slow] = CircuitBreaker(
+            "main", "team:alice/main", self._create, BreakerTimeouts(5.0, 60.0), clock=now_s
+        )
 
-    breaker: CircuitBreaker[Slow] = CircuitBreaker(
-        "main", "team:alice/main", create, BreakerTimeouts(5.0, 60.0), clock=lambda: now
-    )
-    overdue = asyncio.get_running_loop().create_future()
-    asked = asyncio.create_task(breaker.ask(Slow.answer, overdue))
-    await until_async(lambda: slow.asked)
-    now = 100.6
-    overdue.set_result(None)
-    async with asyncio.timeout(60):
-        assert await asked is None
-        assert breaker.state == CoolingDown(100.6, "team:alice/main has not answered for 0.6 s", 160.6)
-        assert await breaker.ask(Slow.answer) is None
-        assert (slow.asked, breaker.reason) == (1, "team:alice/main has not answered for 0.6 s")
-        now = 160.6
-        slow.gate.set()
-        assert await breaker.ask(Slow.answer, asyncio.get_running_loop().create_future()) == "an answer"
-        assert breaker.reason is None
-        await breaker.close()
+    async def _create(self) -> Slow:
+        return self.slow
+
+    @property
+    def state(self) -> BreakerState:
+        """Of the breaker."""
+        return self.breaker.state
+
+    async def ask(self) -> tuple[int | None, float]:
+        """The number of the answer, None if there is none, and the seconds until then."""
+        began = now_s()
+        overdue = asyncio.ensure_future(asyncio.sleep(0.5))
+        answer = await self.breaker.ask(Slow.answer, overdue)
+        overdue.cancel()
+        return answer, round(now_s() - began, 3)
+
+
+LATE = "team:alice/main has not answered for 0.5 s"
+
+
+def test_a_backend_that_is_slow_each_time_delays_one_search() -> None:
+    """Who asks goes on without it, and so do all others until the cool-down is over, though it answers in the end."""
+
+    async def main() -> None:
+        bench = Bench(0.8, 0.8, 0.8, 0.8)
+        assert await bench.ask() == (None, 0.5)
+        cooling_down = CoolingDown(0.5, LATE, 60.5)
+        assert bench.state == cooling_down
+        for _ in range(5):
+            assert await bench.ask() == (None, 0.0)
+            await asyncio.sleep(1.0)
+        assert (bench.slow.asked, bench.state, bench.breaker.reason) == (2, cooling_down, LATE)
+        await asyncio.sleep(60.0)
+        assert await bench.ask() == (None, 0.5)
+        await asyncio.sleep(5.0)
+        assert bench.state == CoolingDown(0.5, LATE, 126.0)
+        await asyncio.sleep(60.0)
+        assert await bench.ask() == (5, 0.0)
+        assert (bench.slow.asked, bench.breaker.reason) == (5, None)
+        await bench.breaker.close()
+
+    hastily(main())
+
+
+def test_a_backend_that_was_slow_once_is_back_when_it_answers_in_time() -> None:
+    """Nobody waits for that; the late answer is no answer to another search."""
+
+    async def main() -> None:
+        bench = Bench(0.8, 0.1)
+        assert await bench.ask() == (None, 0.5)
+        await asyncio.sleep(0.35)  # the late answer is there, and the next one is not
+        assert (bench.slow.asked, await bench.ask()) == (2, (None, 0.0))
+        await asyncio.sleep(0.1)
+        assert bench.state == InUse()
+        assert await bench.ask() == (3, 0.0)
+        await bench.breaker.close()
+
+    hastily(main())
+
+
+def test_a_late_failure_begins_another_cool_down() -> None:
+    """With its reason, which says more than that it was late; searches beside the one that is late are cancelled."""
+
+    async def main() -> None:
+        bench = Bench(3.0, 3.0)
+        bench.slow.failure = TransientError("the server has gone away")
+        assert [*await asyncio.gather(bench.ask(), bench.ask())] == [(None, 0.5), (None, 0.5)]
+        await asyncio.sleep(3.0)
+        assert bench.state == CoolingDown(0.5, "the server has gone away", 63.0)
+        assert (bench.slow.asked, await bench.ask()) == (2, (None, 0.0))
+        await bench.breaker.close()
+
+    hastily(main())
 
 
 async def test_closing_waits_until_what_is_being_made_has_ended() -> None:
@@ -111,6 +172,8 @@ def test_a_failure_begins_a_cool_down(before: BreakerState, now: float, after: B
         (CoolingDown(100.0, "gone", 100.0), 100.0, True),
     ],
 )
-def test_a_backend_that_failed_is_left_alone_for_a_while(state: BreakerState, now: float, may: bool) -> None:
+def test_a_backend_that_failed_is_cooling_down_for_a_while(
+    state: BreakerState, now: float, may: bool
+) -> None:
     """Until the cool-down is over; one of no length is over at once."""
     assert may_be_tried(state, now) is may

@@ -561,7 +561,8 @@ def reading(first: First, second: Second) -> ReadingFallback[ReadingFirst]:
             raise Failed("no such host")
         return first
 
-    return ReadingFallback(CircuitBreaker("main", "first", create, BreakerTimeouts(5.0, 60.0)), second)
+    breaker = CircuitBreaker("main", "first", create, BreakerTimeouts(5.0, 60.0))
+    return ReadingFallback(breaker, second, 3600.0)
 
 
 async def test_one_that_reads_is_asked_for_all_while_it_answers() -> None:

@@ -1,6 +1,8 @@
 """A server that is killed, or falls silent, while daemons publish to it and search it."""
 
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from memd_client import Client, RequestFailed
 from memd_client.messages import Found
 from tests.daemon.process import Daemon
-from tests.daemon.sharing import contents, including, is_published, publisher, trouble, whole
+from tests.daemon.sharing import contents, including, is_published, publisher, reader, trouble, whole
 from tests.postgres import PostgresServer, database_with_tables, running_server, shared_server
 from tests.relay import relay
 from tests.shared.conftest import member
@@ -35,6 +37,20 @@ def _bob(home: Path, dsn: str, wait_ms: int) -> Daemon:
     other = including(home / "b", dsn, wait_ms=wait_ms)
     other.write("memory/own.md", "The lighthouse is painted white and red.\n")
     return other
+
+
+@pytest.fixture
+def home_server() -> Iterator[PostgresServer]:
+    """A server of its own, for a test that stops it."""
+    with running_server() as one:
+        yield one
+
+
+def _signal_all(server: PostgresServer, how: signal.Signals) -> None:
+    """Send a signal to a server and all its processes, the one that starts them first."""
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    for pid in (server.pid, *map(int, children.read_text().split())):
+        os.kill(pid, how)
 
 
 def _memories(found: Found) -> set[str | None]:
@@ -100,6 +116,88 @@ def test_a_server_that_is_silent_costs_its_time_once(
             assert way.accepted == asked_of
             way.release()
             _until_back(client)
+
+
+def _searches_there(home: Path, dsn: str) -> Daemon:
+    """A daemon, not started yet, whose agent searches the server and has a note of its own."""
+    other = reader(
+        home / "c",
+        dsn,
+        more=f'workspace = "{home}/c/notes"\nsync = {{ wait_ms = 700 }}\nscope = {{ default = "allow" }}\n',
+    )
+    note = home / "c" / "notes" / "memory" / "own.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("The lighthouse is painted white and red.\n")
+    return other
+
+
+def _paths(client: Client) -> tuple[set[str], str]:
+    """Where the hits of an answer are, and why they are not the server's."""
+    found = client.search(ASKED, agent="alice", min_score=0)
+    assert (found.fallback_from or "postgres") == "postgres"
+    return {hit.path for hit in found.results}, found.fallback_reason or ""
+
+
+THERE, HERE = {"memory/lighthouse.md"}, {"memory/own.md"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["a relay that passes nothing on", "a server that is stopped"])
+def test_own_notes_are_found_while_the_server_that_is_searched_is_silent(
+    home: Path, home_server: PostgresServer, how: str
+) -> None:
+    """After `wait_ms`, and then at once; get has them, too; the server's late answer reaches nobody, and it comes back."""
+    admin = home_server.dsn(home_server.database())
+    one = _alice(home, member(admin, "alice", "alice/main"))
+    with relay(home_server.port) as way:
+        dsn = through(member(admin, "bob", "alice/main", may_write=False), way.port)
+        other = _searches_there(home, dsn)
+        silence, end = (
+            (way.hold, way.release)
+            if how.startswith("a relay")
+            else (
+                lambda: _signal_all(home_server, signal.SIGSTOP),
+                lambda: _signal_all(home_server, signal.SIGCONT),
+            )
+        )
+        with one.start(), other.start(), other.client(timeout=120) as client:
+            until(lambda: whole(one, admin), 60)
+            until(lambda: _paths(client) == (THERE, ""), 60)
+            silence()
+            try:
+                paths, reason = _paths(client)
+                # That is what the search has waited for, and not the 3 seconds of the server.
+                assert (paths, reason.startswith("postgres has not answered for ")) == (HERE, True), reason
+                asked_of = way.accepted
+                assert _paths(client)[0] == HERE
+                assert "painted" in client.get("memory/own.md", agent="alice").text
+                assert way.accepted == asked_of
+                assert client.status().agents["alice"].backend_fallback is not None
+            finally:
+                end()
+            until(lambda: _paths(client) == (THERE, ""), 60)
+            assert client.get("memory/lighthouse.md", agent="alice").text.startswith("The lighthouse keeper")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_own_notes_are_found_where_no_connection_was_ever_answered(
+    home: Path, server: PostgresServer, admin_dsn: str
+) -> None:
+    """Whoever listens there accepts, and says nothing; once it does, or is another, it is searched."""
+    one = _alice(home, member(admin_dsn, "alice", "alice/main"))
+    with relay(server.port) as way:
+        way.hold()
+        other = _searches_there(
+            home, through(member(admin_dsn, "bob", "alice/main", may_write=False), way.port)
+        )
+        with one.start(), other.start(), other.client(timeout=120) as client:
+            until(lambda: _paths(client)[0] == HERE, 60)
+            assert _paths(client)[1]
+            until(lambda: whole(one, admin_dsn), 60)
+            way.release()
+            until(lambda: _paths(client) == (THERE, ""), 60)
 
 
 @pytest.mark.long
