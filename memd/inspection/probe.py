@@ -26,7 +26,7 @@ class SqliteFacts(Fact, frozen=True):
     apsw: str
     keywords: str | None
     vectors: str | None
-    vec: str | None  # version of sqlite-vec
+    vec: str | None  # version of sqlite-vec; None: it cannot be loaded
 
 
 class Model(Fact, frozen=True):

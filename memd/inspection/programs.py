@@ -19,9 +19,11 @@ from memd.inspection.probe import Model, Program, SqliteFacts
 
 def look_at_sqlite() -> SqliteFacts:
     """Try SQLite: find a word, and compare vectors."""
-    from memd.store.integrity import run_sqlite_selftest  # noqa: PLC0415 - it may crash
+    from memd.store import integrity  # noqa: PLC0415 - it may crash
 
-    return SqliteFacts(**msgspec.structs.asdict(run_sqlite_selftest()))
+    sqlite, apsw = integrity.sqlite_versions()
+    vec, vectors = integrity.try_vectors()
+    return SqliteFacts(sqlite=sqlite, apsw=apsw, keywords=integrity.try_keywords(), vectors=vectors, vec=vec)
 
 
 def look_at_model() -> Model:

@@ -7,7 +7,6 @@ damage that was found in an index until a new index replaces it.
 from functools import cache
 
 import apsw
-import msgspec
 import numpy as np
 import structlog
 
@@ -128,29 +127,13 @@ class IndexDamage:
         return was_damaged
 
 
-class SqliteSelftest(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of the self-test; a fault is None if the test passed."""
-
-    sqlite: str  # version
-    apsw: str  # version
-    keywords: str | None
-    vectors: str | None
-    vec: str | None  # version of sqlite-vec; None: it could not be loaded
+def sqlite_versions() -> tuple[str, str]:
+    """Return the versions of SQLite and of apsw."""
+    return apsw.sqlite_lib_version(), apsw.apsw_version()
 
 
-def run_sqlite_selftest() -> SqliteSelftest:
-    """Create and query a keyword index and a vector table in memory."""
-    vec, fault = _try_vectors()
-    return SqliteSelftest(
-        sqlite=apsw.sqlite_lib_version(),
-        apsw=apsw.apsw_version(),
-        keywords=_try_keywords(),
-        vectors=fault,
-        vec=vec,
-    )
-
-
-def _try_keywords() -> str | None:
+def try_keywords() -> str | None:
+    """Create and search a keyword index in memory; return the fault, if there is one."""
     connection = apsw.Connection(":memory:")
     try:
         keywords.prepare(connection)
@@ -173,8 +156,8 @@ def _try_keywords() -> str | None:
         connection.close()
 
 
-def _try_vectors() -> tuple[str | None, str | None]:
-    """Return (version of sqlite-vec, fault)."""
+def try_vectors() -> tuple[str | None, str | None]:
+    """Create and search a vector table in memory; return the version of sqlite-vec (None: it cannot be loaded), and the fault, if there is one."""
     extension, fault = vectors.find_extension()
     if extension is None:
         return None, fault

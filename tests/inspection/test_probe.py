@@ -118,7 +118,7 @@ def test_a_child_prints_nothing_and_runs_nothing_of_its_parent(capfd: pytest.Cap
 
 def test_native_parts_are_tried_in_the_child_alone() -> None:
     """The real ones."""
-    engine = start_probe(lambda: [look_at_sqlite()], 60.0).result().first(SqliteFacts)
-    assert engine is not None
-    assert engine.keywords is None
+    sqlite = start_probe(lambda: [look_at_sqlite()], 60.0).result().first(SqliteFacts)
+    assert sqlite is not None
+    assert (sqlite.keywords, sqlite.vectors) == (None, None)
     assert start_probe(lambda: [look_at_model()], 60.0).result().reason is None

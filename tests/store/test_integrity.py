@@ -8,26 +8,27 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.store import keywords
-from memd.store.integrity import IndexDamage, faults, run_sqlite_selftest
+from memd.store.integrity import IndexDamage, faults, sqlite_versions, try_keywords, try_vectors
 from tests.bounds import shipped
 from tests.store.golden.read import stores, unpack
 
 
 def test_what_is_installed_here_works() -> None:
     """Keywords and vectors are tried, and versions told."""
-    tried = run_sqlite_selftest()
-    assert (tried.keywords, tried.vectors) == (None, None)
-    assert tried.vec is not None
-    assert int(tried.sqlite.split(".")[0]) == 3
+    version, _ = sqlite_versions()
+    vec, fault = try_vectors()
+    assert (try_keywords(), fault) == (None, None)
+    assert vec is not None
+    assert int(version.split(".")[0]) == 3
 
 
 def test_a_missing_extension_is_a_fault_of_vectors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where sqlite-vec has no build."""
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
-    tried = run_sqlite_selftest()
-    assert tried.keywords is None
-    assert tried.vec is None
-    assert "sqlite-vec does not load" in str(tried.vectors)
+    vec, fault = try_vectors()
+    assert try_keywords() is None
+    assert vec is None
+    assert "sqlite-vec does not load" in str(fault)
 
 
 @pytest.mark.parametrize("schema", ["index", "embeddings"])
