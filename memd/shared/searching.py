@@ -84,10 +84,9 @@ class SharedReader:
         self._texts: dict[ChunkId, StoredChunk] = {}
         self._allowed: dict[SearchFilter, Ids] = {}
         self._terms = term_reader()  # of this thread
-        self._prepared = AskedPhrases(())  # what is searched for, or will be
+        self._prepared: AskedPhrases | None = None  # of a search that follows in this snapshot
         self._segments: Sequence[SegmentRow] | None = None
         self._found: dict[int, FoundTerm] = {}
-        self._goes_on = False  # whether a search is to follow what is read
 
     def _ask(self, *queries: ServerQuery, is_last: bool = False) -> "list[psycopg.Cursor[Any]]":
         """Ask; with the first question, also how the memory is now."""
@@ -124,20 +123,19 @@ class SharedReader:
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, Match]]:
         """See KeywordReader.search: bm25 with the numbers of this memory alone."""
-        self._prepared = asked = self._phrases(match)
-        self._goes_on = False
-        found = FoundTerms(asked, self._postings(asked.terms))
+        asked, self._prepared = self._phrases(match), None
+        found = FoundTerms(asked, self._postings(asked.terms, asked))
         chunks, tokens = self._state.chunks, self._state.tokens
         return found.best(limit, kinds, chunks, tokens / max(1, chunks) or 1.0, self.allowed(wanted, kinds))
 
     def _phrases(self, match: str) -> AskedPhrases:
         return AskedPhrases.of([self._terms.stems(phrase) for phrase in phrases_of(match) or []])
 
-    def _postings(self, terms: Collection[int]) -> dict[int, FoundTerm]:
-        """The chunks that hold each of some terms; with the first of them, those that a search was prepared for are read."""
-        unread = sorted({*terms, *self._prepared.terms} - self._found.keys())
+    def _postings(self, terms: Collection[int], asked: AskedPhrases) -> dict[int, FoundTerm]:
+        """Return the chunks that hold each of some terms; the terms of `asked` are read in the same round trip."""
+        unread = sorted({*terms, *asked.terms} - self._found.keys())
         if unread or self._segments is None:
-            values = bucket_values(self._before.tenant, unread, has_sequences=self._prepared.has_sequences)
+            values = bucket_values(self._before.tenant, unread, has_sequences=asked.has_sequences)
             segments = () if self._segments is not None else (ServerQuery(SEGMENTS, values),)
             *first, buckets = self._ask(*segments, ServerQuery(BUCKETS, values, binary=True))
             if first:
@@ -161,9 +159,8 @@ class SharedReader:
         self, words: Sequence[str], kinds: Collection[Kind], most: int
     ) -> dict[str, Sequence[ChunkId]]:
         """See KeywordReader.holders."""
-        self._goes_on = True
         terms = list(map(term_id, self._terms.stems_of_words(words)))
-        found = self._postings(terms)
+        found = self._postings(terms, self._prepared or AskedPhrases(()))
         held = {word: found[term].first(kinds, most) for word, term in zip(words, terms, strict=True)}
         return {word: ids for word, ids in held.items() if ids}
 
@@ -177,7 +174,6 @@ class SharedReader:
         among: Sequence[Ids | None],
     ) -> NearVectors | None:
         """See Reader.nearest."""
-        self._goes_on = False
         asked = NearestQuery(self._before.tenant, query, limit, kinds, also, among, self._before.indexed)
         if self._now is not None and not self._is_same_space:
             return None
@@ -224,7 +220,7 @@ class SharedReader:
         """See Reader.texts."""
         unread = [one for one in chunk_ids if one not in self._texts]
         if unread:
-            [rows] = self._ask(self._texts_query(unread), is_last=not self._goes_on)
+            [rows] = self._ask(self._texts_query(unread), is_last=self._prepared is None)
             self._keep_texts(rows)
         return {one: self._texts[one] for one in chunk_ids if one in self._texts}
 
