@@ -1,4 +1,4 @@
-"""Decides which embedding provider an agent's settings mean."""
+"""Chooses the embedding provider for an agent's settings."""
 
 import hashlib
 import os
@@ -23,14 +23,14 @@ Candidate = Provider | ProviderSpec
 
 
 class SkippedProvider(msgspec.Struct, frozen=True):
-    """A provider that was considered, and why it was not taken."""
+    """A provider that was considered, and why it was not chosen."""
 
     provider: str
     reason: str
 
 
 class ProviderChoice(msgspec.Struct, frozen=True):
-    """The provider of some settings; where there is none, search is by keywords alone."""
+    """The provider of some settings; without one, search uses keywords only."""
 
     primary: Candidate | None
     reason: str | None  # why there is none
@@ -41,7 +41,7 @@ class ProviderChoice(msgspec.Struct, frozen=True):
 
     @property
     def provider(self) -> Provider | None:
-        """The primary, if it can be used at once."""
+        """The primary, if it can be used now."""
         return None if isinstance(self.primary, ProviderSpec) else self.primary
 
 
@@ -55,7 +55,7 @@ class _Considered(msgspec.Struct, frozen=True):
 
 
 def choose(settings: AgentSettings, inputs: ChoiceInputs, rng: Random | None = None) -> ProviderChoice:
-    """Choose without loading, starting or asking anything; what is missing becomes the reason.
+    """Choose a provider without loading, starting or requesting anything; what is missing becomes the reason.
 
     Args:
         settings: Of them, `provider`, `model`, `fallback` and `remote` are looked at.
@@ -83,18 +83,18 @@ def choose(settings: AgentSettings, inputs: ChoiceInputs, rng: Random | None = N
 
 
 def choose_here(settings: AgentSettings) -> ProviderChoice:
-    """Choose with the keys of this process's user."""
+    """Choose with the environment and the logins of this process's user."""
     return choose(settings, ChoiceInputs(with_credentials(os.environ, read_small), Path.home(), read_small))
 
 
 def shared(settings: AgentSettings) -> str:
-    """A hash of whatever decides about embeddings: agents for which it is equal can share what embeds."""
+    """Return a hash of all settings that affect embedding: agents with equal hashes share a provider."""
     wanted = (settings.provider, settings.model, settings.fallback, settings.remote)
     return hashlib.sha256(msgspec.json.encode(wanted, order="sorted")).hexdigest()
 
 
 def _to_consider(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Considered | SkippedProvider]:
-    """The providers that the settings allow, in order of preference."""
+    """Return the providers that the settings allow, most preferred first."""
     provider, model, remote = settings.provider, settings.model, settings.remote
     found: list[_Considered | SkippedProvider]
     match provider:
@@ -111,7 +111,7 @@ def _to_consider(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Conside
 
 
 def _remote_ones(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Considered | SkippedProvider]:
-    """The providers that `auto` considers before the local model.
+    """Return the providers that `auto` prefers to the local model.
 
     A base_url names who may read the notes. If it cannot be used, they do not go to another provider because there happens
     to be a key.
@@ -142,7 +142,7 @@ def _remote_ones(settings: AgentSettings, inputs: ChoiceInputs) -> list[_Conside
 
 
 def _fallback(settings: AgentSettings, name: Embedder) -> _Considered:
-    """The second provider, with its default model.
+    """Return the fallback provider, with its default model.
 
     Address, key and whatever belongs to a model are the first one's, unless that is local and has no use for them.
     """
@@ -160,7 +160,7 @@ def _fallback(settings: AgentSettings, name: Embedder) -> _Considered:
 def _second(
     settings: AgentSettings, chosen: _Considered, inputs: ChoiceInputs, rng: Random
 ) -> tuple[Candidate | None, str | None]:
-    """The fallback, or why there is none though one is named."""
+    """Return the fallback, or why there is none although one is configured."""
     if settings.fallback == "none":
         return None, None
     if settings.fallback == chosen.provider:
@@ -173,7 +173,7 @@ def _second(
 
 
 def _candidate(one: _Considered, inputs: ChoiceInputs, rng: Random) -> Candidate:
-    """Make the provider.
+    """Create the provider.
 
     Raises:
         EmbedUnavailable, EmbedTerminal: it cannot be had.
@@ -184,13 +184,13 @@ def _candidate(one: _Considered, inputs: ChoiceInputs, rng: Random) -> Candidate
 
 
 def _reason(one: _Considered, missing: Exception, inputs: ChoiceInputs) -> str:
-    """Why a provider cannot be had; what looks like a key and is none is named."""
+    """Return why a provider cannot be used; a key or login that cannot be used for embeddings is mentioned."""
     looks_so = mistaken(one.provider, inputs) if isinstance(missing, NoKey) else None
     return str(missing) if looks_so is None else f"{missing} {looks_so}"
 
 
 def _because(one: _Considered, made: Candidate) -> str:
-    """Why this one, and where that sends the notes."""
+    """Return why this provider was chosen, and where it sends notes."""
     where = (
         f"notes and questions are sent to {made.account.host}"
         if isinstance(made, ProviderSpec)

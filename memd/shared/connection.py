@@ -160,7 +160,7 @@ def abandon(connection: "psycopg.Connection[Any]") -> None:
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Convert errors of the server and of the connection to one line.
+    """Convert errors of psycopg within the block to a SharedUnavailable with a message of one line.
 
     Raises:
         SharedUnavailable: instead of the original error.

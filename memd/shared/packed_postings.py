@@ -90,12 +90,12 @@ class TermPostings(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """How many of the highest bits of a term tell its bucket."""
+        """Return how many of a term's highest bits are the number of its bucket."""
         wanted = (8 * len(self.terms) + len(self.places)) // _BUCKET_BYTES
         return min(_MOST_BITS, wanted.bit_length())
 
     def packed(self, first: int) -> "Iterator[PackedBucket]":
-        """The buckets that have terms.
+        """Return the buckets that contain terms.
 
         Args:
             first: The least of the chunk ids, or a lower one.
@@ -128,7 +128,7 @@ class TermPostings(msgspec.Struct, frozen=True):
 
 
 class PackedBucket(msgspec.Struct, frozen=True):
-    """The postings of some terms: numbers in as few bytes as the largest of them needs, little-endian."""
+    """The packed postings of some terms: little-endian integers, each column as narrow as its largest value allows."""
 
     bucket: int  # the highest bits of the terms
     rows: bytes
@@ -136,12 +136,12 @@ class PackedBucket(msgspec.Struct, frozen=True):
 
     @property
     def terms(self) -> Ints:
-        """Whose postings these are, ascending."""
+        """Return the terms of the bucket, ascending."""
         [count] = np.frombuffer(self.rows, "<u4", 1).tolist()
         return np.frombuffer(self.rows, "<i8", count, _HEADER)
 
     def unpacked(self, first: int, term: int | None = None) -> TermPostings:
-        """The postings of all terms, or of one of them.
+        """Return the postings of all terms, or of one of them.
 
         Args:
             first: As it was packed with.
@@ -180,17 +180,17 @@ def _narrow(column: Ints) -> NDArray[Any]:
 
 @lru_cache(20_000)
 def term_id(term: str) -> int:
-    """The number of a term in the postings, the same on every machine."""
+    """Return the number of a term in the postings; it is the same on every machine."""
     return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big") >> (64 - TERM_BITS)
 
 
 def packed_term(term: int) -> bytes:
-    """The number of a term as a bucket has it."""
+    """Encode the number of a term as a bucket stores it."""
     return term.to_bytes(8, "little")
 
 
 def due(sizes: Sequence[int]) -> int:
-    """How many of the last segments are to be merged to one; less than two: none.
+    """Return how many of the last segments to merge into one; fewer than two: none.
 
     Args:
         sizes: The chunks of each segment, the last segment first.

@@ -1,4 +1,4 @@
-"""Searches one published memory on its server as an index of this machine is searched: the same candidates, facts and texts."""
+"""Searches one published memory on its server through the same interface as a local index."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,7 +50,7 @@ class SharedFile(msgspec.Struct, frozen=True):
 
 
 class SharedMemoryState(msgspec.Struct, frozen=True):
-    """What is known of a memory before it is searched."""
+    """The state of a memory, as read before a search."""
 
     tenant: int
     chunks: int
@@ -61,7 +61,7 @@ class SharedMemoryState(msgspec.Struct, frozen=True):
 
 
 class SharedReader:
-    """Reads chunks of one state of a memory, in three round trips for a usual search.
+    """Reads chunks in one snapshot of a memory, with three round trips for a usual search.
 
     These are for the keywords; for the vectors, with the places of all candidates; and for the parts of the best, with
     their texts. A question with a word that no text holds takes one more, and where texts hold words one letter away from
@@ -69,12 +69,12 @@ class SharedReader:
     """
 
     def __init__(self, snapshot: ServerSnapshot, index: "SharedIndex", before: "SharedMemoryState") -> None:
-        """Nothing is read yet.
+        """Create the reader; the first query begins the snapshot.
 
         Args:
-            snapshot: To read.
-            index: What is read.
-            before: What was known of it when the question was embedded.
+            snapshot: The snapshot to read.
+            index: The index of the memory.
+            before: The state for which the question was embedded.
         """
         self._snapshot = snapshot
         self._index = index
@@ -89,7 +89,7 @@ class SharedReader:
         self._found: dict[int, FoundTerm] = {}
 
     def _ask(self, *queries: ServerQuery, is_last: bool = False) -> "list[psycopg.Cursor[Any]]":
-        """Ask; with the first question, also how the memory is now."""
+        """Run queries in one round trip; the first one also reads the state of the memory."""
         if self._now is not None:
             return self._snapshot.ask(*queries, is_last=is_last)
         state, *found = self._snapshot.ask(self._index.state_query, *queries, is_last=is_last)
@@ -122,7 +122,7 @@ class SharedReader:
     def search(
         self, match: str, limit: int, kinds: Collection[Kind], wanted: Sequence[SearchFilter]
     ) -> list[tuple[ChunkId, Match]]:
-        """See KeywordReader.search: bm25 with the numbers of this memory alone."""
+        """See KeywordReader.search; bm25 uses the statistics of this memory alone."""
         asked, self._prepared = self._phrases(match), None
         found = FoundTerms(asked, self._postings(asked.terms, asked))
         chunks, tokens = self._state.chunks, self._state.tokens
@@ -265,7 +265,7 @@ class SharedVectors:
     """The vectors of a memory, which stay on the server."""
 
     def __init__(self, index: "SharedIndex") -> None:
-        """Those of an index."""
+        """Create the view of an index's vectors."""
         self._index = index
 
     def current(self) -> tuple[Space, ListedVector] | None:
@@ -277,20 +277,20 @@ class SharedVectors:
 
 
 class SharedIndex:
-    """One memory on a server, as a search sees an index."""
+    """A memory on a server, with the interface that a search expects of an index."""
 
     def __init__(self, connections: SharedConnections) -> None:
-        """Nothing is known of it before refresh.
+        """Create the index; `refresh` reads the state of the memory.
 
         Args:
-            connections: To its server.
+            connections: The connections to the memory's server.
         """
         self.connections = connections
         self.known: SharedMemoryState | None = None
         self.vectors = SharedVectors(self)
 
     async def refresh(self) -> SharedMemoryState:
-        """Know enough of the memory to embed a question for it: each search sees how it is then.
+        """Return the known state if it has vectors, else read the current one; `read` checks it again in its snapshot.
 
         Raises:
             SharedUnavailable: it cannot be searched.
@@ -298,7 +298,7 @@ class SharedIndex:
         return self.known if self.known is not None and self.has_vectors else await self.look()
 
     async def look(self) -> SharedMemoryState:
-        """Look how the memory is now.
+        """Read the current state of the memory.
 
         Raises:
             SharedUnavailable: it cannot be searched.
@@ -309,7 +309,7 @@ class SharedIndex:
 
     @property
     def state_query(self) -> ServerQuery:
-        """Asks how the memory is."""
+        """The query for the state of the memory; see `learn`."""
         return ServerQuery(
             "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms,"
             " (SELECT min(i.dimensions) FROM memd.vector_indexes i WHERE i.tenant = memories.tenant"
@@ -318,7 +318,7 @@ class SharedIndex:
         )
 
     def learn(self, row: tuple[Any, ...] | None) -> SharedMemoryState:
-        """How the memory is, as state_query gave it.
+        """Store and return the state, given the row that state_query returned.
 
         Raises:
             SharedUnavailable: it cannot be searched.
@@ -353,7 +353,7 @@ class SharedIndex:
 
     @property
     def state(self) -> int | None:
-        """Nothing is kept here that a change could make wrong."""
+        """Return None: nothing read here is reused by a later search, so no change can make it outdated."""
         return None
 
     async def any_waits(self) -> bool:
@@ -361,7 +361,7 @@ class SharedIndex:
         return self.known is not None and self.known.chunks > 0
 
     async def at_rest(self, most_s: float) -> bool:  # noqa: ARG002  each look at the server sees one state
-        """Look again; whether nothing is under way."""
+        """Read the state again, and return True: a snapshot never shows a change halfway."""
         await self.look()
         return True
 
@@ -376,7 +376,7 @@ class SharedIndex:
 
 
 def not_granted(memory: str) -> SharedUnavailable:
-    """Says that the role of a connection may not read a memory."""
+    """Create the error for a role that may not read a memory."""
     return SharedUnavailable(
         f"{memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
     )
@@ -389,14 +389,14 @@ def matching(
     kinds: Collection[Kind],
     names: str = "",
 ) -> tuple[str, dict[str, Any]]:
-    """The end of a SELECT of c.id, from FROM on, of the chunks that a filter lets through, with what it binds by name.
+    """Return the SQL from FROM on that selects the chunks which pass a filter, and its bound values by name.
 
     Args:
-        snapshot: Tells the paths, where globs are to match them.
-        tenant: The memory.
+        snapshot: Used to read the paths, if the filter has globs.
+        tenant: The id of the memory.
         wanted: The filter.
-        kinds: Of files that may be seen at all.
-        names: What the names begin with.
+        kinds: The visible kinds of files.
+        names: A prefix of all names, so that several filters fit into one statement.
     """
     values: dict[str, Any] = {f"{names}tenant": tenant, f"{names}kinds": [int(kind) for kind in kinds]}
     conditions = [f"c.tenant = %({names}tenant)s", f"c.kind = ANY(%({names}kinds)s)"]
@@ -438,7 +438,7 @@ def matching(
 
 
 def find_file(snapshot: ServerSnapshot, memory: str, path: str) -> SharedFile | None:
-    """One note of a memory; None: it has none of that path.
+    """Return a note of a memory; None: there is no note of this path.
 
     Raises:
         SharedUnavailable: the memory is not granted.

@@ -1,4 +1,4 @@
-"""Words that one edit makes of a word, to find how texts spell what a question misspells. Pure."""
+"""Generates the words at edit distance one, to find the spelling in texts of a word that a question misspells. Pure."""
 
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ _PAGE = 0x80  # characters of Unicode in a row, about one alphabet
 
 
 def may_be_misspelt(word: str) -> bool:
-    """Whether other spellings of a word of a question are looked for, if no text has it.
+    """Return whether other spellings of a question's word are looked up, if no text contains it.
 
     Args:
         word: Folded.
@@ -27,7 +27,7 @@ def may_be_misspelt(word: str) -> bool:
 
 
 def one_edit_away(word: str) -> list[str]:
-    """The words that are one edit away, in order: a letter left out, put in or replaced, or two beside each other exchanged.
+    """Return the words at Damerau-Levenshtein distance one, in order: a letter deleted, inserted, replaced, or two adjacent ones exchanged.
 
     The first letter is never left out, put in or replaced: errors there are rare (Pollock and Zamora, Automatic spelling
     correction in scientific and scholarly text, 1984), and many other words differ by it alone.
@@ -48,7 +48,7 @@ def one_edit_away(word: str) -> list[str]:
 
 @lru_cache(maxsize=32)
 def _alphabet(letter: str) -> tuple[str, ...]:
-    """The letters that stand near one in Unicode, as the keyword index has them: of a Latin one a to z."""
+    """Return the letters near a letter in Unicode, as normalised by the keyword index; for a Latin letter a to z."""
     first = ord(letter) // _PAGE * _PAGE
     near = map(chr, range(first, first + _PAGE))
     return tuple(one for one in near if one.isalpha() and fts_text(one) == one)

@@ -1,4 +1,4 @@
-"""Single requests to a provider's batch API, and how often each of them is repeated."""
+"""Sends single requests to a provider's batch API, with a retry policy for each step of a job."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -32,11 +32,11 @@ REQUEST_FAILURES = (EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRef
 
 
 class JobFailed(MemdError):
-    """A job brought no vectors, or not all; the rest is embedded by plain requests."""
+    """A job returned no vectors, or not all; plain requests embed the remaining texts."""
 
 
 class BatchTimeouts(msgspec.Struct, frozen=True):
-    """How long the steps of a job may take, in seconds."""
+    """The timeouts and waits of a job's steps, in seconds."""
 
     request_s: float = 120.0  # one request; an upload may take longer by its size
     first_s: float = 1.0  # the wait after the first failure; it doubles
@@ -53,7 +53,7 @@ class BatchTimeouts(msgspec.Struct, frozen=True):
 
 
 def batch_dialect(embeddings: Dialect, base_url: str) -> BatchDialect | None:
-    """The batch API that belongs to an embedding API; None: it has none, or that cannot be known.
+    """Return the batch API that belongs to an embedding API; None: it has none, or the server is not known to have it.
 
     Args:
         embeddings: The embedding API.
@@ -69,7 +69,7 @@ def batch_dialect(embeddings: Dialect, base_url: str) -> BatchDialect | None:
 
 
 class BatchClient:
-    """Sends requests about jobs to one provider."""
+    """Sends requests of batch jobs to one provider account."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class BatchClient:
         retries: RetryPolicy = INDEXING,
         timeouts: BatchTimeouts | None = None,
     ) -> None:
-        """See the parameters.
+        """Create the client; the first request connects.
 
         Args:
             dialect: Builds requests and reads replies.
@@ -104,11 +104,11 @@ class BatchClient:
 
     @property
     def provider(self) -> str:
-        """Its name in the configuration."""
+        """The provider's name in the configuration."""
         return self.dialect.embeddings.provider
 
     async def send(self, request: HttpRequest) -> bytes:
-        """The body of a reply with status 2xx.
+        """Return the body of a reply with status 2xx.
 
         Raises:
             EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused, NotSupported.
@@ -132,7 +132,7 @@ class BatchClient:
             return read(body)
 
     async def send_with_retries(self, request: HttpRequest) -> tuple[bytes, int]:
-        """Like send, repeated a few times: nothing has been paid for yet, and plain requests can do the same.
+        """Send with a few retries, as before a job exists: nothing is paid for yet, and plain requests can embed the texts.
 
         Returns:
             The body, and how often the request was sent.
@@ -147,13 +147,13 @@ class BatchClient:
     async def fetch_until_answered(
         self, request: HttpRequest, read: Callable[[bytes], T], *, since: float, exists: bool = False
     ) -> T:
-        """Like fetch, repeated until there is a reply; see retry_until_done for the rest."""
+        """Fetch, and retry until there is a reply; see retry_until_done for the parameters and errors."""
         return await self.retry_until_done(lambda: self.fetch(request, read), since=since, exists=exists)
 
     async def retry_until_done(
         self, attempt: Callable[[], Awaitable[T]], *, since: float, exists: bool = False
     ) -> T:
-        """Repeat an attempt until it returns: what has been paid for is not given up because a provider is away for an hour.
+        """Retry until an attempt returns: a job that is paid for is not abandoned because the provider is unreachable for an hour.
 
         Nor is it if the key is refused: it may be another one tomorrow.
 
@@ -189,18 +189,18 @@ class BatchClient:
                 return answer
 
     async def wait_after(self, backoff: Backoff, failure: MemdError) -> None:
-        """Wait after one more failure, or as long as the provider asks."""
+        """Wait as the backoff says after one more failure, or as long as the provider asks."""
         asked_s = (failure.retry_after_s or 0.0) if isinstance(failure, EmbedUnavailable) else 0.0
         wait_s = max(backoff.failed(), min(asked_s, self.timeouts.longest_asked_s))
         log.info("embed.batch_request_failed", reason=str(failure), wait_s=round(wait_s, 1))
         await asyncio.sleep(wait_s)
 
     def backoff(self) -> Backoff:
-        """Of a step that is repeated until it succeeds."""
+        """Create the backoff of a step that is retried until it succeeds."""
         return Backoff(self.rng, first_s=self.timeouts.first_s, cap_s=self.timeouts.longest_s)
 
     def lines(self, request: HttpRequest) -> AsyncGenerator[bytes]:
-        """The lines of a file, as HttpConnections.lines gives them; raises like send."""
+        """Yield the lines of a file; see HttpConnections.lines, and `send` for the errors."""
         return self._session.lines(
             request,
             self.timeouts.request_s,

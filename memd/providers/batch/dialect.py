@@ -1,4 +1,4 @@
-"""What differs from one provider's batch API to another's, and what input files have in common."""
+"""The interface of a provider's batch API, and the input files of jobs, which all providers share."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,20 +19,20 @@ _LONGEST_NAME = 256
 
 
 class BatchLimits(msgspec.Struct, frozen=True):
-    """What one job may hold."""
+    """The limits of one job."""
 
     texts: int = 50_000
     bytes: int = 90_000_000  # of the uploaded file; providers take 200 MB and more
 
 
 class Running(msgspec.Struct, frozen=True):
-    """The job is not done."""
+    """The job has not ended."""
 
     state: str = ""  # as the provider puts it
 
 
 class JobEnded(msgspec.Struct, frozen=True):
-    """The job will change no more; it may have brought only some of the vectors, or none."""
+    """The job has ended; it may have embedded only some of the texts, or none."""
 
     outputs: tuple[str, ...]  # names of files with results; one with errors comes last
     failure: str | None = None  # why it ended early; None: it is complete
@@ -40,7 +40,7 @@ class JobEnded(msgspec.Struct, frozen=True):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """One line of a file with results."""
+    """A line of an output file."""
 
     id: str
     vector: Sequence[float] | None  # None: this text failed
@@ -63,35 +63,35 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
 
 class BatchDialect(Protocol):
-    """One provider's batch API: builds requests and reads replies; pure.
+    """Builds the requests and parses the replies of one provider's batch API; pure.
 
     Every method that reads a reply raises BadReply where the reply is not what the API promises.
     """
 
     @property
     def embeddings(self) -> Dialect:
-        """The provider's embedding API: provider, model, and how long a text may be without being cut in silence."""
+        """The provider's embedding API, with the provider's name, the model and the limits of a text."""
         ...
 
     @property
     def limits(self) -> BatchLimits:
-        """What one job may hold."""
+        """The limits of one job."""
         ...
 
     def line(self, text_id: str, text: str) -> bytes:
-        """One line of an input file, without its end."""
+        """Return the line of an input file for a text, without its line end."""
         ...
 
     def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
-        """The request that stores an input file."""
+        """Return the request that uploads an input file."""
         ...
 
     def uploaded(self, body: bytes) -> str:
-        """The name the provider gave to the file."""
+        """Return the provider's name of the uploaded file."""
         ...
 
     def list_files(self, after: str | None) -> HttpRequest:
-        """The request for a page of files, of any purpose.
+        """Return the request for a page of files, of any purpose.
 
         Args:
             after: As the page before it said; None: the first.
@@ -99,19 +99,19 @@ class BatchDialect(Protocol):
         ...
 
     def listed_files(self, body: bytes) -> ListedFiles:
-        """A page of files, without those whose names cannot be used."""
+        """Parse a page of files, without those whose names are invalid."""
         ...
 
     def create(self, file: str, label: str) -> HttpRequest:
-        """The request that creates a job, with a label by which it can be found again."""
+        """Return the request that creates a job, with a label by which the job can be found again."""
         ...
 
     def created(self, body: bytes) -> str:
-        """The name the provider gave to the job."""
+        """Return the provider's name of the job."""
         ...
 
     def list(self, after: str | None) -> HttpRequest:
-        """The request for a page of jobs.
+        """Return the request for a page of jobs.
 
         Args:
             after: As the page before it said; None: the newest.
@@ -119,31 +119,31 @@ class BatchDialect(Protocol):
         ...
 
     def listed(self, body: bytes) -> JobListing:
-        """A page of jobs, as far as they carry labels."""
+        """Parse a page of jobs, without those that have no label."""
         ...
 
     def poll(self, job: str) -> HttpRequest:
-        """The request for a job's state."""
+        """Return the request for the state of a job."""
         ...
 
     def state(self, body: bytes) -> Running | JobEnded:
-        """The state of a job; a state that memd does not know counts as running."""
+        """Parse the state of a job; an unknown state counts as running."""
         ...
 
     def cancel(self, job: str) -> HttpRequest:
-        """The request that ends a job early."""
+        """Return the request that cancels a job."""
         ...
 
     def download(self, file: str) -> HttpRequest:
-        """The request for a file with results."""
+        """Return the request for an output file."""
         ...
 
     def delete(self, file: str) -> HttpRequest:
-        """The request that deletes a file."""
+        """Return the request that deletes a file."""
         ...
 
     def result(self, line: bytes) -> BatchResult:
-        """One line of a file with results."""
+        """Parse a line of an output file."""
         ...
 
 
@@ -151,7 +151,7 @@ class BatchDialect(Protocol):
 
 
 def groups(dialect: BatchDialect, texts: Mapping[TextHash, str]) -> Iterator[dict[TextHash, str]]:
-    """Divides texts into jobs, each as large as one may be; the texts are as they may be sent.
+    """Yield the texts of each job, as many as the limits allow.
 
     A text that is longer than the model takes is in none: it has to be embedded in pieces, by plain requests.
     """
@@ -174,13 +174,13 @@ def groups(dialect: BatchDialect, texts: Mapping[TextHash, str]) -> Iterator[dic
 
 
 def lines(dialect: BatchDialect, group: Mapping[TextHash, str]) -> Iterator[bytes]:
-    """The input file of a job: one line per text, named by its hash."""
+    """Yield the lines of a job's input file: one per text, with its hash as the id."""
     for text_hash, text in group.items():
         yield dialect.line(text_hash.hex(), text)
 
 
 def blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines, each with its end, joined to blocks of about BLOCK bytes."""
+    """Join the lines, each with its line end, into blocks of about BLOCK bytes."""
     block = bytearray()
     for line in lines:
         block += line
@@ -196,7 +196,7 @@ def blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def checked(provider: str, name: str) -> str:
-    """The name as it came.
+    """Return a name of the provider's if it is safe to use in a URL.
 
     Raises:
         BadReply: it could lead to another address.
@@ -207,7 +207,7 @@ def checked(provider: str, name: str) -> str:
 
 
 def usable(name: str | None) -> tuple[str, ...]:
-    """The name, where there is one that can be used; else nothing."""
+    """Return (name,) if a name is safe to use in a URL; otherwise ()."""
     return (name,) if name and _is_name(name) else ()
 
 

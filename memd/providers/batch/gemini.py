@@ -1,4 +1,4 @@
-"""Gemini's batch API: files, and long-running operations."""
+"""Gemini's batch API: uploaded files, and long-running operations."""
 
 import uuid
 from collections.abc import Iterable
@@ -92,20 +92,20 @@ class _Line(msgspec.Struct):
 
 
 class GeminiBatches(msgspec.Struct, frozen=True):
-    """An uploaded file of requests, and an operation that answers them."""
+    """Uploads a file of requests, and creates an operation that answers them."""
 
     embeddings: Gemini
     base_url: str
     limits: BatchLimits = BatchLimits()
 
     def line(self, text_id: str, text: str) -> bytes:
-        """One text as a request of its own."""
+        """Return a line with one embedContent request."""
         return msgspec.json.encode(
             {"key": text_id, "request": self.embeddings.content(text, TextRole.DOCUMENT)}
         )
 
     def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
-        """The description and the content, one after the other."""
+        """Return a multipart request with the file's description and its content."""
         boundary = uuid.uuid4().hex
         described = msgspec.json.encode({"file": {"displayName": name, "mimeType": _JSONL}})
         head = [
@@ -122,41 +122,41 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         )
 
     def uploaded(self, body: bytes) -> str:
-        """The name of the file."""
+        """Return the name of the file."""
         reply = decoded(self.embeddings.provider, body, _Uploaded)
         return checked(
             self.embeddings.provider, reply.file.name if reply.file is not None else reply.name or ""
         )
 
     def list_files(self, after: str | None) -> HttpRequest:
-        """A hundred files, the most that there are in a page."""
+        """Request 100 files, the largest page."""
         return HttpRequest(f"files?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET")
 
     def listed_files(self, body: bytes) -> ListedFiles:
-        """The files of a page; an empty page has no list at all."""
+        """Parse a page of files; an empty page has no list."""
         page = decoded(self.embeddings.provider, body, _Files)
         files = {name: file.display_name or "" for file in page.files for name in usable(file.name)}
         return ListedFiles(files, page.next_page_token or None)
 
     def create(self, file: str, label: str) -> HttpRequest:
-        """An operation, with our label as its display name."""
+        """Request an operation whose display name is the label."""
         wanted = {"batch": {"displayName": label, "inputConfig": {"fileName": file}}}
         return HttpRequest(
             f"models/{self.embeddings.model}:asyncBatchEmbedContent", msgspec.json.encode(wanted)
         )
 
     def created(self, body: bytes) -> str:
-        """The name of the operation."""
+        """Return the name of the operation."""
         return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _Operation).name)
 
     def list(self, after: str | None) -> HttpRequest:
-        """A hundred operations."""
+        """Request 100 operations."""
         return HttpRequest(
             f"batches?pageSize=100{f'&pageToken={quote(after)}' if after else ''}", method="GET"
         )
 
     def listed(self, body: bytes) -> JobListing:
-        """All that have a display name: those that are not ours match no label."""
+        """Parse the operations that have a display name; those of other programs match no label."""
         reply = decoded(self.embeddings.provider, body, _Operations)
         jobs = {
             one.metadata.display_name: checked(self.embeddings.provider, one.name)
@@ -166,11 +166,11 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         return JobListing(jobs, reply.next_page_token or None)
 
     def poll(self, job: str) -> HttpRequest:
-        """The operation."""
+        """Request the operation."""
         return HttpRequest(job, method="GET")
 
     def state(self, body: bytes) -> Running | JobEnded:
-        """Its state, which stands in the metadata, with a prefix, beside a flag that it is done."""
+        """Parse the state; an operation that is done in an unknown state has succeeded if it names an output file."""
         job = decoded(self.embeddings.provider, body, _Operation)
         prefixed = (job.metadata.state if job.metadata is not None else None) or job.state or ""
         state = prefixed.removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
@@ -186,19 +186,19 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         return Running(prefixed[:40])
 
     def cancel(self, job: str) -> HttpRequest:
-        """An end for the operation."""
+        """Request the cancellation of an operation."""
         return HttpRequest(f"{job}:cancel")
 
     def download(self, file: str) -> HttpRequest:
-        """The content of a file."""
+        """Request the content of a file."""
         return HttpRequest(f"{self._beside('download')}/{file}:download?alt=media", method="GET")
 
     def delete(self, file: str) -> HttpRequest:
-        """The end of a file."""
+        """Request the deletion of a file."""
         return HttpRequest(file, method="DELETE")
 
     def result(self, line: bytes) -> BatchResult:
-        """The vector of one text, or why there is none."""
+        """Parse the vector of a text, or why there is none."""
         read = decoded(self.embeddings.provider, line, _Line)
         found = read.embedding or (read.response.embedding if read.response is not None else None)
         if found is not None and found.values:
@@ -207,6 +207,6 @@ class GeminiBatches(msgspec.Struct, frozen=True):
         return BatchResult(read.key, None, f"error {status}" if status else "no vector")
 
     def _beside(self, service: str) -> str:
-        """Where another service of the same host is: /v1beta becomes /upload/v1beta."""
+        """Return the URL of another service on the same host: /v1beta becomes /upload/v1beta."""
         above, _, version = urlsplit(self.base_url).path.rpartition("/")
         return f"{above}/{service}/{version}"

@@ -1,4 +1,4 @@
-"""The batch API of OpenAI, which Voyage has taken over with other words for the model."""
+"""The batch APIs of OpenAI and of Voyage, which has taken over most of OpenAI's."""
 
 import uuid
 from collections.abc import Iterable
@@ -80,13 +80,13 @@ class _Line(msgspec.Struct):
 
 
 class OpenAIBatches(msgspec.Struct, frozen=True):
-    """Files and batches below the same base URL as the embeddings."""
+    """Files and batches below the base URL of the embeddings."""
 
     embeddings: OpenAI | Voyage
     limits: BatchLimits = BatchLimits()
 
     def line(self, text_id: str, text: str) -> bytes:
-        """One text as a request of its own: with OpenAI a whole one, with Voyage what differs from line to line."""
+        """Return a line with one request; OpenAI's names method, URL and model, Voyage's only the texts."""
         if isinstance(self.embeddings, Voyage):
             return msgspec.json.encode({"custom_id": text_id, "body": {"input": [text]}})
         body = msgspec.Raw(self.embeddings.embed([text], TextRole.DOCUMENT).body)
@@ -95,7 +95,7 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         )
 
     def upload(self, name: str, lines: Iterable[bytes]) -> HttpRequest:
-        """A form with the file and its purpose."""
+        """Return a form with the file and its purpose."""
         boundary = uuid.uuid4().hex
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -110,21 +110,21 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         )
 
     def uploaded(self, body: bytes) -> str:
-        """The id of the file."""
+        """Return the id of the file."""
         return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _File).id)
 
     def list_files(self, after: str | None) -> HttpRequest:
-        """A hundred files, the newest first; what a batch brought has a purpose of its own, so none is named."""
+        """Request 100 files, the newest first; no purpose is given, since output files have another one."""
         return HttpRequest(f"files?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
 
     def listed_files(self, body: bytes) -> ListedFiles:
-        """The files of a page."""
+        """Parse a page of files."""
         page = decoded(self.embeddings.provider, body, _Files)
         files = {name: file.filename or "" for file in page.data for name in usable(file.id)}
         return ListedFiles(files, page.data[-1].id if page.has_more and page.data else None)
 
     def create(self, file: str, label: str) -> HttpRequest:
-        """A batch of embeddings, with our label in its metadata."""
+        """Request a batch of embeddings with the label in its metadata."""
         wanted: dict[str, object] = {
             "input_file_id": file,
             "endpoint": "/v1/embeddings",
@@ -143,15 +143,15 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         return HttpRequest("batches", msgspec.json.encode(wanted))
 
     def created(self, body: bytes) -> str:
-        """The id of the batch."""
+        """Return the id of the batch."""
         return checked(self.embeddings.provider, decoded(self.embeddings.provider, body, _Job).id)
 
     def list(self, after: str | None) -> HttpRequest:
-        """A hundred batches."""
+        """Request 100 batches."""
         return HttpRequest(f"batches?limit=100{f'&after={quote(after)}' if after else ''}", method="GET")
 
     def listed(self, body: bytes) -> JobListing:
-        """The batches that carry a label of ours."""
+        """Parse the batches that have a label of memd."""
         page = decoded(self.embeddings.provider, body, _Jobs)
         jobs = {
             str(job.metadata[LABEL]): checked(self.embeddings.provider, job.id)
@@ -161,11 +161,11 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         return JobListing(jobs, page.data[-1].id if page.has_more and page.data else None)
 
     def poll(self, job: str) -> HttpRequest:
-        """The batch."""
+        """Request the batch."""
         return HttpRequest(f"batches/{job}", method="GET")
 
     def state(self, body: bytes) -> Running | JobEnded:
-        """Its state; one that ended early may still have results."""
+        """Parse the state; a batch that ended early may still have results."""
         job = decoded(self.embeddings.provider, body, _Job)
         outputs = tuple(
             checked(self.embeddings.provider, file)
@@ -183,21 +183,21 @@ class OpenAIBatches(msgspec.Struct, frozen=True):
         return Running(job.status[:40])
 
     def cancel(self, job: str) -> HttpRequest:
-        """An end for the batch."""
+        """Request the cancellation of a batch."""
         return HttpRequest(f"batches/{job}/cancel")
 
     def download(self, file: str) -> HttpRequest:
-        """The content of a file."""
+        """Request the content of a file."""
         return HttpRequest(f"files/{file}/content", method="GET")
 
     def delete(self, file: str) -> HttpRequest:
-        """The end of a file; Voyage takes a list of them."""
+        """Request the deletion of a file; Voyage takes a list of ids."""
         if isinstance(self.embeddings, Voyage):
             return HttpRequest("files/delete", msgspec.json.encode({"file_ids": [file]}))
         return HttpRequest(f"files/{file}", method="DELETE")
 
     def result(self, line: bytes) -> BatchResult:
-        """The vector of one text, or why there is none."""
+        """Parse the vector of a text, or why there is none."""
         read = decoded(self.embeddings.provider, line, _Line)
         response = read.response
         if response is not None and response.status_code == 200:

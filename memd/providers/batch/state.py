@@ -1,4 +1,4 @@
-"""What is remembered of batch jobs, so that nothing is paid for twice, and whether batches are used: two failures turn them off for a while."""
+"""The state of a provider's batch API, which two failures turn off for a while, and the interface of the ledger of its jobs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -13,7 +13,7 @@ COOL_DOWN_S = 6 * 3600.0
 
 
 class BatchState(msgspec.Struct, frozen=True):
-    """How batches have done of late. It survives a restart."""
+    """Whether batch jobs are used, and the failures that led to it. It survives a restart."""
 
     is_on: bool = True
     failures: int = 0  # since the last success
@@ -23,7 +23,7 @@ class BatchState(msgspec.Struct, frozen=True):
 
 
 def decoded(content: bytes | None) -> BatchState:
-    """The state that a ledger kept; that of the beginning, where it kept none that can be read."""
+    """Decode the state that a ledger stores; the initial state if there is none, or it cannot be decoded."""
     try:
         return BatchState() if content is None else msgspec.json.decode(content, type=BatchState)
     except msgspec.DecodeError:
@@ -31,12 +31,12 @@ def decoded(content: bytes | None) -> BatchState:
 
 
 def succeeded(_: BatchState) -> BatchState:
-    """A job brought its vectors: what went wrong before is forgotten."""
+    """Return the state after a job succeeded: earlier failures are forgotten."""
     return BatchState()
 
 
 def failed(before: BatchState, reason: str, now: float, *, weight: int = 1) -> BatchState:
-    """A job failed.
+    """Return the state after a job failed.
 
     Args:
         before: The state so far. Once off, failures do not count further: jobs that were under way may end late.
@@ -51,7 +51,7 @@ def failed(before: BatchState, reason: str, now: float, *, weight: int = 1) -> B
 
 
 def late(before: BatchState, reason: str, now: float, *, began_at: float) -> BatchState:
-    """A job took too long: that is forgiven once, and the second time counts as both.
+    """Return the state after a job was cancelled as too late: the first time is forgiven, the second counts as two failures.
 
     Args:
         before: The state so far.
@@ -69,7 +69,7 @@ def late(before: BatchState, reason: str, now: float, *, began_at: float) -> Bat
 
 
 def unsupported(before: BatchState, reason: str, now: float) -> BatchState:
-    """The provider has no batches, for this model or this key: there is nothing to try again soon."""
+    """Return the state after the provider refused batches for this model or key: off until the cool-down ends."""
     return (
         BatchState(is_on=False, failures=before.failures + 1, reason=reason, at=now)
         if before.is_on
@@ -78,25 +78,25 @@ def unsupported(before: BatchState, reason: str, now: float) -> BatchState:
 
 
 def turned_on(_: BatchState) -> BatchState:
-    """A person wants batches again."""
+    """Return the state after the user turned batches on again."""
     return BatchState()
 
 
 def cooled_down(before: BatchState, now: float) -> BatchState:
-    """The state at a time: after the cool-down, or a clock that went back behind it, batches get another chance."""
+    """Return the state at a time: on again after the cool-down, or if the clock was set back to before the failure."""
     if before.is_on or before.at is None or 0 <= now - before.at < COOL_DOWN_S:
         return before
     return BatchState(failures=FAILURES - 1, reason=before.reason, at=before.at)
 
 
 class Ledger(Protocol):
-    """The jobs of one provider, model and key, kept where they survive a restart.
+    """Stores the batch jobs of one provider, model and key, so that they survive a restart.
 
     Every method raises a MemdError where it cannot store or load; a TransientError if it may do so later.
     """
 
     async def begin(self, job: BatchJob, shares: Mapping[TextHash, float], upload: str) -> None:
-        """Remember a job that is about to be created, and a file that is sought until its name is known.
+        """Store a job before it is created, and the name of its upload until the provider's name for the file is known.
 
         Args:
             job: The job.
@@ -106,53 +106,53 @@ class Ledger(Protocol):
         ...
 
     async def created(self, job_id: str, name: str, at: float) -> None:
-        """Remember the provider's name for a job, and when it was created there."""
+        """Store the provider's id of a job, and when it was created there."""
         ...
 
     async def add_sent(self, texts: int, tokens: int) -> None:
-        """Count the texts of a job that the provider has, with their estimated tokens."""
+        """Count the texts of a job that the provider has received, with their estimated tokens."""
         ...
 
     async def keep(self, job_id: str, vectors: Mapping[TextHash, bytes]) -> None:
-        """Keep vectors for good, and remember that the job has brought them, both or neither."""
+        """Store vectors, and remove their texts from the job, in one transaction."""
         ...
 
     async def kept(self, hashes: Collection[TextHash]) -> frozenset[TextHash]:
-        """Those of some texts whose vectors are kept, also those that no job brought."""
+        """Return those of some texts whose vectors are stored, from jobs or otherwise."""
         ...
 
     async def end(self, job_id: str, documents: Mapping[str, bytes]) -> None:
-        """Forget a job, whose results are kept or are none, and keep documents, both or neither."""
+        """Delete a job, and store documents, in one transaction."""
         ...
 
     async def jobs(self) -> Sequence[BatchJob]:
-        """All that have begun and not ended, the oldest first."""
+        """Return all jobs, the oldest first."""
         ...
 
     async def missing(self, job_id: str) -> Mapping[TextHash, float | None]:
-        """The texts of a job whose vectors have not been kept, with their shares of CJK; None: that share is not known."""
+        """Return the texts of a job without stored vectors, with their shares of CJK characters (None: unknown)."""
         ...
 
     async def add_files(self, job_id: str, files: Collection[str]) -> None:
-        """Remember files of a job at the provider's, also when the job has ended."""
+        """Store the ids of a job's files at the provider, also after the job has ended."""
         ...
 
     async def drop_file(self, file: str) -> None:
-        """Forget a file that is gone."""
+        """Delete the id of a file that no longer exists."""
         ...
 
     async def files(self) -> Sequence[BatchFile]:
-        """All that are remembered and not gone, the oldest first."""
+        """Return the stored files, the oldest first."""
         ...
 
     async def forget_old(self) -> None:
-        """Forget jobs and files of long ago: no provider keeps any for so long."""
+        """Delete jobs and files that are older than any provider keeps them."""
         ...
 
     async def document(self, name: str) -> bytes | None:
-        """A document that was put, or None."""
+        """Return a document; None: there is none."""
         ...
 
     async def put_document(self, name: str, content: bytes) -> None:
-        """Keep a document in the place of the one of that name."""
+        """Store or replace a document."""
         ...

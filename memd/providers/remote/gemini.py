@@ -34,7 +34,7 @@ class _Reply(msgspec.Struct):
 
 
 class Gemini(msgspec.Struct, frozen=True):
-    """POST {base}/models/{model}:batchEmbedContents; the vectors come in the order of the requests."""
+    """POST {base}/models/{model}:batchEmbedContents; the vectors are in the order of the requests."""
 
     model: str
     dimensions: int | None
@@ -46,11 +46,11 @@ class Gemini(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What else decides about a vector."""
+        """The settings besides the model that affect vectors."""
         return (*(self.prefixes or ()), *((str(self.dimensions),) if self.sends_dimensions else ()))
 
     def content(self, text: str, side: TextRole) -> dict[str, object]:
-        """One text as a request of its own, as batches take it too."""
+        """Return the request for one text, as batch jobs use it too."""
         prefix = "" if self.prefixes is None else self.prefixes[0 if side is TextRole.QUERY else 1]
         one: dict[str, object] = {
             "model": f"models/{self.model}",
@@ -63,12 +63,12 @@ class Gemini(msgspec.Struct, frozen=True):
         return one
 
     def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
-        """The request for the vectors of some texts."""
+        """Return the request for the vectors of some texts."""
         body = {"requests": [self.content(text, side) for text in texts]}
         return HttpRequest(f"models/{self.model}:batchEmbedContents", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
-        """The vectors, in order.
+        """Return the vectors in order.
 
         Raises:
             BadReply: it does not hold one vector a text.
@@ -80,7 +80,7 @@ class Gemini(msgspec.Struct, frozen=True):
 
 
 def gemini(model: str, remote: Remote) -> Gemini:
-    """Google's service, or a proxy of it."""
+    """Create the dialect for Google's service, or a proxy of it."""
     name = model or DEFAULT_MODEL
     for prefix in ("models/", "gemini/", "google/"):
         name = name.removeprefix(prefix)

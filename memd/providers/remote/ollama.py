@@ -25,7 +25,7 @@ class _Reply(msgspec.Struct):
 
 
 class Ollama(msgspec.Struct, frozen=True):
-    """POST {base}/api/embed; the vectors come in the order of the texts."""
+    """POST {base}/api/embed; the vectors are in the order of the texts."""
 
     model: str
     input_tokens: int
@@ -36,16 +36,16 @@ class Ollama(msgspec.Struct, frozen=True):
 
     @property
     def dimensions(self) -> int | None:
-        """Only the server knows which model goes by a name."""
+        """The requested dimensions; None if none were requested: only the server knows those of a model."""
         return self.wanted_dimensions or None
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What else decides about a vector."""
+        """The settings besides the model that affect vectors."""
         return (*self.prefixes, str(self.wanted_dimensions))
 
     def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
-        """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
+        """Return the request for the vectors of some texts; the server rejects texts that are too long, and truncates none."""
         prefix = self.prefixes[0 if side is TextRole.QUERY else 1]
         body: dict[str, object] = {
             "model": self.model,
@@ -57,7 +57,7 @@ class Ollama(msgspec.Struct, frozen=True):
         return HttpRequest("api/embed", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
-        """The vectors, in order.
+        """Return the vectors in order.
 
         Raises:
             BadReply: it does not hold one vector a text.
@@ -69,7 +69,7 @@ class Ollama(msgspec.Struct, frozen=True):
 
 
 def ollama(model: str, remote: Remote) -> Ollama:
-    """The server on this machine, or another one."""
+    """Create the dialect for the server on this machine, or another one."""
     name = (model or DEFAULT_MODEL).removeprefix("ollama/")
     facts = known_models.known(name)
     return Ollama(

@@ -1,4 +1,4 @@
-"""OpenAI's embedding API, and those that are made like it: of the many servers that speak it, and Voyage AI's, with a type for each side of a search."""
+"""The embedding API of OpenAI and of compatible servers, and that of Voyage AI, which distinguishes questions from documents."""
 
 from collections.abc import Sequence
 
@@ -41,11 +41,11 @@ class OpenAI(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What else decides about a vector."""
+        """The settings besides the model that affect vectors."""
         return (*self.prefixes, *self.input_types, str(self.dimensions) if self.sends_dimensions else "")
 
     def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
-        """The request for the vectors of some texts."""
+        """Return the request for the vectors of some texts."""
         place = 0 if side is TextRole.QUERY else 1
         body: dict[str, object] = {
             "model": self.model,
@@ -58,7 +58,7 @@ class OpenAI(msgspec.Struct, frozen=True):
         return HttpRequest("embeddings", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
-        """The vectors by the index that each carries: the order of the list is not promised.
+        """Return the vectors in the order of their indexes, since the order of the list is not guaranteed.
 
         Raises:
             BadReply: it does not hold one vector a text.
@@ -67,7 +67,7 @@ class OpenAI(msgspec.Struct, frozen=True):
 
 
 def openai(model: str, remote: Remote) -> OpenAI:
-    """OpenAI's own service, or a proxy of it."""
+    """Create the dialect for OpenAI's service, or a proxy of it."""
     name = (model or DEFAULT_MODEL).removeprefix("openai/")
     facts = known_models.known(name)
     return OpenAI(
@@ -83,7 +83,7 @@ def openai(model: str, remote: Remote) -> OpenAI:
 
 
 def compatible(model: str, remote: Remote) -> OpenAI:
-    """Any server with /v1/embeddings. Prefixes are sent as configured: servers that know the model may add their own."""
+    """Create the dialect for any server with /v1/embeddings. Prefixes are sent only if configured: some servers add the model's own."""
     facts = known_models.known(model)
     return OpenAI(
         provider="openai-compatible",
@@ -98,7 +98,7 @@ def compatible(model: str, remote: Remote) -> OpenAI:
 
 
 def indexed(provider: str, body: bytes, count: int) -> list[list[float]]:
-    """The vectors of {"data": [{"index", "embedding"}]}, in order of index.
+    """Return the vectors of {"data": [{"index", "embedding"}]} in the order of index.
 
     Raises:
         BadReply: it is no such reply, or an index is missing, twice there or too large.
@@ -129,11 +129,11 @@ class Voyage(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What else decides about a vector."""
+        """The settings besides the model that affect vectors."""
         return (str(self.dimensions),) if self.sends_dimensions else ()
 
     def embed(self, texts: Sequence[str], side: TextRole) -> HttpRequest:
-        """The request for the vectors of some texts; one that is too long is an error, not cut in silence."""
+        """Return the request for the vectors of some texts; the server rejects texts that are too long, and truncates none."""
         body: dict[str, object] = {
             "model": self.model,
             "input": list(texts),
@@ -145,7 +145,7 @@ class Voyage(msgspec.Struct, frozen=True):
         return HttpRequest("embeddings", msgspec.json.encode(body))
 
     def vectors(self, body: bytes, count: int) -> Sequence[Sequence[float]]:
-        """The vectors by the index that each carries.
+        """Return the vectors in the order of their indexes.
 
         Raises:
             BadReply: it does not hold one vector a text.
@@ -154,7 +154,7 @@ class Voyage(msgspec.Struct, frozen=True):
 
 
 def voyage(model: str, remote: Remote) -> Voyage:
-    """Voyage's service, or a proxy of it."""
+    """Create the dialect for Voyage's service, or a proxy of it."""
     name = (model or VOYAGE_MODEL).removeprefix("voyage/")
     facts = known_models.known(name)
     return Voyage(
