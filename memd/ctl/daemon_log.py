@@ -1,4 +1,4 @@
-"""The daemon's log: its files followed across rotation, and a line of it for a person."""
+"""Reads the daemon's log: follows its files across rotation, and formats its lines for people."""
 
 import os
 import time
@@ -18,7 +18,7 @@ _HEAD_FIELDS = frozenset({"timestamp", "level", "event", "exception"})
 
 
 def readable(line: str, paint: Paint) -> str:
-    """Time, level, event and values of a line that is JSON; any other line as it is."""
+    """Format the time, level, event and values of a JSON line; return any other line unchanged."""
     event = _find_event(line)
     if event is None:
         return visible(line)
@@ -44,7 +44,7 @@ def _find_event(line: str) -> dict[str, Any] | None:
 
 
 def _time(timestamp: object) -> str:
-    """An ISO 8601 time to the second, in UTC as it was written."""
+    """Format an ISO 8601 time to the second, in UTC as in the log."""
     return str(timestamp or "").partition(".")[0].replace("T", " ").removesuffix("Z")
 
 
@@ -57,10 +57,10 @@ _STEP_S = 0.2
 
 
 def last_lines(file: Path, count: int, *, since: int = 0) -> list[str]:
-    """The last lines of a file, without those before an offset in bytes; none where it cannot be read."""
+    """Return the last lines of a file that begin at or after an offset in bytes; none if the file cannot be read."""
     try:
         with file.open("rb") as stream:
-            # A log that is shorter than it was has begun anew.
+            # A file that is shorter than the offset was truncated meanwhile.
             at = since if since <= os.fstat(stream.fileno()).st_size else 0
             stream.seek(max(at, start_of_last(stream, count)))
             data = stream.read()
@@ -70,7 +70,7 @@ def last_lines(file: Path, count: int, *, since: int = 0) -> list[str]:
 
 
 def lines_of(data: bytes) -> list[str]:
-    """The lines of a log: each ends at its newline alone, whatever else it has that Python takes for an end."""
+    """Split a log at newlines only: str.splitlines would split at other characters, too."""
     lines = data.decode("utf-8", "replace").split("\n")
     if not lines[-1]:
         lines.pop()
@@ -78,7 +78,7 @@ def lines_of(data: bytes) -> list[str]:
 
 
 def start_of_last(stream: BinaryIO, count: int) -> int:
-    """The offset where the last lines of a file begin; a last line without an end counts as one."""
+    """Return the offset at which the last `count` lines of a file begin; an incomplete last line counts."""
     end = stream.seek(0, os.SEEK_END)
     if not count:
         return end
@@ -88,7 +88,7 @@ def start_of_last(stream: BinaryIO, count: int) -> int:
         length = min(_BLOCK, at)
         at = stream.seek(at - length)
         block = stream.read(length)
-        # The end of the last line is not that of a line before it.
+        # The newline at the end of the file ends the last line; no line follows it.
         cut = len(block) - 1 if at + length == end and block.endswith(b"\n") else len(block)
         while (found := block.rfind(b"\n", 0, cut)) >= 0:
             wanted -= 1
@@ -99,10 +99,10 @@ def start_of_last(stream: BinaryIO, count: int) -> int:
 
 
 def follow(file: Path, stream: BinaryIO) -> Generator[bytes, None, None]:
-    """What is in a file from the stream's place on, and whatever is appended, without end.
+    """Yield the content of a file from the stream's position on, and then appended data, without end.
 
-    A file that is replaced, as a rotation does, is read to its end before the one that came after it; one that is cut
-    is read from its beginning.
+    A file that was replaced, as by rotation, is read to its end before its successor; a truncated one is read again from its
+    beginning.
     """
     current = stream
     try:
@@ -123,9 +123,9 @@ def follow(file: Path, stream: BinaryIO) -> Generator[bytes, None, None]:
 
 
 def _find_replacement(file: Path, current: BinaryIO) -> BinaryIO | None:
-    """The file that was written after the one that is read; None where that is the one at the path.
+    """Open the file that was written after the current one; None if the current one is still at the path.
 
-    A log may be rotated twice between two looks: what came after a file has the next smaller number.
+    A log may be rotated several times between two checks: a file's successor has the next smaller number.
     """
     reading = os.fstat(current.fileno())
     for number in range(KEPT + 1):
@@ -143,11 +143,11 @@ def _find_open(file: Path) -> BinaryIO | None:
 
 
 def last_of(files: Sequence[Path], count: int) -> list[tuple[Path, int]]:
-    """Where the last lines begin that several files hold together: the files to read, and from what offset.
+    """Return the files that contain the last `count` lines of all, each with the offset to read it from.
 
     Args:
-        files: The oldest first.
-        count: How many lines.
+        files: The files of a log, the oldest first.
+        count: The number of lines.
     """
     chosen: list[tuple[Path, int]] = []
     for file in reversed(files):

@@ -1,4 +1,4 @@
-"""The demo's workspace, an engineer's memory in two languages, what is asked about it, and a temporary daemon for it."""
+"""The workspace of the demo (an engineer's memory in two languages), the questions about it, and a temporary daemon."""
 
 import shutil
 import signal
@@ -24,7 +24,7 @@ class DemoQuestion(msgspec.Struct, frozen=True):
 
     about: str  # what it shows
     text: str
-    answer: str | None  # what stands in the line that answers it; None: no line does
+    answer: str | None  # a part of the line that answers it; None: no line does
 
 
 QUESTIONS = (
@@ -48,7 +48,7 @@ _DAILY = "day-"  # day-2.md is the note of the day before yesterday
 
 
 def notes(today: date) -> Iterator[tuple[str, str]]:
-    """The files of the workspace: the path in it, and the text. Daily notes are of the last days."""
+    """Yield the path and text of each file of the workspace; daily notes are of the last days."""
     for file in sorted(
         resources.files("memd.ctl").joinpath("demo_notes").iterdir(), key=lambda file: file.name
     ):
@@ -62,12 +62,12 @@ def notes(today: date) -> Iterator[tuple[str, str]]:
 
 
 def daily_note_path(day: date) -> str:
-    """The path of a daily note."""
+    """Return the path of a daily note."""
     return f"memory/{day.isoformat()}.md"
 
 
 def write_notes(directory: Path, today: date) -> int:
-    """Write all notes; how many they are."""
+    """Write all notes; return their number."""
     number = 0
     for number, (path, text) in enumerate(notes(today), 1):  # noqa: B007  the last number is how many there are
         file = directory / path
@@ -78,7 +78,7 @@ def write_notes(directory: Path, today: date) -> int:
 
 _ANSWERS_S = 60.0
 _STOPS_S = 5.0
-# Groups may ask: the demo shows what they see.
+# Groups may search, so that the demo can show what they see.
 _CONFIG = """\
 [agents.main]
 workspace = "workspace"
@@ -98,7 +98,7 @@ class DemoDirectory(msgspec.Struct, frozen=True):
 
 @contextmanager
 def demo_directory(home: Path, *, keep: bool) -> Iterator[DemoDirectory]:
-    """A directory with a configuration and an empty workspace; afterwards it is removed, the workspace unless it is kept."""
+    """Create a temporary directory with a configuration and an empty workspace, and remove it at the end; with `keep`, only its state."""
     with _ending_on_signals():
         directory = _make_directory()
         places = Places(home, directory / "config.toml", directory / "state", directory / "memd.sock")
@@ -119,7 +119,7 @@ def temporary_daemon(places: Places, environ: Mapping[str, str]) -> Iterator[Non
     """Run a daemon that answers, and end it afterwards, also after an error.
 
     Raises:
-        Failed: it does not come up.
+        Failed: it does not start.
     """
     started = start(command_for(places), places.log, environ)
     try:
@@ -142,7 +142,7 @@ def _make_directory() -> Path:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """A signal that would end this process at once ends it through the ways out of the code instead."""
+    """Let signals that would kill this process at once end it with its cleanup instead."""
     with _handling(exit_on_signal, signal.SIGTERM, signal.SIGHUP):
         yield
 

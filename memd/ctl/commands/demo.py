@@ -1,4 +1,4 @@
-"""memd-ctl demo: what memd does, on a workspace made for it."""
+"""memd-ctl demo: shows what memd does, on a temporary workspace."""
 
 import time
 from datetime import date
@@ -21,29 +21,29 @@ class IndexingTime(msgspec.Struct, frozen=True):
 
     files: int
     chunks: int
-    text_s: float  # until all text was searchable, from the start of the daemon on
-    vectors_s: float | None  # until all vectors were there; None: they never were
+    text_s: float  # from the start of the daemon until all text was searchable
+    vectors_s: float | None  # likewise for all vectors; None: they were not complete in time
     provider: str
     model: str
-    waiting: int  # chunks whose vectors were still being computed when the demo went on
+    waiting: int  # chunks without a vector when the demo continued
     reason: str | None  # why there are no vectors
 
 
 class DemoAnswer(msgspec.Struct, frozen=True):
-    """One question, and what came back."""
+    """A question and its answer."""
 
     about: str
     query: str
     took_ms: float
     mode: str
-    as_it_should: bool  # the hits hold the answer; or nothing came back where there is none
-    has_answer: bool  # whether there is one in the notes
+    as_it_should: bool  # the hits contain the answer; without an answer, there are no hits
+    has_answer: bool  # whether the notes contain an answer
     hits: list[Hit]
     degraded: list[Degraded]
 
 
 class EditFound(msgspec.Struct, frozen=True):
-    """An edit, and how soon it was found."""
+    """An edit, and how soon a search found it."""
 
     path: str
     line: str
@@ -53,7 +53,7 @@ class EditFound(msgspec.Struct, frozen=True):
 
 
 class GroupComparison(msgspec.Struct, frozen=True):
-    """The same question asked by the owner and in a group."""
+    """The hits of one question for the owner and in a group."""
 
     query: str
     session_key: str
@@ -63,17 +63,17 @@ class GroupComparison(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """Everything the demo found, as --json prints it."""
+    """The results of the demo, as --json prints them."""
 
     indexed: IndexingTime
     questions: list[DemoAnswer]
     edit: EditFound
     group: GroupComparison
-    workspace: str | None  # where it is kept
+    workspace: str | None  # None: it was removed
 
 
 def is_answered(question: demo.DemoQuestion, found: list[Hit]) -> bool:
-    """Whether what came back is what should."""
+    """Return whether the hits contain the answer; without an answer, whether there are no hits."""
     if question.answer is None:
         return not found
     return any(question.answer in hit.snippet for hit in found)
@@ -109,7 +109,7 @@ def index_text(found: IndexingTime, paint: Paint) -> str:
 
 
 def question_text(number: int, asked: DemoAnswer, paint: Paint) -> str:
-    """A question with its hits."""
+    """Format a question with its hits."""
     if asked.has_answer:
         verdict = paint("found", "green") if asked.as_it_should else paint("not found", "yellow")
     elif asked.as_it_should:
@@ -121,7 +121,7 @@ def question_text(number: int, asked: DemoAnswer, paint: Paint) -> str:
 
 
 def edit_text(edit: EditFound, paint: Paint) -> str:
-    """The edit, and how soon it was found."""
+    """Format an edit, and how soon it was found."""
     head = f"{paint('An edit', 'bold')}: one more line in {edit.path}, then at once: {edit.query}"
     if edit.took_ms is None:
         return f"{head}\n   {paint('not found', 'yellow')}"
@@ -140,7 +140,7 @@ def group_text(group: GroupComparison, paint: Paint) -> str:
 
 
 def _shown(found: list[Hit], paint: Paint) -> list[str]:
-    """The first hit as search prints it, of the others where they are."""
+    """Return the first hit as search prints it, and only the positions of the others."""
     if not found:
         return []
     return [
@@ -155,7 +155,7 @@ _EDIT_S = 20.0  # until an edit must be found
 
 
 def run_demo(invocation: Invocation) -> Outcome:
-    """Make a workspace, index it, ask, edit, and leave nothing behind."""
+    """Create a workspace, index it, search it, edit it, and remove it."""
     keep = invocation.options.keep
     today = date.today()  # noqa: DTZ011  notes are named by the local day
     with demo.demo_directory(invocation.places.home, keep=keep) as made:

@@ -1,4 +1,4 @@
-"""What is said of a configuration that has no fault: what is probably not meant, and what is in force."""
+"""Remarks on a valid configuration that is probably not what the user meant, and the configuration in force as text."""
 
 import os
 import re
@@ -33,7 +33,7 @@ from memd.text.transcript_files import transcript
 
 
 def exposed_key_files(config: Config) -> Iterator[tuple[Path, int]]:
-    """Files with a key in them that not only their owner may read, and their modes."""
+    """Yield the files with keys that group or others may read, with their modes."""
     agents = config.agents.values()
     in_file = any(agent.remote.api_key or agent.remote.headers or agent.rerank.api_key for agent in agents)
     files = [config.file] if in_file and config.file is not None else []
@@ -49,7 +49,7 @@ def exposed_key_files(config: Config) -> Iterator[tuple[Path, int]]:
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """What one agent searches that is another's. It may be wanted: a scope rule of the other does not see to it."""
+    """An agent searches a directory of another one. That may be intended, but the other agent's scope rules do not apply to it."""
 
     reader: str
     owner: str
@@ -59,7 +59,7 @@ class Overlap(msgspec.Struct, frozen=True):
 
 
 def overlaps(agents: Mapping[str, AgentSettings]) -> Iterator[Overlap]:
-    """The directories that an agent searches although they are another's, two agents with the same ones named once."""
+    """Yield each pair of agents of which one searches a directory of the other; once if both search the same directory."""
     roots = {name: roots_of(settings) for name, settings in sorted(agents.items())}
     for are_notes in (True, False):
         chosen = {
@@ -82,7 +82,7 @@ def _overlaps(roots: Mapping[str, tuple[Root, ...]], *, are_notes: bool) -> Iter
 
 
 def _shared(reader: tuple[Root, ...], owner: tuple[Root, ...]) -> Path | None:
-    """The first of the owner's directories that the reader searches too."""
+    """Return the first of the owner's directories that the reader searches too; None: there is none."""
     for theirs in owner:
         for directory in _directories(theirs):
             if any(_searches(ours, directory, theirs) for ours in reader):
@@ -110,7 +110,7 @@ def _directories(root: Root) -> tuple[Path, ...]:
 
 
 def remarks_on_sources(config: Config, environ: Mapping[str, str], places: Places) -> Iterator[str]:
-    """Remarks on sources that are missing, unused, or overlap with memd's own files.
+    """Yield remarks on sources that are missing, unused, or overlap with memd's own files.
 
     Args:
         config: A valid configuration.
@@ -187,36 +187,36 @@ def _real(path: Path) -> Path:
 
 
 def origin(key: Key, known: Mapping[Key, int]) -> str:
-    """The line that says what a setting is, in words: ``line 4``, ``line 2, [defaults]``, or ``default``.
+    """Return where a setting is set, in words: ``line 4``, ``line 2, [defaults]``, or ``default``.
 
     Args:
-        key: Of the whole configuration: ("agents", "main", "query", "max_results").
+        key: The path of the setting in the whole configuration: ("agents", "main", "query", "max_results").
         known: The lines of the keys of the file; see statements.lines.
     """
     own = known.get(key)
     shared = known.get(("defaults", *key[2:])) if key[:1] == ("agents",) else None
     if own is not None and shared is not None and key[2:] == ("extra_paths",):
-        return f"lines {own} and {shared}, [defaults]"  # they are those of both
+        return f"lines {own} and {shared}, [defaults]"  # both lists are in force
     if own is not None:
         return f"line {own}"
     return "default" if shared is None else f"line {shared}, [defaults]"
 
 
 _MASKED = "********"
-_SECRET = frozenset({"api_key", "headers"})  # headers carry keys too, and their names say so too seldom
+_SECRET = frozenset({"api_key", "headers"})  # headers may contain keys, and few of their names say so
 _USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _FURTHEST = 60  # columns that remarks are aligned within
 
 
 class ValuePlace(msgspec.Struct, frozen=True):
-    """A file or directory, and what says so."""
+    """A file or directory, and what determines it."""
 
     path: str
     origin: str  # --socket, MEMD_SOCKET, XDG_RUNTIME_DIR, usual place
 
 
 def effective(config: Config) -> dict[str, Any]:
-    """The configuration in force as plain tables, secrets masked."""
+    """Return the configuration in force as tables, with secrets masked."""
     tables: dict[str, Any] = masked(
         msgspec.to_builtins(
             {"daemon": config.daemon, "agents": config.agents, "shared": config.shared}, enc_hook=str
@@ -226,20 +226,20 @@ def effective(config: Config) -> dict[str, Any]:
 
 
 def origins(tables: Mapping[str, Any], known: Mapping[Key, int]) -> dict[str, str]:
-    """For the dotted key of each value, where it comes from."""
+    """Return where each value is set, by its dotted key."""
     return {dotted(key): origin(key, known) for key, _ in _values(tables, ())}
 
 
 def in_force_text(
     tables: Mapping[str, Any], known: Mapping[Key, int], places: Mapping[str, ValuePlace], paint: Paint
 ) -> str:
-    """A configuration file that means the same, with remarks.
+    """Format the configuration in force as a configuration file with the origin of each value as a comment.
 
     Args:
-        tables: See effective.
-        known: The lines of the keys of the file that they were read from.
-        places: What else is in force, by name.
-        paint: How to set off the remarks.
+        tables: The result of `effective`.
+        known: The lines of the keys in the configuration file.
+        places: The paths in use, by name.
+        paint: Colours the comments.
     """
     longest = max(map(len, places), default=0)
     lines = [
@@ -261,7 +261,7 @@ def in_force_text(
 
 
 def masked(value: Any) -> Any:
-    """A value without its secrets, nor what TOML cannot say: that something is not there."""
+    """Return a value without its secrets, and without None, which TOML cannot express."""
     match value:
         case dict():
             return {
@@ -278,14 +278,14 @@ def masked(value: Any) -> Any:
 
 
 def _hidden(value: Any) -> Any:
-    """Something in place of a secret; nothing hides nothing."""
+    """Mask a secret, or each value of a table; an empty one is returned unchanged."""
     if isinstance(value, dict):
         return {name: _hidden(member) for name, member in value.items()}
     return _MASKED if value else value
 
 
 def _tables(table: Mapping[str, Any], key: Key) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-    """A table and those in it, each after the one that it is in."""
+    """Yield a table's subtables with their keys, each before its own subtables."""
     for name, member in table.items():
         if isinstance(member, dict):
             yield (*key, name), member
@@ -301,7 +301,7 @@ def _values(table: Mapping[str, Any], key: Key) -> Iterator[tuple[Key, Any]]:
 
 
 def _written(value: Any) -> str:
-    """A value as TOML, in one line."""
+    """Format a value as TOML on one line."""
     match value:
         case dict():
             return f"{{ {', '.join(f'{dotted((name,))} = {_written(member)}' for name, member in value.items())} }}"

@@ -1,4 +1,4 @@
-"""Changes to the configuration file: what a directory becomes, and the text with it."""
+"""Edits the configuration file: decides how a directory becomes searchable, and changes the text."""
 
 import os
 from importlib import resources
@@ -31,12 +31,12 @@ _LONG_TERM = "memory.md"  # in any case of letters
 class Directory(msgspec.Struct, frozen=True):
     """A directory that can be made searchable."""
 
-    path: Path  # absolute; a symlink is kept as it was named, for it may lead elsewhere tomorrow
+    path: Path  # absolute; a symlink is not resolved, since its target may change
     is_workspace: bool  # it holds MEMORY.md or memory/
 
 
 def checked_directory(typed: str, home: Path) -> Directory:
-    """The directory that was typed.
+    """Return the directory that the user typed.
 
     Raises:
         UsageError: there is none, or it should not be searched.
@@ -68,7 +68,7 @@ def _absolute(typed: str, home: Path) -> Path:
 
 
 def _is_mark(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry makes its directory a workspace. memd follows no symlink inside one."""
+    """Return whether an entry makes its directory a workspace; memd follows no symlink inside of one."""
     if entry.name == MEMORY_DIRECTORY:
         return entry.is_dir(follow_symlinks=False)
     return entry.name.lower() == _LONG_TERM and entry.is_file(follow_symlinks=False)
@@ -79,7 +79,7 @@ def _holds_home(path: Path, home: Path) -> bool:
 
 
 class AlreadySearched(msgspec.Struct, frozen=True):
-    """Nothing has to change."""
+    """The agent searches the directory already."""
 
     where: Path  # the workspace or extra path that holds the directory
 
@@ -91,9 +91,9 @@ class NewWorkspace(msgspec.Struct, frozen=True):
 
 
 class NewExtraPath(msgspec.Struct, frozen=True):
-    """The directory is searched besides the workspace."""
+    """The directory becomes an extra path of the agent."""
 
-    # For the agent has none: its workspace is that of a program that is not here.
+    # The agent's workspace is the default one, which does not exist.
     is_workspace_too: bool = False
 
 
@@ -101,10 +101,10 @@ DirectoryChange = AlreadySearched | NewWorkspace | NewExtraPath
 
 
 def agent_of(named: str | None, agents: dict[str, AgentSettings]) -> str:
-    """The agent that is meant.
+    """Return the agent named, else the only one, else main.
 
     Raises:
-        UsageError: it could be any of several.
+        UsageError: there are several, none of them is main, and none was named.
     """
     if named is not None:
         return named
@@ -120,13 +120,13 @@ def agent_of(named: str | None, agents: dict[str, AgentSettings]) -> str:
 def change_for(
     directory: Directory, agent: str, agents: dict[str, AgentSettings], default_workspace: Path | None = None
 ) -> DirectoryChange:
-    """What has to change for an agent to search a directory.
+    """Return the change by which an agent searches a directory.
 
     Args:
-        directory: To be searched.
-        agent: The id of the agent.
-        agents: All there are.
-        default_workspace: Which nobody chose, so that it need not stay if it is not there.
+        directory: The directory to search.
+        agent: The agent's id.
+        agents: The settings of all agents.
+        default_workspace: The workspace that main has without a setting; it is given up if it does not exist.
 
     Raises:
         UsageError: the agent is new, and the directory cannot be its workspace.
@@ -154,29 +154,29 @@ def change_for(
 
 
 def with_workspace(text: str, agent: str, workspace: Path) -> str:
-    """The configuration with another workspace for an agent, which is added if it is not there.
+    """Return the configuration with another workspace of an agent, which is added if it is missing.
 
     Args:
         text: A configuration; may be empty.
         agent: The id of the agent.
-        workspace: Written as it is given: absolute, or beginning with ``~``.
+        workspace: An absolute path, or one that begins with ``~``; written as it is.
 
     Raises:
-        ConfigError: the text is not TOML, or the change cannot be made in it without a person.
+        ConfigError: the text is not TOML, or only the user can make the change.
     """
     return _changed(text, agent, "workspace", _writable(workspace))
 
 
 def with_extra_path(text: str, agent: str, directory: Path) -> str:
-    """The configuration with one more directory (or file) for an agent to search; the same text if it has it.
+    """Return the configuration with another directory (or file) for an agent to search; unchanged if it has that one.
 
     Args:
         text: A configuration; may be empty.
         agent: The id of the agent.
-        directory: Written as it is given: absolute, or beginning with ``~``.
+        directory: An absolute path, or one that begins with ``~``; written as it is.
 
     Raises:
-        ConfigError: the text is not TOML, or the change cannot be made in it without a person.
+        ConfigError: the text is not TOML, or only the user can make the change.
     """
     present = _agent_of(document(text, "the configuration"), agent).get("extra_paths", [])
     new = _writable(directory)
@@ -186,7 +186,7 @@ def with_extra_path(text: str, agent: str, directory: Path) -> str:
 
 
 def example() -> str:
-    """A configuration with every key: what it does, and its default in a line that is a comment."""
+    """Return a configuration with every key, its description, and its default in a comment."""
     return resources.files("memd.ctl").joinpath("example.toml").read_text(encoding="utf-8")
 
 
@@ -202,7 +202,7 @@ def _changed(text: str, agent: str, key: str, value: str | list[str]) -> str:
 
 
 def _agent_of(tables: Any, agent: str) -> Any:
-    """The table of an agent, made if it is not there."""
+    """Return the table of an agent, which is created if it is missing."""
     for name in ("agents", agent):
         tables = tables.setdefault(name, {})
         if not isinstance(tables, dict):

@@ -304,7 +304,7 @@ class _Agent:
 
 
 class _Source:
-    """OpenClaw's configuration, and all that it is read with."""
+    """OpenClaw's configuration, with the environment that it refers to."""
 
     def __init__(
         self, config: Mapping[str, Any], places: OpenClawPlaces, environ: Mapping[str, str], home: Path
@@ -320,11 +320,11 @@ class _Source:
         self.timezone = zone if isinstance(zone, str) else ""
 
     def text(self, value: str) -> str:
-        """A text with the variables that are set put in."""
+        """Return a text with its environment variables substituted; unset ones stay as they are."""
         return _VARIABLE.sub(lambda found: self._environ.get(found[1], found[0]), value)
 
     def settings(self, table: Mapping[str, Any]) -> Leaves:
-        """All that is said of the memory of an agent, the nearest last."""
+        """Return all memory settings that apply to an agent by dotted key; its own take precedence over those for all agents."""
         whole: Any = {}
         extra: list[Any] = []
         ways = (("memorySearch",), ("agents", "defaults", "memorySearch"), ("memory", "search"))
@@ -348,13 +348,13 @@ class _Source:
 def imported(
     config: Mapping[str, Any], places: OpenClawPlaces, environ: Mapping[str, str], home: Path
 ) -> tuple[dict[str, Any], list[str]]:
-    """The tables of memd's configuration, and what a person should know of what is not in them.
+    """Return the tables of memd's configuration, and remarks on everything that they do not contain.
 
     Args:
-        config: OpenClaw's.
-        places: Of this OpenClaw.
+        config: OpenClaw's configuration.
+        places: The paths of this OpenClaw.
         environ: The environment, whose variables the configuration may name.
-        home: Of the user.
+        home: The user's home directory.
     """
     source = _Source(config, places, environ, home)
     agents: dict[str, Any] = {}
@@ -377,7 +377,7 @@ def imported(
 
 
 def _beside(config: Mapping[str, Any]) -> Iterator[str]:
-    """What is to be said of settings that concern memory and stand elsewhere."""
+    """Yield remarks on settings outside of the memory section that concern memory."""
     if find(config, ("tools", "sessions", "visibility")) in {"self", "tree"}:
         yield "tools.sessions.visibility holds in OpenClaw itself, with memd's plugin, and for no other program that asks memd"
     bindings = config.get("bindings")
@@ -388,7 +388,7 @@ def _beside(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _fault(table: Mapping[str, Any]) -> str | None:
-    """What memd would say of the settings of an agent; None: they are right."""
+    """Return the fault that memd finds in an agent's settings; None: they are valid."""
     try:
         parse(tomlkit.dumps({"agents": {"a": table}}), Path("/import.toml"), Path("/"))
     except ConfigError as error:
@@ -412,7 +412,7 @@ def _nested(key: str, value: Any) -> dict[str, Any]:
 
 
 def _rule(rule: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """A rule in memd's words. OpenClaw's prefixes end anywhere: what is denied by one stays denied."""
+    """Yield the items of a scope rule. A deny rule's prefix gets a ``*``, since OpenClaw's prefixes need not end at a word."""
     yield "action", rule.get("action")
     match = rule.get("match")
     names = {

@@ -1,4 +1,4 @@
-"""The configuration to start from: which agents have files here, what a person chooses of them, and the text."""
+"""Creates the first configuration: finds the agents on this machine, asks which to search, and fills in the example."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ _ANY_SIZE = 1 << 62
 
 
 class InstalledAgent(msgspec.Struct, frozen=True):
-    """One agent with files here."""
+    """An agent that has files on this machine."""
 
     preset: PresetName
     notes: int
@@ -42,10 +42,10 @@ class InstalledAgent(msgspec.Struct, frozen=True):
 
 
 def find_installed_agents(environ: Mapping[str, str]) -> tuple[InstalledAgent, ...]:
-    """The agents that have notes or transcripts here.
+    """Return the agents that have notes or transcripts on this machine.
 
     Args:
-        environ: May say where they have them.
+        environ: The environment, whose variables may name the agents' directories.
     """
     found = (
         InstalledAgent(preset, _count(notes_of(preset, environ)), _count(transcripts_of(preset, environ)))
@@ -62,21 +62,21 @@ def _count(roots: Iterable[Root]) -> int:
 
 
 class SourceChoice(msgspec.Struct, frozen=True):
-    """What is to be searched besides the workspace; None: the person was not asked."""
+    """The sources to search besides the workspace; sessions None: the user was not asked."""
 
     memory: tuple[PresetName, ...] = ()
     sessions: tuple[PresetName, ...] | None = None
 
 
 def starter_config(example: str, choice: SourceChoice, found: Sequence[InstalledAgent]) -> str:
-    """The example with a choice made in it.
+    """Return the example with the chosen sources filled in.
 
-    Transcripts are private: where nobody was asked, those that were found are named in a comment.
+    Transcripts are private: if the user was not asked, a comment names those that were found.
 
     Args:
         example: A configuration with every key in a comment.
-        choice: What is searched.
-        found: What there is.
+        choice: The sources to search.
+        found: The agents with files on this machine.
     """
     text = example
     if choice.memory:
@@ -94,17 +94,17 @@ def starter_config(example: str, choice: SourceChoice, found: Sequence[Installed
 
 
 def transcripts_in_words(one: InstalledAgent) -> str:
-    """Claude Code (214 transcripts)."""
+    """Return a text such as ``Claude Code (214 transcripts)``."""
     return f"{NAMES[one.preset]} ({counted(one.transcripts, 'transcript')})"
 
 
 def notes_in_words(one: InstalledAgent) -> str:
-    """Claude Code (3 notes)."""
+    """Return a text such as ``Claude Code (3 notes)``."""
     return f"{NAMES[one.preset]} ({counted(one.notes, 'note')})"
 
 
 def _set(text: str, key: str, default: list[str], value: list[str]) -> str:
-    """The value in place of the comment that holds the default."""
+    """Replace the comment with a key's default by a setting."""
     return _replaced(text, f"#{key} = {json.dumps(default)}", f"{key} = {json.dumps(value)}")
 
 
@@ -117,9 +117,9 @@ _MOST_ATTEMPTS = 3
 
 
 def choose_sources(invocation: Invocation, there: Sequence[InstalledAgent]) -> SourceChoice:
-    """Ask which of the sources that were found are to be searched.
+    """Ask the user which of the found sources to search.
 
-    Notes are searched unless somebody says no. Transcripts are searched only if somebody says yes.
+    Notes are searched unless the user says no; transcripts only if the user says yes.
 
     Raises:
         Failed: a question was not answered.
@@ -159,7 +159,7 @@ def choose_sources(invocation: Invocation, there: Sequence[InstalledAgent]) -> S
 
 
 def ask_yes_no(err: TextIO, question: str, *, usual: bool) -> bool:
-    """Ask at a terminal until it is answered on standard input; an empty line is the usual answer.
+    """Ask at the terminal until there is a valid answer on standard input; an empty line means `usual`.
 
     Raises:
         Failed: there is no answer.

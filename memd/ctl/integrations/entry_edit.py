@@ -1,7 +1,7 @@
-"""One entry of another program's configuration file: found, changed or taken out, whatever the syntax of the file. Pure.
+"""Finds, changes or removes one entry of another program's configuration file in any of four syntaxes. Pure.
 
-What else is in the file stays as a person wrote it; where that cannot be had, the file is refused. JSON and TOML have modules of
-their own. YAML is read by its lines: only block mappings, as programs write them.
+The rest of the file stays as the user wrote it; if that is not possible, the file is refused. json_edit and toml_edit do the work for
+their syntaxes. YAML is parsed line by line, and only block mappings are supported, as programs write them.
 """
 
 import json
@@ -22,15 +22,15 @@ Values = Mapping[str, Any]
 
 
 def entry_in(syntax: Syntax, text: str, path: Sequence[str]) -> dict[str, Any] | None:
-    """What an entry holds; None where there is none.
+    """Return the values of an entry; None: there is none.
 
     Args:
-        syntax: Of the file.
-        text: All that is in it.
+        syntax: The syntax of the file.
+        text: The whole file.
         path: The keys that lead to the entry; two of them in TOML and YAML.
 
     Raises:
-        NotEditable: the text is not in that syntax, or has something else in the place.
+        NotEditable: the text is not in that syntax, or the path leads to something else.
     """
     if syntax == "yaml":
         found = _Yaml(text, path).entry
@@ -43,10 +43,10 @@ def entry_in(syntax: Syntax, text: str, path: Sequence[str]) -> dict[str, Any] |
 
 
 def with_entry(syntax: Syntax, text: str, path: Sequence[str], values: Values) -> str:
-    """The text with these values in an entry; other values that it has stay.
+    """Return the text with these values in an entry; its other values stay.
 
     Raises:
-        NotEditable: as entry_in, or a person has to make the change.
+        NotEditable: see entry_in; or only the user can make the change.
     """
     old = entry_in(syntax, text, path)
     if syntax == "toml":
@@ -62,10 +62,10 @@ def with_entry(syntax: Syntax, text: str, path: Sequence[str], values: Values) -
 
 
 def without_entry(syntax: Syntax, text: str, path: Sequence[str]) -> str:
-    """The text without an entry; the same text where there is none.
+    """Return the text without an entry; unchanged if there is none.
 
     Raises:
-        NotEditable: as with_entry.
+        NotEditable: see with_entry.
     """
     if not text.strip():
         return text
@@ -77,7 +77,7 @@ def without_entry(syntax: Syntax, text: str, path: Sequence[str]) -> str:
 
 
 def entry_alone(syntax: Syntax, path: Sequence[str], values: Values) -> str:
-    """A file that holds nothing but the entry."""
+    """Return the text of a file that contains only the entry."""
     whole: Any = dict(values)
     for key in reversed(path):
         whole = {key: whole}
@@ -108,11 +108,11 @@ class _Block(msgspec.Struct, frozen=True):
 
     lines: tuple[str, ...]
     begin: int  # the line of the key
-    end: int  # past its last line
+    end: int  # the line after its last one
     indent: int
 
     def children(self) -> Iterator[tuple[str, "_Block"]]:
-        """The keys of the mapping that it holds."""
+        """Yield the keys of the mapping in the block, with their blocks."""
         own = [n for n in range(self.begin + 1, self.end) if _is_code(self.lines[n])]
         if not own:
             return
@@ -133,12 +133,12 @@ class _Block(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> str:
-        """What stands on the line of the key."""
+        """The value on the line of the key; "" if there is none."""
         match = _KEY.fullmatch(self.lines[self.begin].rstrip("\r\n"))
         return _uncommented((match and match["rest"]) or "")
 
     def members(self) -> Iterator[tuple[str, Any, "_Block"]]:
-        """The keys of the mapping, with their values as far as they are plain: scalars, and lists of them."""
+        """Yield the keys of the mapping with their values, if those are scalars or lists of scalars."""
         for key, child in self.children():
             below = [line.strip() for line in self.lines[child.begin + 1 : child.end] if _is_code(line)]
             if below and all(line.startswith("- ") for line in below):
@@ -148,7 +148,7 @@ class _Block(msgspec.Struct, frozen=True):
 
 
 class _Yaml:
-    """A YAML text, and the two keys that lead to an entry."""
+    """A YAML text, and the two keys that lead to an entry in it."""
 
     def __init__(self, text: str, path: Sequence[str]) -> None:
         self._text = text
@@ -186,7 +186,7 @@ class _Yaml:
         self._lines = list(lines)
 
     def with_values(self, values: Values) -> str:
-        """The text with these values in the entry."""
+        """Return the text with these values in the entry."""
         lines = self._lines
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += self._line_end
@@ -216,11 +216,11 @@ class _Yaml:
         return "".join(lines)
 
     def _written(self, key: str, value: Any, indent: int) -> list[str]:
-        # Each value of JSON is one of YAML.
+        # JSON is a subset of YAML.
         return [f"{' ' * indent}{key}: {json.dumps(value, ensure_ascii=False)}{self._line_end}"]
 
     def without(self) -> str:
-        """The text without the entry, and without a key that held nothing else."""
+        """Return the text without the entry, and without its parent if that is then empty."""
         if self.entry is None or self._parent is None:
             return self._text
         lines = self._lines
@@ -241,7 +241,7 @@ def _indent(line: str) -> int:
 
 
 def _uncommented(text: str) -> str:
-    """A value without the comment that may follow on its line."""
+    """Return a value without the comment that follows on its line."""
     text = text.strip()
     try:
         end = json.JSONDecoder().raw_decode(text)[1]
@@ -253,7 +253,7 @@ def _uncommented(text: str) -> str:
 
 
 def _scalar(text: str) -> Any:
-    """A value on one line: JSON, a quoted string, or a plain one."""
+    """Parse a value on one line: JSON, a quoted string, or a plain one."""
     text = _uncommented(text)
     try:
         return json.loads(text)

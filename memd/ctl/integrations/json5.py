@@ -1,6 +1,6 @@
-"""Reads a value of JSON5, as OpenClaw's configuration has it: keys without quotation marks, other quotation marks, other numbers.
+"""Parses a value of JSON5, the syntax of OpenClaw's configuration: unquoted keys, single quotes, more forms of numbers.
 
-Comments and trailing commas are gone by then: see json_edit.
+Comments and trailing commas were removed before: see json_edit.
 """
 
 import json
@@ -24,7 +24,7 @@ _DEEPEST = 200  # two frames of Python each
 
 
 def decode(text: str, at: int, depth: int = 0) -> tuple[Any, int]:
-    """The value that begins there, and where it ends.
+    """Return the value that begins at a position, and its end.
 
     Raises:
         ValueError: there is none.
@@ -50,13 +50,13 @@ def decode(text: str, at: int, depth: int = 0) -> tuple[Any, int]:
 
 
 def decode_key(text: str, at: int) -> tuple[str, int]:
-    """The key of a member that begins there, and where it ends; errors as in decode."""
+    """Return the key that begins at a position, and its end; errors as in decode."""
     name = _NAME.match(text, at)
     return _string(text, at) if name is None else (name[0], name.end())
 
 
 def skip(text: str, at: int) -> int:
-    """Past what is blank."""
+    """Return the position after whitespace."""
     space = _SPACE.match(text, at)
     return space.end() if space else at
 
@@ -85,7 +85,7 @@ def _list(text: str, at: int, depth: int) -> tuple[list[Any], int]:
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Where the next item begins, or the bracket that closes."""
+    """Return the position of the next item, or of the closing bracket."""
     at = skip(text, at)
     if text[at : at + 1] == ",":
         return skip(text, at + 1)

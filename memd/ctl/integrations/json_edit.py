@@ -1,7 +1,7 @@
-"""Changes to the text of a JSON file that leave the rest of it as it stands, byte by byte. Pure.
+"""Edits the text of a JSON file, and leaves the rest of it unchanged byte by byte. Pure.
 
-Some programs allow comments and trailing commas (JSONC). Both are blanked out before the text is looked at, so that each place of
-the blanked text is the same place of the text. What is more than that (JSON5) is read by a module of its own.
+Some programs allow comments and trailing commas (JSONC). Both are replaced by spaces before the text is parsed, so that positions
+in the parsed text are positions in the text. The module json5 parses the rest of JSON5.
 """
 
 import json
@@ -14,7 +14,7 @@ import msgspec
 from memd.ctl.integrations import json5
 
 Path = Sequence[str | int]
-"""The way to a value: keys of objects, places in lists."""
+"""The path to a value: keys of objects, and indexes of lists."""
 
 _INDENT = re.compile(r"[ \t]*")
 _STRING = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
@@ -23,11 +23,11 @@ _STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 
 class NotEditable(ValueError):
-    """The text is not in the syntax of its file, or it holds something else where the change belongs."""
+    """The text does not have the syntax of its file, or something else is where the change belongs."""
 
 
 class _Blanked(msgspec.Struct, frozen=True):
-    """A text, and the same with spaces for comments and trailing commas."""
+    """A text, and the same text with comments and trailing commas replaced by spaces."""
 
     text: str
     commas: str  # without comments
@@ -37,20 +37,20 @@ class _Blanked(msgspec.Struct, frozen=True):
 
 
 class _Item(msgspec.Struct, frozen=True):
-    """A member of an object, or an element of a list, by its place in the text."""
+    """The position of an object's member or a list's element in the text."""
 
     key: str | int
-    begin: int  # of the key, or of the value where there is none
+    begin: int  # of the key, or of a list's element
     value: int
     end: int
 
 
 def document(text: str, *, comments: bool = False) -> Any:
-    """What the text says; nothing at all is an empty object.
+    """Parse the text; an empty text is an empty object.
 
     Args:
         text: The text.
-        comments: Whether comments, trailing commas and all else of JSON5 are allowed.
+        comments: Whether JSON5 is allowed, including comments and trailing commas.
 
     Raises:
         NotEditable: it is not JSON.
@@ -91,7 +91,7 @@ def _blanked(text: str, *, comments: bool) -> _Blanked:
         if match[0][0] in "\"'":
             return match[0]
         found.append(match[0])
-        return " " * len(match[0])  # its line ends, too: a comment of several lines is one place
+        return " " * len(match[0])  # line ends too: a comment of several lines is then on one line
 
     commas = _STRING_OR_COMMENT.sub(blank, text)
     kept, found = tuple(found), []
@@ -99,7 +99,7 @@ def _blanked(text: str, *, comments: bool) -> _Blanked:
 
 
 def find(value: Any, path: Path) -> Any:
-    """The value at the end of a path; None where the path ends before."""
+    """Return the value at a path; None: there is none."""
     for key in path:
         try:
             value = value[key]
@@ -109,12 +109,12 @@ def find(value: Any, path: Path) -> Any:
 
 
 def with_value(text: str, path: Path, value: Any, *, comments: bool = False) -> str:
-    """The text with a value at a path; what is missing on the way is added.
+    """Return the text with a value at a path; missing objects on the way are added.
 
-    A place in a list that is one past its end is added to it.
+    The index after the last element of a list appends to it.
 
     Raises:
-        NotEditable: the text is not JSON, or something on the way is no object, or no list.
+        NotEditable: the text is not JSON, or a value on the way is neither an object nor a list.
     """
     source = _blanked(text, comments=comments)
     wanted = _said_by(source, comments=comments)
@@ -126,7 +126,7 @@ def with_value(text: str, path: Path, value: Any, *, comments: bool = False) -> 
 
 
 def without_value(text: str, path: Path, *, comments: bool = False) -> str:
-    """The text without what is at a path; the same text where nothing is.
+    """Return the text without the value at a path; unchanged if there is none.
 
     Raises:
         NotEditable: the text is not JSON.
@@ -154,13 +154,13 @@ def without_value(text: str, path: Path, *, comments: bool = False) -> str:
 
 
 def _without_lines(source: _Blanked, items: list[_Item], gone: int, last_comma: int) -> str:
-    """The text without one item, where comments around it stay.
+    """Return the text without one item, but with the comments around it.
 
     Args:
         source: The text.
-        items: Those of the object or list.
-        gone: Which one of them.
-        last_comma: The place of a comma behind the last item, or -1.
+        items: The items of the object or list.
+        gone: The index of the item to remove.
+        last_comma: The position of a comma behind the last item, or -1.
     """
     text, item = source.text, items[gone]
     is_last = gone == len(items) - 1

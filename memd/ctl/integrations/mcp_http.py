@@ -1,4 +1,4 @@
-"""The memory tools over MCP's streamable HTTP, on the loopback: for clients that cannot start a process, and through an ssh tunnel.
+"""Serves the memory tools over MCP's streamable HTTP on a loopback port, for clients that cannot start a process, and through an ssh tunnel.
 
 A request says who asks by a token (mcp_tokens). Pages of a browser are kept out: the host must be this machine, an origin must be this
 server's own, and no answer allows another one. Each request is answered by one JSON document; there are no sessions and no streams, which the
@@ -27,16 +27,16 @@ MAX_HEAD_BYTES = 16_384
 MAX_CONNECTIONS = 64
 IDLE_S = 60.0  # a connection waits so long for its next request
 _ARRIVES_S = 20.0  # a request, once its connection is there; and what it is answered with
-_LINGERS_S = 2.0  # what was not read is taken in for so long: closing at once would take the answer away from its sender
+_LINGERS_S = 2.0  # unread data is read for so long: closing at once would reset the connection before the client has read the answer
 _PIECE = 65_536
 
 
 class McpHttpServer:
-    """Answers on one port.
+    """The HTTP server of one port.
 
     Args:
-        tokens: Who may ask.
-        connect: The server of the tools of a token.
+        tokens: The valid tokens.
+        connect: Creates the tool server of a token.
     """
 
     def __init__(self, tokens: McpTokens, connect: Callable[[McpToken], ToolServer]) -> None:
@@ -46,10 +46,10 @@ class McpHttpServer:
         self._connections = 0
 
     async def listen(self, port: int) -> asyncio.Server:
-        """Begin to answer; 0 is any port that is free.
+        """Start to listen; port 0 means any free port.
 
         Raises:
-            OSError: the port is not to be had.
+            OSError: the port is in use or not allowed.
         """
         return await asyncio.start_server(self._serve, ADDRESS, port, limit=_PIECE)
 
@@ -60,7 +60,7 @@ class McpHttpServer:
                 await _Connection(reader, writer, self).run()
         finally:
             self._connections -= 1
-            # What somebody does not read is not waited for.
+            # A client that does not read its replies would delay a normal close.
             writer.transport.abort()
 
     def refused(self, request: h11.Request) -> tuple[HTTPStatus, str] | None:
@@ -117,7 +117,7 @@ async def _answer(server: ToolServer, message: Mapping[str, Any] | Refusal) -> A
 
 
 def _is_here(url: str) -> bool:
-    """Whether a URL names this machine as its loopback alone is named."""
+    """Return whether the host of a URL is one of the names of the loopback interface."""
     try:
         return urlsplit(url).hostname in _HOSTS
     except ValueError:
@@ -125,7 +125,7 @@ def _is_here(url: str) -> bool:
 
 
 class _Connection:
-    """One connection, request by request."""
+    """One connection, which answers one request at a time."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: McpHttpServer
@@ -136,7 +136,7 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
 
     async def run(self) -> None:
-        """Answer until either side has enough."""
+        """Answer requests until the client or the server ends the connection."""
         with suppress(TimeoutError, OSError):
             while await self._exchange():
                 self._http.start_next_cycle()
@@ -146,7 +146,7 @@ class _Connection:
                     pass
 
     async def _exchange(self) -> bool:
-        """Answer one request; whether another may follow."""
+        """Answer one request; return whether another one may follow."""
         try:
             async with asyncio.timeout(IDLE_S):
                 request = await self._next_event()
@@ -178,7 +178,7 @@ class _Connection:
         return self._http.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}
 
     async def _body(self) -> bytes | None:
-        """The body; None: it is too long."""
+        """Return the body of the request; None: it is too long."""
         if self._http.they_are_waiting_for_100_continue:
             await self._send(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()

@@ -1,4 +1,4 @@
-"""The tokens of `memd-ctl mcp serve`: a file for each agent and session key, which its owner alone may read."""
+"""The tokens of `memd-ctl mcp serve`: one file per agent and session key, readable only by its owner."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ class McpToken(msgspec.Struct, frozen=True, omit_defaults=True):
     session_key: str | None = None  # None: the owner
 
     def __repr__(self) -> str:
-        """Without the token, which must be in no log."""
+        """Return a text without the token, so that no log contains it."""
         return f"McpToken(agent={self.agent!r}, session_key={self.session_key!r})"
 
 
@@ -34,7 +34,7 @@ class McpTokens:
     """The tokens in a directory.
 
     Args:
-        directory: Made when the first token is.
+        directory: The directory, which is created with the first token.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -46,24 +46,24 @@ class McpTokens:
         return self.directory / f"{hashlib.sha256(name).hexdigest()[:16]}.json"
 
     def find(self, agent: str | None, session_key: str | None) -> McpToken | None:
-        """The token of an agent and a session key."""
+        """Return the token of an agent and a session key; None: there is no valid one."""
         return _read(self.file(agent, session_key))
 
     def make(self, agent: str | None, session_key: str | None) -> McpToken:
-        """A new token, in place of the one that is there; it is in force at once.
+        """Create a token that replaces the existing one and is valid at once.
 
         Raises:
-            NotWritten: it cannot be kept.
+            NotWritten: it cannot be stored.
         """
         made = McpToken(secrets.token_urlsafe(_RANDOM), agent, session_key)
         file = self.file(agent, session_key)
-        # What others may read is no secret any more; a file that is replaced would keep its mode.
+        # A replaced file would keep its mode, which may let others read the new token.
         file.unlink(missing_ok=True)
         write_text(file, msgspec.json.encode(made).decode())
         return made
 
     def revoke(self, agent: str | None, session_key: str | None) -> bool:
-        """Take a token out of force; whether there was one."""
+        """Delete a token; return whether there was one."""
         try:
             self.file(agent, session_key).unlink()
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class McpTokens:
         return True
 
     def all(self) -> list[McpToken]:
-        """Every token that is in force."""
+        """Return all valid tokens."""
         return [found for file in self._files() if (found := _read(file)) is not None]
 
     def presented(self, token: str) -> McpToken | None:
@@ -89,7 +89,7 @@ class McpTokens:
 
 
 def _read(file: Path) -> McpToken | None:
-    """The token of a file; None where there is none, or others may read or write it."""
+    """Read the token in a file; None if there is none, or if group or others have any permission on the file."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

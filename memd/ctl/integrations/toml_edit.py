@@ -1,6 +1,6 @@
-"""One table of a TOML file, changed or taken out; the rest stays as a person wrote it. Pure.
+"""Changes or removes one table of a TOML file, and keeps the rest as the user wrote it. Pure.
 
-Each change is made in several ways, the one that touches least first, and the first result is taken that parses to what is wanted.
+Each change is tried in several ways, the smallest edit first; the first result that parses to the wanted values is used.
 """
 
 import re
@@ -22,7 +22,7 @@ _BY_HAND = "it is written in a way that cannot be changed without you"
 
 
 def document(text: str) -> dict[str, Any]:
-    """What the text says.
+    """Parse the text.
 
     Raises:
         NotEditable: it is not TOML.
@@ -34,10 +34,10 @@ def document(text: str) -> dict[str, Any]:
 
 
 def with_values(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
-    """The text with these values in a table, which is added where there is none; other values in it stay.
+    """Return the text with these values in a table, which is added if it is missing; other values in it stay.
 
     Raises:
-        NotEditable: the text is not TOML, the path leads to something else than a table, or a person has to make the change.
+        NotEditable: the text is not TOML, the path leads to something else than a table, or only the user can make the change.
     """
     wanted, there = _table(text, path)
     if there is not None and all(there.get(name) == value for name, value in values.items()):
@@ -51,16 +51,16 @@ def with_values(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
 
 
 def without_table(text: str, path: TablePath) -> str:
-    """The text without a table; the same text where there is none.
+    """Return the text without a table; unchanged if there is none.
 
     Raises:
-        NotEditable: as with_values.
+        NotEditable: see with_values.
     """
     wanted, there = _table(text, path)
     if there is None:
         return text
     del wanted[path[0]][path[1]]
-    # Where its parent has a line of its own, that stays.
+    # A parent table with a header of its own stays, even if it is empty now.
     without_parent = {name: value for name, value in wanted.items() if name != path[0] or value}
     for changed in (_cut(text, path), _taken_out(text, path)):
         if changed is not None and (_says(changed, wanted) or _says(changed, without_parent)):
@@ -69,16 +69,16 @@ def without_table(text: str, path: TablePath) -> str:
 
 
 def _cut(text: str, path: TablePath) -> str:
-    """The text without the lines from the header of a table, and of those in it, to the last key; what follows stays."""
+    """Return the text without the lines of a table and its subtables, from the header to the last key; comments after that stay."""
     lines = text.split("\n")
     gone: set[int] = set()
-    begin: int | None = None  # the first line of the table that is gone through
+    begin: int | None = None  # the first line of the table that is being removed
     for statement in statements(text):
         if statement.is_header:
             begin = statement.line if statement.keys[-1][:2] == path else None
         if begin is not None:
             gone |= set(range(begin, statement.last_line + 1))
-    # An empty line stood before it.
+    # The empty line before the table is removed too.
     for number in sorted(gone):
         if number - 1 not in gone and number > 1 and not lines[number - 2].strip():
             gone.add(number - 1)
@@ -87,7 +87,7 @@ def _cut(text: str, path: TablePath) -> str:
 
 
 def _taken_out(text: str, path: TablePath) -> str | None:
-    """The text without a table of any other form; None where a comment would go with it."""
+    """Return the text without a table in any other form; None if a comment would be lost."""
     try:
         tables: Any = tomlkit.parse(text)
         del tables[path[0]][path[1]]
@@ -106,7 +106,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _table(text: str, path: TablePath) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """All that the text says, and the table of it; None where there is none."""
+    """Return the parsed text, and the table in it; None: there is none."""
     whole = document(text)
     tables = whole.get(path[0], {})
     table = tables.get(path[1]) if isinstance(tables, dict) else None
@@ -116,10 +116,10 @@ def _table(text: str, path: TablePath) -> tuple[dict[str, Any], dict[str, Any] |
 
 
 def _under_header(text: str, path: TablePath, values: Mapping[str, Any]) -> str | None:
-    """New lines in the table, below its own header.
+    """Return the text with new lines below the table's own header; None: it has no header.
 
-    A value comes after the line that holds its default as a comment, else after the last key: the comments at the end of a
-    table lead on to the next.
+    A value is inserted after the comment with its default, else after the last key: comments at the end of a table usually
+    belong to the next one.
     """
     for name, value in values.items():
         changed = _with_line(text, path, name, value)
@@ -152,7 +152,7 @@ def _with_line(text: str, path: TablePath, name: str, value: Any) -> str | None:
 
 
 def _appended(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
-    """A new table at the end."""
+    """Return the text with a new table at the end."""
     end = _line_end(text)
     before = text.rstrip("\r\n") + end + end if text.strip() else ""
     lines = [f"[{dotted(path)}]", *(_assignment(name, value) for name, value in values.items())]
@@ -160,13 +160,13 @@ def _appended(text: str, path: TablePath, values: Mapping[str, Any]) -> str:
 
 
 def _in_place(text: str, path: TablePath, values: Mapping[str, Any]) -> str | None:
-    """Other values where some stand, whatever the form of the tables around them."""
+    """Return the text with existing values replaced, in whatever form the tables around them are; None: tomlkit cannot do that."""
     try:
         whole: Any = tomlkit.parse(text)
         table = whole.setdefault(path[0], {}).setdefault(path[1], {})
         for name, value in values.items():
             if isinstance(value, list) and table.get(name) == value[:-1]:
-                table[name].append(value[-1])  # the comments in a list that only grows stay
+                table[name].append(value[-1])  # appending keeps the comments in a list
             else:
                 table[name] = value
         return tomlkit.dumps(whole)
