@@ -53,7 +53,7 @@ class Agent:
         self.compactions, self.flushed_at = 0, -1
 
     def ask(self, text: str) -> None:
-        """Answer the user; if the window is nearly full, have memory written down first."""
+        """Answer the user; if the window is nearly full, let the model write memory first."""
         said = [message.text for message in conversation(self.messages)]
         decision = should_flush(
             window_tokens=WINDOW_TOKENS,
@@ -70,7 +70,7 @@ class Agent:
         self.turn(text, self.messages)
 
     def turn(self, text: str, messages: list[Message], instructions: str = "") -> None:
-        """Ask the model until it calls no more tools, and show what it says unless that is NO_REPLY."""
+        """Call the model until it calls no more tools, and print its text unless that is NO_REPLY."""
         messages.append({"role": "user", "content": text})
         calls: list[Message] = [{}]
         while calls:
@@ -92,7 +92,7 @@ class Agent:
                 print()
 
     def carry_out(self, call: Message) -> Message:
-        """The result of one call of a tool; trouble is a result too."""
+        """Return the result of a tool call; an error is a result too."""
         try:
             if call["name"] == NOTE["name"]:
                 text = str(call["input"].get("text", ""))
@@ -111,9 +111,9 @@ class Agent:
 def stream(
     system: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Blocks of one answer, pieces of text and calls of tools, in the shape of a provider's stream.
+    """Yield the blocks of an answer (pieces of text and tool calls) in the form of a provider's stream.
 
-    A model by rule: it searches memory, reads on, and answers, as a real model does with these tools.
+    The scripted model searches memory, reads on, and answers, as a real model does with these tools.
     """
     assert "memory_search" in {tool["name"] for tool in tools}
     content = messages[-1]["content"]

@@ -23,7 +23,7 @@ SEARCHES_A_WRITE = 10
 
 
 async def main() -> int:
-    """Let them all work at once, and count; exit status 1 if anything went wrong."""
+    """Run all agents at once, and count; return exit status 1 if anything went wrong."""
     async with AsyncClient() as memd:
         known = (await memd.status()).agents
     began = time.monotonic()
@@ -44,7 +44,7 @@ async def main() -> int:
 
 
 async def live(number: int, agent: str, workspace: str) -> list[float]:
-    """One agent: its searches, and in between what it writes down. Returns how long each search took, in seconds."""
+    """Run one agent, which searches and writes notes; return the time of each search in seconds."""
     waits = []
     async with AsyncClient(timeout=60) as memd:
         for step in range(SEARCHES):
@@ -64,7 +64,7 @@ async def live(number: int, agent: str, workspace: str) -> list[float]:
 
 
 def summary(waits: Sequence[float], failed: int, took_s: float) -> str:
-    """The figures in a line."""
+    """Format the figures on one line."""
     slow = sorted(waits)[-max(1, len(waits) // 100) :]
     return (
         f"{len(waits)} searches by {AGENTS} agents in {took_s:.1f} s, {failed} agents failed; "

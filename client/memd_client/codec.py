@@ -186,11 +186,11 @@ _HEADER = struct.Struct(">I")
 
 
 class FrameTooLarge(Exception):
-    """A frame is longer than its direction allows. Nothing after it can be read: close the connection.
+    """A frame is longer than its direction allows; nothing after it can be read, so the connection must be closed.
 
     Attributes:
-        length: Bytes of payload, as announced.
-        limit: Bytes of payload that are allowed.
+        length: The announced size of the payload, in bytes.
+        limit: The largest allowed size, in bytes.
     """
 
     def __init__(self, length: int, limit: int) -> None:
@@ -203,7 +203,7 @@ class FrameTooLarge(Exception):
 
 
 def encode_frame(payload: bytes, limit: int) -> bytes:
-    """One frame with this payload.
+    """Return a frame with this payload.
 
     Raises:
         FrameTooLarge: the payload has more than limit bytes.
@@ -214,10 +214,10 @@ def encode_frame(payload: bytes, limit: int) -> bytes:
 
 
 class FrameReader:
-    """Finds the frames in a stream of bytes that arrives in pieces.
+    """Splits a stream of bytes into frames.
 
-    After each ``feed`` call ``next_frame`` until it gives None. A frame over the limit is refused when its
-    header is there, so no more than one frame within the limit and the last piece fed are ever held.
+    After each ``feed`` call ``next_frame`` until it returns None. A frame over the limit is refused as soon as its
+    header has arrived, so at most one frame within the limit and the last piece are kept.
     """
 
     def __init__(self, limit: int) -> None:
@@ -226,18 +226,18 @@ class FrameReader:
 
     @property
     def is_midway(self) -> bool:
-        """Whether the stream has stopped inside a frame."""
+        """Whether the stream has ended within a frame."""
         return bool(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """Take the next bytes of the stream."""
+        """Add the next bytes of the stream."""
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The payload of the next frame; None until all of it is there. A payload may be empty.
+        """Return the payload of the next frame, which may be empty; None until the frame is complete.
 
         Raises:
-            FrameTooLarge: the next frame is over the limit. The stream is of no use any more.
+            FrameTooLarge: the next frame is over the limit. The rest of the stream cannot be read.
         """
         buffer = self._buffer
         if len(buffer) < _HEADER.size:
@@ -250,6 +250,6 @@ class FrameReader:
             return None
         with memoryview(buffer) as view:
             payload = bytes(view[_HEADER.size : end])
-        # A bytearray forgets its head without moving its tail: many frames at once cost no more each.
+        # A bytearray drops its beginning without moving the rest, so many frames at once are not slower.
         del buffer[:end]
         return payload

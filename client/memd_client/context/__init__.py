@@ -1,4 +1,4 @@
-"""What an agent does with its own context window: pure functions, and two modules that touch the disk.
+"""Manages an agent's own context window: pure functions, and two modules that access the disk.
 
     flush       should durable memory be written before the conversation is compacted, and the prompt that asks for it
     no_reply    NO_REPLY, recognised in a stream

@@ -1,9 +1,9 @@
-"""Message dictionaries of Anthropic's Messages API, to and from the conversation that memd_client.context sees.
+"""Converts messages of Anthropic's Messages API to a conversation (memd_client.context.conversation) and back.
 
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "..."}]}
 
-The system prompt is no message there. One user message may carry several results of tools, each of which becomes a
-message of its own here, in the order of the blocks.
+The system prompt is not a message in this API. A user message may contain several tool results, each of which becomes a
+message of its own, in the order of the blocks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +13,9 @@ from memd_client.context.conversation import Message, images_of, replaced, text_
 
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """What the messages say; blocks of kinds that are not known count as their JSON."""
+    """Convert the messages; blocks of unknown kinds become JSON."""
     converted: list[Message] = []
-    # By the id of the call: of the nearest one before, since some servers use ids again.
+    # By call id, of the latest call: some servers reuse ids.
     names: dict[str, str] = {}
     for message in messages:
         names |= _tool_names(message)
@@ -24,11 +24,11 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages with the results of tools as they are in ``pruned``; nothing that came in is changed.
+    """Return the messages with the tool results of ``pruned``; the given messages are not changed.
 
     Args:
-        messages: What ``conversation`` was made of.
-        pruned: As many messages as that gave.
+        messages: The messages of the API.
+        pruned: The result of ``conversation``, with other texts of tool results.
     """
     answers = zip(conversation(messages), pruned, strict=True)
     result: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) ->
 
 
 def _divided(message: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], int | None]]:
-    """A message in parts: each result of a tool with its place among the blocks, and what stands between them."""
+    """Yield the parts of a message: each tool result with its index among the blocks, and the blocks between them (None)."""
     content = message.get("content")
     if not isinstance(content, list):
         yield message, None

@@ -1,8 +1,8 @@
-"""Which workspace files go into a system prompt, and how much of each.
+"""Decides which workspace files go into a system prompt, and how much of each.
 
-Everything is in characters. The caps are OpenClaw's of 2026.9, and so is the rule that the beginning of a file that is
-too long gets three quarters of the room. What others may read along never holds MEMORY.md, USER.md or a daily note:
-a kind of session that is not known counts as shared.
+All sizes are in characters. The limits are those of OpenClaw 2026.9, and so is the rule that the beginning of a file that is
+too long gets three quarters of the room. A shared session never gets MEMORY.md, USER.md or a daily note; an unknown kind of
+session counts as shared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ NOTE_CHARS = 1_200
 NOTES_CHARS = 2_800
 
 _HEAD_SHARE = 0.75
-_NOTE_HEAD_SHARE = 0.2  # a note grows at its end, where the latest is
+_NOTE_HEAD_SHARE = 0.2  # entries are appended to a note, so its end is the most recent
 _LEAST_CHARS = 64  # less of a file than this is not worth a heading
 _APART = "\n\n"
 MARK_CHARS = len(marked("", "workspace"))
 
-PRIVATE = ("MEMORY.md", "memory.md", "USER.md")  # for the owner's eyes
-# Likewise: what Gemini CLI and Codex know of their user.
+PRIVATE = ("MEMORY.md", "memory.md", "USER.md")  # only for the owner
+# Likewise, but in any directory: what Gemini CLI and Codex store about their user.
 PRIVATE_ELSEWHERE = (
     "GEMINI.md",
     "memory_summary.md",
@@ -51,7 +51,7 @@ _WITH_NOTES: frozenset[SessionKind] = frozenset({"main", "direct"})
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many characters of the workspace go into a system prompt."""
+    """The most characters of the workspace in a system prompt."""
 
     file_chars: int = FILE_CHARS
     total_chars: int = TOTAL_CHARS  # headings included
@@ -61,14 +61,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """A file that was read to its end."""
+    """A file that was read as a whole."""
 
     name: str  # its path in the workspace
     text: str
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """A file of which only both ends were read, since no more can be shown."""
+    """A file of which only the beginning and the end were read, since no more can be shown."""
 
     name: str
     beginning: str  # at least as many characters as may be shown
@@ -77,13 +77,13 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A file that is not there."""
+    """A file that does not exist."""
 
     name: str
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A file that is there, and cannot be read."""
+    """A file that exists but cannot be read."""
 
     name: str
     reason: str
@@ -94,35 +94,35 @@ State = Literal["whole", "truncated", "missing", "unreadable", "empty", "left_ou
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One file, and what became of it."""
+    """One file, as it is in the prompt."""
 
     name: str
     state: State  # left_out: the total was used up
-    raw: int  # its size: characters, or bytes where it was not read whole
+    raw: int  # its size in characters, or in bytes if it was not read as a whole
     raw_unit: Literal["characters", "bytes"] = "characters"
-    text: str = ""  # what stands in the prompt, heading included
+    text: str = ""  # in the prompt, heading included
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
-    """The workspace as it goes into a system prompt."""
+    """The workspace, as it is in a system prompt."""
 
-    # A marked block (memd_client.marker), never more than total_chars; empty where there is nothing.
+    # A marked block (memd_client.marker), at most total_chars; empty if no file has content.
     text: str
     parts: tuple[Part, ...]
 
 
 def file_names(kind: SessionKind) -> tuple[str, ...]:
-    """The files of the workspace that a kind of session gets, in the order of the prompt; notes not among them."""
+    """Return the workspace files that a kind of session gets, in the order of the prompt; daily notes are not among them."""
     return _FILES.get(kind, _SHARED_FILES)
 
 
 def is_given(name: str, kind: SessionKind) -> bool:
-    """Whether a kind of session gets a file; memory.md is the older name of MEMORY.md."""
+    """Return whether a kind of session gets a file; memory.md is the older name of MEMORY.md."""
     return ("MEMORY.md" if name == "memory.md" else name) in file_names(kind)
 
 
 def gets_notes(kind: SessionKind) -> bool:
-    """Whether a kind of session gets the notes of today and yesterday."""
+    """Return whether a kind of session gets the notes of today and yesterday."""
     return kind in _WITH_NOTES
 
 
@@ -131,16 +131,16 @@ def bootstrap(
     kind: SessionKind,
     limits: Limits = Limits(),  # noqa: B008  frozen
 ) -> Bootstrap:
-    """Put the files of a workspace into one text for the system prompt.
+    """Format the files of a workspace as one text for the system prompt.
 
-    A file that the kind of session does not get is left out without a word, whoever passed it. A file that is missing is
-    named if an agent needs it (AGENTS.md, SOUL.md, TOOLS.md, IDENTITY.md), so that the model can say so; the others may be
-    missing. The middle of a file that is too long is replaced by a mark that names the file.
+    Files that the kind of session does not get are ignored. A missing file is named in the prompt if an agent needs it
+    (AGENTS.md, SOUL.md, TOOLS.md, IDENTITY.md), so that the model can report it; other files are optional. The middle of a
+    file that is too long is replaced by a mark that names the file.
 
     Args:
-        files: In the order of the prompt; memd_client.context.workspace reads them from the disk.
+        files: The files in the order of the prompt; memd_client.context.workspace reads them from the disk.
         kind: See memd_client.context.session_kind.
-        limits: The caps.
+        limits: The limits.
     """
     parts: list[Part] = []
     left, left_for_notes = max(0, limits.total_chars - MARK_CHARS), max(0, limits.notes_chars)
@@ -163,7 +163,7 @@ def _cap(name: str, limits: Limits) -> int:
 
 
 def _part(file: WorkspaceFile, cap: int, room: int) -> Part:
-    """A file in at most cap characters, and room characters with its heading."""
+    """Format a file in at most `cap` characters, and in at most `room` characters with its heading."""
     raw, unit = _size(file)
     heading = f"## {file.name}\n\n"
     space = room - len(heading) - len(_APART)
@@ -188,7 +188,7 @@ def _size(file: WorkspaceFile) -> tuple[int, Literal["characters", "bytes"]]:
 
 
 def _shown(file: WorkspaceFile, cap: int) -> tuple[State, str]:
-    """What becomes of a file, and at most cap characters that stand for it."""
+    """Return the state of a file, and at most `cap` characters to show."""
     cap = max(0, cap)
     match file:
         case Missing():

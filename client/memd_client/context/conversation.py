@@ -1,7 +1,7 @@
-"""A conversation as these functions see it: who said what, what each tool gave, and how many tokens that is.
+"""A conversation independent of any provider: roles, texts and tool results, with estimates of their tokens.
 
-A provider's messages become these by memd_client.context.anthropic or memd_client.context.openai; an agent with
-messages of its own shape makes them itself.
+memd_client.context.anthropic and memd_client.context.openai convert providers' messages; an agent with another format
+creates the messages itself.
 
 Tokens are estimated without a tokenizer, by the figures that the daemon cuts notes by: four ASCII or Latin characters a
 token, one common CJK character or emoji a token, and two to four tokens for rarer ones. Real tokenizers differ by a third
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-# What a character costs beyond the quarter of a token that every character costs.
+# The cost of a character in addition to one quarter of a token.
 _COMMON = re.compile("[\u3000-\u319f\u4e00-\u9fa5\uac00-\ud7af\uff01-\uff60\U0001f000-\U0001faff]+")
 _COMMON_COST = 3
 _RARE = (
@@ -27,7 +27,7 @@ _ANY_RARE = re.compile(f"[{''.join(block for _, block in _RARE)}]")
 
 
 def quarter_tokens(text: str) -> int:
-    """The estimated size of a text in quarters of a token; it adds up over parts, and is the length of ASCII text."""
+    """Estimate the size of a text in quarters of a token; it adds up over parts, and is the length of ASCII text."""
     if text.isascii():
         return len(text)
     quarters = len(text) + _COMMON_COST * sum(map(len, _COMMON.findall(text)))
@@ -37,63 +37,63 @@ def quarter_tokens(text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """The estimated number of tokens of a text: ceil(quarter_tokens / 4)."""
+    """Estimate the number of tokens of a text: ceil(quarter_tokens / 4)."""
     return -(-quarter_tokens(text) // 4)
 
 
 def estimate_all(texts: Iterable[str]) -> int:
-    """The estimated number of tokens of several texts together."""
+    """Estimate the number of tokens of several texts together."""
     return -(-sum(map(quarter_tokens, texts)) // 4)
 
 
-IMAGE_QUARTERS = 8_000  # what an image counts for, in quarters of a token; as OpenClaw does
+IMAGE_QUARTERS = 8_000  # of an image, in quarters of a token; as in OpenClaw
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or one result of a tool where a provider puts several into a message."""
+    """A message, or one of several tool results that a provider puts into one message."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""  # of an assistant: what it said and thought, and the arguments of its calls as JSON
     images: int = 0
-    tool: str | None = None  # of a result: the name of the tool; None where it is not known
+    tool: str | None = None  # of a result: the name of the tool; None: not known
     call: str | None = None  # of a result: the id of the call
 
 
 def quarters(message: Message) -> int:
-    """The estimated size of a message in quarters of a token: characters, where a Chinese one counts as four."""
+    """Estimate the size of a message in quarters of a token, images included."""
     return quarter_tokens(message.text) + message.images * IMAGE_QUARTERS
 
 
 _IMAGES = frozenset({"image", "image_url", "input_image"})
-_UNSERIALISABLE = "?" * 128  # what arguments count for that are no JSON; as OpenClaw does
+_UNSERIALISABLE = "?" * 128  # replaces arguments that are not JSON; as in OpenClaw
 
 
 def text_of(content: object) -> str:
-    """The text of a content: of its texts and thoughts, and of calls and unknown blocks their JSON."""
+    """Return the text of a content: texts and thoughts, and the JSON of calls and of unknown blocks."""
     if isinstance(content, str):
         return content
     return "\n".join(text for block in _blocks(content) if (text := _text_of_block(block)))
 
 
 def images_of(content: object) -> int:
-    """How many images are in a content."""
+    """Return the number of images in a content."""
     return sum(
         1 if block.get("type") in _IMAGES else images_of(block.get("content")) for block in _blocks(content)
     )
 
 
 def replaced(content: object, text: str) -> str | list[dict[str, str]]:
-    """A content of the same shape that has this text alone."""
+    """Return a content of the same shape that contains only this text."""
     return [{"type": "text", "text": text}] if isinstance(content, list) else text
 
 
 def as_json(value: object) -> str:
-    """A value as JSON, of which only the length matters; a string as it is."""
+    """Encode a value as JSON, of which only the length is used; a string is returned unchanged."""
     if isinstance(value, str):
         return value
     try:
         return msgspec.json.encode(value).decode()
-    # Whatever a program puts into a dictionary.
+    # A dictionary may contain any Python object.
     except (
         TypeError,
         ValueError,

@@ -1,4 +1,4 @@
-"""NO_REPLY: how a model says that there is nothing to deliver, recognised while it streams.
+"""Recognises NO_REPLY, by which a model says that it has no reply, in a whole or a streamed reply.
 
 A reply is silent if it begins with the token, whatever its case; blanks, quotation marks and the asterisks and
 backticks of Markdown may stand before it. A longer word, such as NO_REPLYING or NO_REPLY_TO, is ordinary text.
@@ -11,10 +11,10 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 class NoReplyFilter:
-    """Passes a streamed reply on, unless it is silent.
+    """Passes on a streamed reply unless it is silent.
 
-    Not a character of a silent reply gets out, however it is divided into chunks. Of any other, only what could still
-    become the token is held back, eight letters at most, and whatever blanks stand before them.
+    No character of a silent reply is passed on, however it is divided into chunks. Of other replies, only what may still
+    become the token is held back: at most eight letters, and the blanks before them.
 
         no_reply = NoReplyFilter()
         for chunk in stream:
@@ -24,16 +24,16 @@ class NoReplyFilter:
 
     def __init__(self) -> None:
         self._held: list[str] = []
-        self._word = ""  # what of it could be the token
-        self._is_no_reply: bool | None = None  # None: nobody knows yet
+        self._word = ""  # the part that may be the token
+        self._is_no_reply: bool | None = None  # None: not known yet
 
     @property
     def is_no_reply(self) -> bool:
-        """Whether the reply is known to be silent. It cannot change once it is true."""
+        """Whether the reply is known to be silent; once True, it stays True."""
         return self._is_no_reply is True
 
     def feed(self, chunk: str) -> str:
-        """What may be shown now; empty where nothing may."""
+        """Return the text that may be shown now; "" if none may."""
         if self._is_no_reply is not None:
             return "" if self._is_no_reply else chunk
         self._held.append(chunk)
@@ -42,7 +42,7 @@ class NoReplyFilter:
         return self._decide(_verdict(self._word))
 
     def end(self) -> str:
-        """What was held back and turned out to be text, after the last chunk."""
+        """Return the held-back text after the last chunk; "" if the reply is silent."""
         if self._is_no_reply is not None:
             return ""
         return self._decide(_is_token(self._word))
@@ -57,7 +57,7 @@ class NoReplyFilter:
 
 
 def is_no_reply(reply: str) -> bool:
-    """Whether a whole reply is silent."""
+    """Return whether a whole reply is silent."""
     no_reply = NoReplyFilter()
     no_reply.feed(reply)
     no_reply.end()
@@ -65,7 +65,7 @@ def is_no_reply(reply: str) -> bool:
 
 
 def _verdict(word: str) -> bool | None:
-    """Whether a reply that begins so is silent; None where that depends on what comes."""
+    """Return whether a reply with this beginning is silent; None if that depends on the rest."""
     if len(word) > len(NO_REPLY):
         return _is_token(word[: len(NO_REPLY)]) and word[len(NO_REPLY)] not in _WORD
     return None if _is_token(word, NO_REPLY[: len(word)]) else False

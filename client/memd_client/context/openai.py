@@ -1,8 +1,8 @@
-"""Message dictionaries of OpenAI's Chat Completions, to and from the conversation that memd_client.context sees.
+"""Converts messages of OpenAI's Chat Completions to a conversation (memd_client.context.conversation) and back.
 
     {"role": "tool", "tool_call_id": "call_1", "content": "..."}
 
-Whoever speaks like OpenAI (Ollama, llama.cpp, vLLM, gateways) uses the same. A message there is a message here.
+Compatible servers (Ollama, llama.cpp, vLLM, gateways) use the same form.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ _ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = MappingPr
 
 
 def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """What the messages say."""
+    """Convert the messages, one by one."""
     converted: list[Message] = []
-    # By the id of the call: of the nearest one before, since some servers use ids again.
+    # By call id, of the latest call: some servers reuse ids.
     names: dict[str, Any] = {}
     for message in messages:
         names |= {str(call.get("id")): _function(call).get("name") for call in _calls(message)}
@@ -34,11 +34,11 @@ def conversation(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
 
 
 def rebuilt(messages: Sequence[Mapping[str, Any]], pruned: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages with the results of tools as they are in ``pruned``; nothing that came in is changed.
+    """Return the messages with the tool results of ``pruned``; the given messages are not changed.
 
     Args:
-        messages: What ``conversation`` was made of.
-        pruned: As many messages as that gave.
+        messages: The messages of the API.
+        pruned: The result of ``conversation``, with other texts of tool results.
     """
     return [
         dict(message) if now == before else {**message, "content": replaced(message.get("content"), now.text)}

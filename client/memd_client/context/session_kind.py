@@ -1,4 +1,4 @@
-"""Which kind of session a session key names, as far as its system prompt depends on it."""
+"""Determines the kind of a session from its key, on which the system prompt depends."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ SessionKind = Literal["main", "direct", "group", "channel", "subagent", "cron", 
 
 
 def session_kind(session_key: str | None) -> SessionKind:
-    """The kind of session that a key names.
+    """Return the kind of session that a key names.
 
-    A helper is one whoever it works for, since it gets less than all others. A key that does not show, word by word,
-    that only the owner reads along is "group", "channel" or "unknown", and those are all shared with others.
+    A subagent counts as one whatever session it works for, since it gets less than all others. A key that does not prove
+    that only the owner reads the conversation is "group", "channel" or "unknown", all of which count as shared.
 
     Args:
-        session_key: As the agent has it; None: no conversation but the owner's own, which is "main".
+        session_key: The agent's key of the session; None: the owner's own session, "main".
     """
     if session_key is None:
         return "main"

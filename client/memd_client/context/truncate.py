@@ -1,4 +1,4 @@
-"""The beginning and the end of a text that is too long to be shown whole."""
+"""Truncates texts without splitting a visible character."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ _LONGEST_CLUSTER = 32
 
 
 def head(text: str, n: int) -> str:
-    """The first n characters at most, not ending inside a character that is written with several code points."""
+    """Return at most the first n characters, without splitting a visible character of several code points."""
     if n >= len(text):
         return text
     end = max(0, n)
@@ -20,7 +20,7 @@ def head(text: str, n: int) -> str:
 
 
 def tail(text: str, n: int) -> str:
-    """The last n characters at most, not beginning inside a character that is written with several code points."""
+    """Return at most the last n characters, without splitting a visible character of several code points."""
     if n >= len(text):
         return text
     start = len(text) - max(0, n)
@@ -33,14 +33,14 @@ def tail(text: str, n: int) -> str:
 
 
 def ends(beginning: str, end: str, cap: int, *, head_share: float, mark: str) -> str:
-    """The two ends of a text with a mark between, all of it in cap characters.
+    """Return the beginning and the end of a text with a mark between them, in at most cap characters.
 
     Args:
         beginning: The text, or at least the first cap characters of it.
         end: The text, or at least the last cap characters of it.
         cap: The most characters of the result, the mark included.
-        head_share: How much of the room the beginning gets, 0..1.
-        mark: What says that something is missing. Where it would take half of the room, "…" takes its place.
+        head_share: The beginning's share of the room, 0..1.
+        mark: Says that something is missing; replaced by "…" if it would take more than half of cap.
     """
     if 2 * len(mark) > cap:
         mark = "…"
@@ -52,7 +52,7 @@ def ends(beginning: str, end: str, cap: int, *, head_share: float, mark: str) ->
 
 
 def _continues(ch: str) -> bool:
-    """Whether a code point belongs to the visible character before it."""
+    """Return whether a code point belongs to the visible character before it."""
     if ch < "\u0300":
         return False
     return ch == _JOINER or "\U0001f3fb" <= ch <= "\U0001f3ff" or unicodedata.category(ch)[0] == "M"

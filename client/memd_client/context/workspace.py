@@ -1,4 +1,4 @@
-"""Reading from the disk what a system prompt takes from a workspace: no more of a file than can be shown."""
+"""Reads the workspace files of a system prompt, and of each file no more than can be shown."""
 
 import codecs
 import os
@@ -43,16 +43,16 @@ def bootstrap_workspace(
     zone: tzinfo,
     limits: Limits = Limits(),  # noqa: B008  frozen
 ) -> Bootstrap:
-    """What of a workspace goes into the system prompt of a session.
+    """Return the part of a session's system prompt that comes from the workspace.
 
-    Never raises for what is on the disk: a file, or a workspace, that cannot be read is told in the prompt.
+    Files, or a workspace, that cannot be read raise no error; the prompt says so.
 
     Args:
         workspace: The directory.
         kind: See memd_client.context.session_kind.
         now: The time, with its time zone.
-        zone: The time zone of the user, whose days today and yesterday are.
-        limits: How much of it.
+        zone: The user's time zone, which determines today and yesterday.
+        limits: The limits.
 
     Raises:
         ValueError: now has no time zone.
@@ -67,11 +67,11 @@ def read_workspace(
     zone: tzinfo,
     limits: Limits = Limits(),  # noqa: B008  frozen
 ) -> list[WorkspaceFile]:
-    """The files of a workspace that a kind of session gets, in the order of the prompt.
+    """Return the workspace files that a kind of session gets, in the order of the prompt.
 
-    A symlink is followed straight to a Markdown file of the workspace (AGENTS.md that is CLAUDE.md), and nowhere else. A
+    A symlink is followed only if it leads directly to a Markdown file of the workspace, such as AGENTS.md to CLAUDE.md. A
     file that is MEMORY.md, USER.md or a daily note under another name is not read for a session that may not see those.
-    At most 8 bytes for each character that can be shown are read of a file, from both ends.
+    At most 8 bytes per character that can be shown are read of a file, from both ends.
     """
     today = local_day(now, zone)
     names = file_names(kind)
@@ -122,7 +122,7 @@ def _read(opened: AbstractContextManager[int], shown: str, chars: int) -> Worksp
 
 
 def _decoded(descriptor: int, shown: str, size: int, piece: int) -> WorkspaceFile:
-    """A file, whole if it has two pieces of bytes at most, else its first and its last piece."""
+    """Return a file: whole if it has at most two pieces of bytes, else its first and last piece."""
     if size <= 2 * piece:
         data = _pread(descriptor, 2 * piece, 0)
         return Whole(shown, _text(data, _encoding(data), is_all=True))
@@ -131,7 +131,7 @@ def _decoded(descriptor: int, shown: str, size: int, piece: int) -> WorkspaceFil
     at = (size - piece) & ~1  # between two units of UTF-16
     end = _pread(descriptor, piece, at)
     if encoding == "utf-8":
-        end = end.lstrip(bytes(range(0x80, 0xC0)))  # of a character that began before
+        end = end.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that began before the piece
     return Ends(shown, _text(beginning, encoding), _text(end, encoding), size)
 
 
@@ -147,14 +147,14 @@ def _encoding(data: bytes) -> str:
 
 
 def _text(data: bytes, encoding: str, *, is_all: bool = False) -> str:
-    """Text, whatever the bytes are; unless they are all, half a character at their end is left out."""
+    """Decode any bytes as text; unless `is_all`, an incomplete character at the end is dropped."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     # Some providers refuse a prompt with NUL in it.
     return decoder.decode(data, is_all).removeprefix("\ufeff").replace("\0", "\ufffd")
 
 
 def _private(base: int, kind: SessionKind) -> frozenset[Identity]:
-    """The files and directories that a kind of session may not see, where they are there."""
+    """Return the identities of existing files and directories that a kind of session may not see."""
     names = [name for name in PRIVATE if not is_given(name, kind)]
     found = set()
     for name in names if gets_notes(kind) else [*names, NOTES_DIRECTORY]:
@@ -167,7 +167,7 @@ def _private(base: int, kind: SessionKind) -> frozenset[Identity]:
 
 
 def _private_names(kind: SessionKind) -> frozenset[str]:
-    """The names, case-folded, of files and directories that a kind of session may not see, wherever they are."""
+    """Return the case-folded names of files and directories that a kind of session may not see in any directory."""
     names = [name for name in PRIVATE if not is_given(name, kind)]
     return frozenset(
         name.casefold()

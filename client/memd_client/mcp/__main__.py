@@ -12,7 +12,7 @@ from memd_client.tools import MAX_CHARS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve one MCP client until it hangs up; the exit status."""
+    """Serve one MCP client until it closes its output; return the exit status."""
     # The thread that waits for input cannot be interrupted: Ctrl-C ends the process as it ends any other.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = _parser(os.environ).parse_args(argv)

@@ -1,9 +1,9 @@
-"""The tool that writes: at most so many characters to today's note, by choice of the owner alone.
+"""The tool memory_append: appends text to today's note, if the owner allows that.
 
-memd itself never writes to notes. Here the program of an agent does, on the owner's word (`memd-mcp --write NAME`), and only for a
-conversation that nobody else reads along. The daemon takes secrets out first, and says where the notes are: without it nothing
-is written. What is written says who wrote it and when, so that it can be told from what a person wrote; its later lines are indented, so
-that none of them can pass for a person's. Nothing is ever changed or deleted.
+memd itself never writes to notes. This tool runs in the agent's program, if the owner has enabled it (`memd-mcp --write NAME`), and only
+for a conversation that only the owner reads. The daemon redacts the text first and returns the workspace; without it nothing is
+written. Each entry names its writer and the time, and its further lines are indented, so that it cannot be taken for the user's own
+text. Nothing is ever changed or deleted.
 """
 
 import asyncio
@@ -54,10 +54,10 @@ class NoteWriter:
     """Writes to the notes of one agent for one conversation.
 
     Args:
-        client: Of the daemon, which decides whether the conversation may write.
-        writer: Who writes, as the note has it.
-        session_key: The conversation.
-        agent: Whose notes; None: those of the session key's agent.
+        client: A client of the daemon, which decides whether the conversation may write.
+        writer: The name of the writer in the note.
+        session_key: The session key of the conversation.
+        agent: The agent whose notes are written; None: that of the session key.
     """
 
     def __init__(self, client: AsyncClient, *, writer: str, session_key: str, agent: str | None) -> None:
@@ -68,7 +68,7 @@ class NoteWriter:
 
     @staticmethod
     def tool() -> dict[str, Any]:
-        """The tool, as ``tools/list`` has it."""
+        """Return the definition of the tool for ``tools/list``."""
         return {
             "name": APPEND,
             "title": "Write to memory",
@@ -78,7 +78,7 @@ class NoteWriter:
         }
 
     async def append(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply of the tool; whatever goes wrong is in it, and then nothing is written."""
+        """Return the reply of the tool; if the text cannot be written, the reply says why."""
         try:
             text = _text(arguments)
             clean = await self._client.redact(text, agent=self._agent, session_key=self._session_key)
@@ -108,10 +108,10 @@ class NoteWriter:
 
 
 def _text(arguments: Mapping[str, Any]) -> str:
-    """What is to be written, without what memd has handed out itself.
+    """Return the text to write, without what memd itself has handed out.
 
     Raises:
-        Unusable: there is nothing of that, or too much.
+        Unusable: the text is missing, empty or too long.
     """
     given = arguments.get("text")
     if not isinstance(given, str):
@@ -130,7 +130,7 @@ def _text(arguments: Mapping[str, Any]) -> str:
 
 
 def _zone(name: str, now: datetime) -> tzinfo:
-    """The time zone of that name, else the machine's at that moment."""
+    """Return the time zone of this name; without one, or for an unknown name, that of the machine at this moment."""
     try:
         return ZoneInfo(name) if name else now.astimezone().tzinfo or UTC
     except (ZoneInfoNotFoundError, ValueError):

@@ -1,7 +1,7 @@
-"""What an MCP client writes on a line, as messages that can be served, or as the answer that says why not. Pure.
+"""Parses the lines that an MCP client writes into JSON-RPC messages, or into errors for its reply. Pure.
 
-A caller whose line is dropped waits until its own timeout. So what can be meant is passed on, and the rest is refused, under
-its id where it has one.
+A caller whose line is dropped would wait until its own timeout. So every line that can be interpreted is passed on, and any other
+is refused with its id, if it has one.
 """
 
 import json
@@ -19,32 +19,32 @@ _PAIR_OR_HALF = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-# A string that is not closed goes on to the end, else each quotation mark in it would be tried in its turn.
+# An unclosed string extends to the end; otherwise each quotation mark in it would start another match.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _ID_VALUE = re.compile(r'\s*:\s*(?P<value>-?\d{1,18}|"[^"\\]*(?:\\.[^"\\]*)*")\s*[,}]', re.DOTALL)
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The error that answers what cannot be served."""
+    """The error reply for an invalid message."""
 
     code: int
     message: str
-    id: int | str | None = None  # None: the line has none, or none that may be used
+    id: int | str | None = None  # None: the line has none, or an invalid one
 
     def encoded(self) -> str:
-        """As a message of JSON-RPC. In ASCII, which carries an id with half of a surrogate pair back as it came."""
+        """Encode it as a JSON-RPC message; in ASCII, so that an id with half of a surrogate pair is returned unchanged."""
         error = {"code": self.code, "message": self.message}
         return json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error})
 
 
 def messages(line: str) -> Iterator[dict[str, Any] | Refusal]:
-    """What stands on a line: each message of JSON-RPC 2.0, or its refusal. Nothing for a blank line.
+    """Yield each JSON-RPC 2.0 message on a line, or its refusal; nothing for a blank line.
 
-    The messages of a batch come one by one, and are answered one by one. Half of a surrogate pair, as a JavaScript
-    program leaves it that cuts an emoji, becomes U+FFFD.
+    The messages of a batch are yielded and answered one by one. Half of a surrogate pair, which JavaScript programs produce
+    when they cut an emoji, becomes U+FFFD.
 
     Args:
-        line: As it came; longer ones than LONGEST_LINE are refused before, by ``too_long``.
+        line: The line as received; lines longer than LONGEST_LINE are refused with ``too_long`` before.
     """
     if not line.strip():
         return
@@ -58,7 +58,7 @@ def messages(line: str) -> Iterator[dict[str, Any] | Refusal]:
         return
     if value == []:
         yield Refusal(INVALID_REQUEST, "The batch is empty.")
-    # What has no backslash has no half either.
+    # Without a backslash there is no escaped half.
     sound = json.loads(_without_halves(line)) if "\\" in line else value
     if isinstance(value, list):
         for each, sound_one in zip(value, sound, strict=True):
@@ -68,17 +68,17 @@ def messages(line: str) -> Iterator[dict[str, Any] | Refusal]:
 
 
 def too_long(beginning: str) -> Refusal:
-    """The refusal of a line that has more than LONGEST_LINE bytes."""
+    """Return the refusal of a line longer than LONGEST_LINE bytes."""
     return Refusal(INVALID_REQUEST, f"The line has more than {LONGEST_LINE:,} bytes.", _id_in(beginning))
 
 
 def _message(value: Any, sound: Any) -> dict[str, Any] | Refusal:
-    """One message as it came, and without halves of surrogate pairs."""
+    """Check a message; return its version without halves of surrogate pairs, or its refusal."""
     if not isinstance(value, dict):
         return Refusal(INVALID_REQUEST, "A message must be an object.")
     identity = value.get("id")
     if "id" in value and (isinstance(identity, bool) or not isinstance(identity, int | str)):
-        # It would be taken for a notification, which gets no answer.
+        # It would count as a notification, which gets no reply.
         return Refusal(INVALID_REQUEST, "The id of a request must be a string or an integer.")
     if isinstance(identity, str) and not _is_unicode(identity):
         return Refusal(INVALID_REQUEST, "The id holds half of a surrogate pair.", identity)
@@ -105,12 +105,12 @@ def _is_unicode(text: str) -> bool:
 
 
 def _without_halves(text: str) -> str:
-    """JSON whose escapes name whole characters."""
+    """Replace escaped halves of surrogate pairs by U+FFFD."""
     return _PAIR_OR_HALF.sub(lambda escape: "\\ufffd" if escape["half"] else escape[0], text)
 
 
 def _id_in(line: str) -> int | str | None:
-    """The id of an object that cannot be read as a whole; None where none is found."""
+    """Return the id in a JSON object that cannot be parsed; None: none was found."""
     depth = 0
     for token in _TOKEN.finditer(line):
         if token[0] in "[{":

@@ -1,9 +1,8 @@
-"""What a server of tools answers in the Model Context Protocol: requests to results. Pure, except for the calls of tools.
+"""Answers requests of the Model Context Protocol. Pure, except for calls of tools.
 
-Revisions up to 2025-11-25 begin with a handshake (``initialize``); since 2026-07-28 each request says its revision in
-``_meta`` instead. Both are served, whatever came before: a request is answered in the form that it is made in. The protocol
-is written here, since the official SDK takes 0.7 s of the processor to load, and programs do not wait for that with their
-first request to a model.
+Revisions up to 2025-11-25 begin with a handshake (``initialize``); since 2026-07-28 each request states its revision in
+``_meta`` instead. Both are served at any time: each request is answered in its own revision. The official SDK is not used,
+because it takes 0.7 s of processor time to load, and programs do not wait that long before their first request to a model.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,16 +18,16 @@ UNSUPPORTED_REVISION = -32022  # of 2026-07-28
 _OF_PROTOCOL = "io.modelcontextprotocol/"
 _REVISION = f"{_OF_PROTOCOL}protocolVersion"
 _CAPABILITIES: Mapping[str, Any] = MappingProxyType({"tools": {"listChanged": False}})
-# How long a client may keep a list is up to it: memd never changes one while it runs.
+# Clients need not cache lists: memd never changes one while it runs.
 _NOT_CACHED: Mapping[str, Any] = MappingProxyType({"ttlMs": 0, "cacheScope": "private"})
 
 Json = dict[str, Any]
 CallTool = Callable[[str, Json], Awaitable[Json]]
-"""Given the name and the arguments, the result; whatever goes wrong is in it."""
+"""Takes the name and the arguments of a call, and returns the result; failures are part of it."""
 
 
 class RequestError(Exception):
-    """A request that gets an error, with its code and what stands beside it."""
+    """The error reply to a request."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -36,7 +35,7 @@ class RequestError(Exception):
         self.data = data
 
     def encoded(self) -> Json:
-        """As JSON-RPC has it."""
+        """Return the error as a JSON-RPC object."""
         error: Json = {"code": self.code, "message": str(self)}
         return error if self.data is None else {**error, "data": self.data}
 
@@ -45,10 +44,10 @@ class ToolServer:
     """Answers the requests of one client.
 
     Args:
-        server: Its name, title and version.
-        instructions: For the model.
-        tools: As ``tools/list`` has them.
-        call: Calls one.
+        server: Name, title and version of the server.
+        instructions: Instructions for the model.
+        tools: The definitions of the tools for ``tools/list``.
+        call: Calls a tool.
     """
 
     def __init__(
@@ -60,21 +59,21 @@ class ToolServer:
         self._call = call
 
     async def reply(self, identity: int | str, method: str, params: Mapping[str, Any]) -> Json:
-        """The answer to a request, as JSON-RPC has it; whatever goes wrong is in it."""
+        """Return the JSON-RPC reply to a request; failures are part of it."""
         reply: Json = {"jsonrpc": "2.0", "id": identity}
         try:
             reply["result"] = await self.answer(method, params)
         except RequestError as error:
             reply["error"] = error.encoded()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
+        except Exception as failure:  # noqa: BLE001 - the client waits for a reply
             reply["error"] = RequestError(INTERNAL_ERROR, f"memd failed: {type(failure).__name__}").encoded()
         return reply
 
     async def answer(self, method: str, params: Mapping[str, Any]) -> Json:
-        """The result of a request.
+        """Return the result of a request.
 
         Raises:
-            RequestError: it has none.
+            RequestError: the request is invalid or unknown.
         """
         if not _is_stateless(params):
             return await self._result(method, params)
@@ -115,10 +114,10 @@ class ToolServer:
 
 
 def _is_stateless(params: Mapping[str, Any]) -> bool:
-    """Whether a request says its revision itself.
+    """Return whether a request states its revision in ``_meta``.
 
     Raises:
-        RequestError: it is none that is served.
+        RequestError: the revision is not supported.
     """
     meta = params.get("_meta")
     if not isinstance(meta, dict) or _REVISION not in meta:

@@ -1,1 +1,1 @@
-"""A page to see what is remembered: a small web server for its owner alone, which asks the daemon over its socket."""
+"""A web page that shows the memory to its owner: a small server that asks the daemon over its socket."""

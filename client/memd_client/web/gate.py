@@ -1,8 +1,8 @@
-"""Who may ask the page's server: its own page alone, opened by whoever has the one-time token.
+"""Checks each request to the page's server: only the page itself may ask, and only a one-time token opens it.
 
 Any web page may send requests to a port of this machine, and any user of the machine may connect to it. So each request is
-judged before anything else looks at it: by its host, its path, its method, where the browser says that it comes from, and, for
-all that is not the empty page itself, by a secret in a header, which a browser sends for no other page.
+checked before it is handled: its host, path and method, the origin that the browser states, and, except for the page's static
+files, a secret in a header, which a browser sends for no other page.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Clock = Callable[[], float]
-"""Seconds from any moment."""
+"""Returns seconds, monotonic."""
 
-TOKEN_S = 60.0  # for which the token opens the page
+TOKEN_S = 60.0  # during which the token opens the page
 MAX_BODY_BYTES = 65_536
 _SECRET = b"x-memd-secret"
 _SECURITY = {
@@ -38,46 +38,46 @@ OPEN_PATH = "/api/open"
 
 
 class OneTimeToken:
-    """A token that gives the secret of the page, once and for a short time."""
+    """A token that can be exchanged for the page's secret, once and within TOKEN_S."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        """Make a token, and the secret that it gives.
+        """Create a token and a secret.
 
         Args:
-            clock: Seconds from any moment.
+            clock: Returns seconds, monotonic.
         """
         self.token = secrets.token_urlsafe(32)
         self._secret = secrets.token_urlsafe(32)
         self._clock = clock
         self._ends = clock() + TOKEN_S
-        self.used = asyncio.Event()  # set once it has given the secret
+        self.used = asyncio.Event()  # set once it was exchanged
 
     @property
     def is_over(self) -> bool:
-        """Whether it opens nothing any more."""
+        """Whether the token was used or has expired."""
         return self.used.is_set() or self._clock() >= self._ends
 
     def exchange(self, token: str) -> str | None:
-        """The secret for the token; None: it is another one, was used before, or is too old."""
+        """Return the secret for the token; None: the token is wrong, used or expired."""
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()) or self.is_over:
             return None
         self.used.set()
         return self._secret
 
     def opens(self, secret: bytes) -> bool:
-        """Whether this is the secret, and somebody was given it."""
+        """Return whether this is the secret, and the token was exchanged for it."""
         return hmac.compare_digest(secret, self._secret.encode()) and self.used.is_set()
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
-    """Why a request is not answered."""
+    """The status and reason of a refusal."""
 
     status: int
     reason: str
 
 
 class Gate:
-    """Lets through to an application what its own page asks, and nothing else."""
+    """ASGI middleware that passes on only requests of the page."""
 
     def __init__(
         self,
@@ -87,24 +87,26 @@ class Gate:
         token: OneTimeToken,
         clock: Clock = time.monotonic,
     ) -> None:
-        """Guard an application.
+        """Create the middleware of an application.
 
         Args:
-            app: What answers.
-            port: That it listens on.
-            methods: Of each path that there is, the method that it has.
-            token: That opens it.
-            clock: Seconds from any moment.
+            app: The application.
+            port: The port that it listens on.
+            methods: The method of each existing path.
+            token: The token that opens the page.
+            clock: Returns seconds, monotonic.
         """
         self._app = app
         self._hosts = {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()}
         self._methods = methods
         self._token = token
         self._clock = clock
-        self.used_at = clock()  # when its page asked last for something that a person wanted
+        self.used_at = (
+            clock()
+        )  # clock time of the page's last request, without those that it repeats by itself
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -131,14 +133,14 @@ class Gate:
         await self._app(scope, receive, send_secured)
 
     def _refusal(self, scope: Scope) -> RefusedRequest | None:
-        """Why a request is refused, by what its head says; None: it is not."""
+        """Return why a request is refused because of its path or headers; None: it is not."""
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name, []).append(value)
         [host, *more] = headers.get(b"host", [b""])
         if host not in self._hosts or more:
             return RefusedRequest(403, "This host is not served.")
-        # Only a path that is spelt as the table has it goes on: nothing has to be decoded, joined or cut to judge it.
+        # A path must be spelt exactly as in the table, so none has to be decoded or normalised to check it.
         path = scope["path"]
         method = self._methods.get(path)
         if method is None or scope["raw_path"] != path.encode():
@@ -161,15 +163,15 @@ class Gate:
 
 
 def _is_from_here(path: str, headers: Mapping[bytes, list[bytes]]) -> bool:
-    """Whether a request comes from the page itself, or, of the empty page, from a person who opens it.
+    """Return whether a request comes from the page itself, or is a navigation of a person to the empty page.
 
-    A browser says where a request comes from, and no page can say otherwise. What is no browser does not say it.
+    Browsers state the origin of a request in a header that no page can set; other programs do not send that header.
     """
     site = headers.get(b"sec-fetch-site")
     if site in (None, [b"same-origin"]):
         return True
     if path == "/":
-        # The file that redirects here is another site to a browser.
+        # To a browser, the file that redirects to the page is another site.
         return headers.get(b"sec-fetch-mode") == [b"navigate"] and headers.get(b"sec-fetch-dest") == [
             b"document"
         ]
@@ -181,7 +183,7 @@ def _refuse(refusal: RefusedRequest) -> Response:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The body of a request; None: it is too long."""
+    """Return the body of a request; None: it is too long."""
     body = bytearray()
     while True:
         message = await receive()
@@ -195,7 +197,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read already, and then whatever else comes."""
+    """Return a Receive that yields a body that was read already, and then passes on further messages."""
     pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

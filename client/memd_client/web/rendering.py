@@ -1,4 +1,4 @@
-"""Markdown as a tree that a page builds of elements and text alone: no HTML is written, and none is passed on."""
+"""Parses Markdown into a tree of elements and texts, from which the page builds DOM nodes; HTML is never created or passed on."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from markdown_it.tree import SyntaxTreeNode
 Node = str | list[Any]
 """Text, or [tag, attributes, children...]."""
 
-MAX_DEPTH = 20  # of lists and quotations in each other; what lies deeper is shown as text
+MAX_DEPTH = 20  # of nested lists and quotations; deeper ones are shown as text
 _TAGS = {
     "paragraph": "p",
     "bullet_list": "ul",
@@ -34,9 +34,9 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_DEPTH}).e
 
 
 def tree(text: str) -> list[Node]:
-    """The blocks of a note; each has the lines that it was made of as ``from`` and ``to``, counted from 1.
+    """Return the blocks of a note; the attributes ``from`` and ``to`` of each are its first and last line, counted from 1.
 
-    A link is its text with its address as ``title``, and leads nowhere; of an image there is the description.
+    A link has its address as ``title`` and is not clickable; an image is replaced by its description.
     """
     return _nodes(SyntaxTreeNode(_MARKDOWN.parse(text)))
 
