@@ -20,7 +20,7 @@ from memd.domain_types import DegradedPart, Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.errors import TransientError
 from memd.providers.provider import space_of
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.search.ranked import Proposal, Searched
 from memd.search.searcher import Searcher
@@ -254,7 +254,7 @@ class Builtin:
                 read.
         """
         await self._sync.catch_up()
-        with self._damage_noticed(), spent("finding the file"):
+        with self._damage_noticed(), timed_part("finding the file"):
             known = await self._index.find(path)
         if known is None or known.kind not in kinds:
             return None
@@ -271,7 +271,7 @@ class Builtin:
         return msgspec.structs.replace(excerpt, total_lines=len(text))
 
     async def _get_turns(self, path: str, start_line: int, lines: int, max_chars: int) -> Excerpt:
-        with self._damage_noticed(), spent("reading turns"):
+        with self._damage_noticed(), timed_part("reading turns"):
             found = await self._index.stretch(path, line_of(start_line), lines, max_chars)
             excerpt = turns_excerpt(found, start_line, max_chars, self._rules.zone)
             if excerpt.text or excerpt.next_line is not None:

@@ -16,7 +16,7 @@ import structlog
 from memd.backends.backend import MAX_CHARS, Excerpt
 from memd.domain_types import Kind
 from memd.errors import TransientError
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.synchronization import is_cancelled
 from memd.runtime.timing import Clock
 from memd.runtime.wait_budget import waiting
@@ -264,7 +264,7 @@ class CircuitBreaker(Generic[B]):
         self._begin()
         if self._creating is not None:
             # asyncio.wait: a caller that stops waiting does not cancel the creation for the others.
-            with spent("waiting for the engine"), waiting():
+            with timed_part("waiting for the engine"), waiting():
                 _, running = await asyncio.wait([self._creating], timeout=self._left_s())
             self._is_late = bool(running)
         return self._backend

@@ -10,7 +10,7 @@ from memd.backends.backend import MAX_CHARS, Excerpt
 from memd.domain_types import Turn
 from memd.errors import TransientError
 from memd.indexing.rules import IndexingRules
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.sources import notes
 from memd.store.sessions import TurnSpan
@@ -43,7 +43,7 @@ async def read_note(path: str, rules: IndexingRules, threads: Threads) -> Sequen
         SourceError: there is no such note, or it may not be read.
     """
     try:
-        with spent("disk"):
+        with timed_part("disk"):
             async with asyncio.timeout(READ_S):
                 read = await threads.run(
                     notes.read_note,

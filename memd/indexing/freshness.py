@@ -8,7 +8,7 @@ from pathlib import Path
 from memd.indexing.passes import Passes
 from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.recent_files import LOOK_S, RecentFileCheck
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.watch.event_barrier import EventBarrier
 
 
@@ -51,7 +51,7 @@ class Freshness:
         Raises:
             StoreClosed: no pass is made any more.
         """
-        with spent("catching up"):
+        with timed_part("catching up"):
             return await self._catch_up(time.monotonic() + self._wait_s)
 
     async def _catch_up(self, deadline: float) -> bool:

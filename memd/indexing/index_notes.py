@@ -11,7 +11,7 @@ from memd.chunk.note_properties import labels_of
 from memd.domain_types import Chunk, FoundFile, TextHash
 from memd.errors import MemdError
 from memd.indexing.rules import IndexingRules
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import NoMemory, Threads
 from memd.sources import notes
 from memd.sources.notes import NoteReading
@@ -42,7 +42,7 @@ def read_and_cut(found: FoundFile, rules: IndexingRules) -> FileChange:
 
 
 def _read(found: FoundFile, rules: IndexingRules) -> NoteReading:
-    with spent("reading", found.path):
+    with timed_part("reading", found.path):
         return notes.read_note(
             found.path,
             rules.roots,
@@ -53,7 +53,7 @@ def _read(found: FoundFile, rules: IndexingRules) -> NoteReading:
 
 
 def _cut(found: FoundFile, reading: NoteReading, rules: IndexingRules) -> FileChange:
-    with spent("cutting", found.path):
+    with timed_part("cutting", found.path):
         chunks = markdown.chunk(
             reading.document,
             rules.chunking.tokens,
@@ -76,7 +76,7 @@ async def known_vectors(
     hashes = [chunk.hash for chunks in cut for chunk in chunks]
     if vectors is None or not hashes:
         return {}, frozenset(), None if vectors is None else vectors.space
-    with spent("asking the cache"):
+    with timed_part("asking the cache"):
         cached = await vectors.look_up(hashes)
     return cached.vectors, cached.refused, vectors.space
 
@@ -157,13 +157,13 @@ async def apply_files(
     if index.changed.version != known_at:
         held = [found.path for found in group if found.path in known]
         now = await index.known(held) if held else {}
-    with spent("reading"):
+    with timed_part("reading"):
         read = await threads.run(_read_all, group, now, rules)
-    with spent("writing"):
+    with timed_part("writing"):
         await index.restamp(read.same)
     if read.changes:
         vector_of, refused, space = await known_vectors(vectors, [one.chunks for one in read.changes])
-        with spent("writing"):
+        with timed_part("writing"):
             await index.replace_all(read.changes, vector_of, refused, space)
     taken = frozenset(found.path for found in [*read.same, *(one.found for one in read.changes)])
     return AppliedChanges(taken, len(read.changes), read.failed)

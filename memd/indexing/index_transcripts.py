@@ -10,7 +10,7 @@ from memd.chunk.turns import ChunkedTurns, chunk_turns
 from memd.domain_types import FoundFile, Turn
 from memd.indexing.index_notes import AppliedChanges, known_vectors
 from memd.indexing.rules import IndexingRules
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.database_reader import read_entry
@@ -71,7 +71,7 @@ async def apply_sessions(
         StoreUnavailable, StoreDamaged: none of them was indexed.
     """
     before = await _before(index, group)
-    with spent("reading"):
+    with timed_part("reading"):
         read, failed = await threads.run(_read_all, group, {} if force else before, rules)
     same, changes = [], []
     for found, reading in read:
@@ -84,15 +84,15 @@ async def apply_sessions(
             continue
         begin = _cut_from(reading, known)
         kept = await _turns_kept(index, found.path, begin, reading)
-        with spent("cutting", found.path):
+        with timed_part("cutting", found.path):
             cut = await threads.run(_cut, kept, begin, reading, rules)
         changes.append(_change(as_read, reading, known, begin, cut))
-    with spent("writing"):
+    with timed_part("writing"):
         await index.restamp(same)
     stale: frozenset[str] = frozenset()
     if changes:
         vector_of, refused, space = await known_vectors(vectors, [change.chunks for change in changes])
-        with spent("writing"):
+        with timed_part("writing"):
             done = await index.replace_sessions(changes, vector_of, refused, space)
         outcomes = zip(changes, done, strict=True)
         stale = frozenset(change.found.path for change, replaced in outcomes if replaced is None)
@@ -136,7 +136,7 @@ def _read_all(
 
 
 def _read(found: FoundFile, progress: ReadProgress | None, rules: IndexingRules) -> Reading:
-    with spent("reading", found.path):
+    with timed_part("reading", found.path):
         if found.entry:
             return read_entry(
                 found, rules.roots, progress, redactor=rules.sessions_redactor, subagents=rules.subagents

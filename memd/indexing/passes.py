@@ -164,9 +164,9 @@ class Passes:
         """
         done = PassResult()
         failed: str | None = None
-        account = TimeTrace(self._clock)
+        trace = TimeTrace(self._clock)
         try:
-            with account:
+            with trace:
                 done = await self._make(taken, is_short=is_short)
             self._backoff.reset()
             self.failure = None
@@ -189,13 +189,13 @@ class Passes:
             self._back_off(failed)
             if isinstance(failure, StoreUnavailable):
                 self.failure = failed
-        took_s = round(account.took_s, 4)
+        took_s = round(trace.took_s, 4)
         report = PassReport(time.time(), took_s, done.changed, done.removed, failed, done.late)
         self._remember(taken.number, report)
         if done.changed or done.removed or failed is not None:
             self.notable.appendleft(report)
         await self._pending.finish(taken)
-        log_slow_pass(self._slow_log, self._agent, account, done, failed, self._clock())
+        log_slow_pass(self._slow_log, self._agent, trace, done, failed, self._clock())
         if done.changed or done.removed:
             log.info(
                 "sync.finished",

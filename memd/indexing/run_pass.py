@@ -21,7 +21,7 @@ from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
 from memd.indexing.transcript_schedule import TranscriptSchedule
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.synchronization import first_of
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
@@ -193,7 +193,7 @@ class PassRunner:
 
     async def _run(self, taken: TakenChanges, this: _Pass) -> PassResult:
         index = this.index
-        with spent("looking"):
+        with timed_part("looking"):
             before = await self._recent.look()
             seen = await self._look(taken)
             this.known_at = index.changed.version
@@ -227,7 +227,7 @@ class PassRunner:
                 changed = await self._read_notes(work, known, this)  # the deletions have freed space
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
-            with spent("looking"):
+            with timed_part("looking"):
                 await self._recent.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
             if self._owes_room:
@@ -288,7 +288,7 @@ class PassRunner:
         gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
             self._owes_room |= self._is_full
-            with spent("writing"):
+            with timed_part("writing"):
                 await _take_out(index, gone)
         return len(gone)
 
@@ -328,7 +328,7 @@ class PassRunner:
         """
         due: Sequence[FoundFile] = work.sessions
         if index is self._index:
-            with spent("looking"):
+            with timed_part("looking"):
                 due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
             if due and self._is_hearing:
                 self._unheard.update(found.file for found in due)
@@ -358,7 +358,7 @@ class PassRunner:
 
     async def _let_through(self, this: _Pass) -> None:
         if this.between is not None and (urgent := self._pending.take_due_paths()) is not None:
-            with spent("edits in between"):
+            with timed_part("edits in between"):
                 await this.between(urgent)
 
     async def _take_in(self, this: _Pass, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
@@ -451,7 +451,7 @@ class PassRunner:
             self._failed[path] = skip_of(trouble)
             # An unreadable file keeps its indexed content; a file that is no note any more is removed.
             if path in known and not isinstance(trouble, FileUnreadable):
-                with spent("writing"):
+                with timed_part("writing"):
                     await index.remove([path])
         if index is self._index:
             self._keep(

@@ -1,6 +1,6 @@
 """Measures how the time of one piece of work is spent: its parts add up to the whole.
 
-The work runs in ``with TimeTrace() as trace:``, and each part of it in ``with spent("keywords"):``. Tasks that are begun in the
+The work runs in ``with TimeTrace() as trace:``, and each part of it in ``with timed_part("keywords"):``. Tasks that are begun in the
 block, and functions that run on ``memd.runtime.threads``, count for the same trace. Outside of a trace nothing is measured.
 """
 
@@ -25,9 +25,9 @@ _AT_ONCE = 512  # recorded events that are kept before they are added up
 class TimedPart:
     """A part of the work, nested in another one. Use it as a context manager around the code that it times."""
 
-    __slots__ = ("_before", "account", "began", "inner", "is_over", "name", "of", "parent")
+    __slots__ = ("_before", "began", "inner", "is_over", "name", "of", "parent", "trace")
 
-    account: "TimeTrace"  # set when it begins; a part outside of a trace never gets one
+    trace: "TimeTrace"  # set when it begins; a part outside of a trace never gets one
     began: float
 
     def __init__(self, name: str, of: str | None = None) -> None:
@@ -49,16 +49,16 @@ class TimedPart:
     ) -> None:
         if self._before is not None:
             _part.reset(self._before)
-            self.account.note(self, False)
+            self.trace.note(self, False)
 
     def begin(self, parent: "TimedPart") -> None:
         """Begin the part."""
-        self.parent, self.account = parent, parent.account
-        self.account.note(self, True)
+        self.parent, self.trace = parent, parent.trace
+        self.trace.note(self, True)
 
     def end(self) -> None:
         """End the part, and all parts in it; ending it again does nothing."""
-        self.account.note(self, False)
+        self.trace.note(self, False)
 
     def counts(self) -> bool:
         """Whether its time still counts: not if a part around it has ended."""
@@ -80,7 +80,7 @@ class TimedPart:
 _part: ContextVar[TimedPart | None] = ContextVar("part", default=None)
 
 
-def spent(name: str, of: str | None = None) -> TimedPart:
+def timed_part(name: str, of: str | None = None) -> TimedPart:
     """Time the block as a part of the work.
 
     Args:
@@ -104,7 +104,7 @@ class TimeTrace:
             clock: Returns seconds; must be monotonic.
         """
         self.whole = TimedPart(OTHER)
-        self.whole.account = self
+        self.whole.trace = self
         self.took_s = 0.0  # set when the block ends
         self._clock = clock
         self._adding_up = threading.Lock()
@@ -166,7 +166,7 @@ class TimeTrace:
         if parent is None or not parent.counts():
             part.is_over = True
             return
-        self._spend(at)
+        self._add_time(at)
         part.began = at
         if not parent.inner:
             self._innermost.remove(parent)
@@ -176,7 +176,7 @@ class TimeTrace:
     def _end(self, at: float, part: TimedPart) -> None:
         if not part.counts():
             return
-        self._spend(at)
+        self._add_time(at)
         part.is_over = True
         if part.of is not None and (self._slowest is None or at - part.began > self._slowest[1]):
             self._slowest = part.of, at - part.began
@@ -187,7 +187,7 @@ class TimeTrace:
             if not parent.inner:
                 self._innermost.append(parent)
 
-    def _spend(self, at: float) -> None:
+    def _add_time(self, at: float) -> None:
         """Count the time since the last change for the parts that ran."""
         # Threads may record events in another order than they read the clock.
         if at <= self._at:
@@ -203,9 +203,9 @@ def in_ms(seconds: float) -> float:
     return round(ms, 1) if ms < 10 else round(ms)
 
 
-def slow_parts_ms(account: TimeTrace) -> dict[str, float]:
+def slow_parts_ms(trace: TimeTrace) -> dict[str, float]:
     """Milliseconds by part, the longest first, without negligible ones."""
-    return {name: in_ms(took_s) for name, took_s in account.parts().items() if took_s >= _NOTICED_S}
+    return {name: in_ms(took_s) for name, took_s in trace.parts().items() if took_s >= _NOTICED_S}
 
 
 class TimedCall(Generic[T]):

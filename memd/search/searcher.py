@@ -21,7 +21,7 @@ from memd.domain_types import (
 )
 from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import beside
 from memd.runtime.timing import zone_of
 from memd.search import query, spelling
@@ -330,7 +330,7 @@ class _QuestionEmbeddings:
     async def embedded(self, space: Space) -> _EmbeddedQuestion | DegradedPart:
         """Return the question embedded for a space, or why it could not be embedded in time."""
         if space not in self._known:
-            with spent("question's vector"):
+            with timed_part("question's vector"):
                 embedded = await self._embedder.embed_query(self._text, space)
             self._known[space] = (
                 embedded if isinstance(embedded, DegradedPart) else _EmbeddedQuestion(*embedded)
@@ -530,7 +530,7 @@ class Searcher:
             keywords, vectors, used, is_whole = await self._ask_once(asked, embeddings, use)
             if is_whole or not is_at_rest:
                 break
-            with spent("waiting for a change of the index"):
+            with timed_part("waiting for a change of the index"):
                 is_at_rest = await self._index.at_rest(REST_S)
         return msgspec.structs.replace(keywords, is_whole=is_whole), vectors, used
 
@@ -573,12 +573,12 @@ class Searcher:
         def look(reader: ChunkReader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
             sides = self._sides(reader, asked, compared)
             if reranker is not None:
-                with spent("ranking"):
+                with timed_part("ranking"):
                     lanes = self._ranked(reader, sides, {}).lanes
                     return sides, worth_reranking(lanes, reranker.candidates), None
             return sides, [], self._put_together(reader, sides, {}, use)
 
-        with spent("searching"):
+        with timed_part("searching"):
             sides, first, found = await self._index.read(look, state)
         keywords, places = sides.keywords, dict[ChunkId, int]()
         if keywords.failure is not None and isinstance(sides.vectors, _NoVectorResults):
@@ -590,7 +590,7 @@ class Searcher:
             else:
                 places = order
         if found is None:
-            with spent("searching"):
+            with timed_part("searching"):
                 found = await self._index.read(
                     lambda reader: self._put_together(reader, sides, places, use), state
                 )
@@ -623,7 +623,7 @@ class Searcher:
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[T, bool]:
         """Rank the candidates and call `use`; also return whether all chunks that keywords found were still there."""
-        with spent("ranking"):
+        with timed_part("ranking"):
             ranked = self._ranked(reader, sides, places)
             return use(ranked, sides.known), ranked.is_whole
 
@@ -734,7 +734,7 @@ class Searcher:
     def _spelt(self, reader: ChunkReader, asked: IndexQuestion) -> IndexQuestion:
         """Return the question with misspelt names corrected; unchanged if the keyword index cannot be read."""
         try:
-            with spent("spelling"), reader.isolating_failures():
+            with timed_part("spelling"), reader.isolating_failures():
                 if asked.query.match is not None:
                     reader.keywords.prepare(asked.query.match)
                 spelt = spelling.spelt(asked.query, reader, asked.kinds)
@@ -747,7 +747,7 @@ class Searcher:
         if match is None:
             return _KeywordResults({})
         try:
-            with spent("keywords"), reader.isolating_failures():
+            with timed_part("keywords"), reader.isolating_failures():
                 return _KeywordResults(
                     dict(reader.keywords.search(match, self._candidates, asked.kinds, asked.among))
                 )
@@ -788,7 +788,7 @@ class Searcher:
             _OtherVectors: the vectors on disk were replaced.
         """
         try:
-            with spent("vectors"), reader.isolating_failures():
+            with timed_part("vectors"), reader.isolating_failures():
                 return self._nearest(reader, asked, compared, keywords)
         except StoreDamaged as damage:
             return _NoVectorResults(DegradedPart("vector", str(damage)), str(damage))
@@ -858,7 +858,7 @@ async def _order(
     """Return the places that a reranker gives to some chunks, or why it gives none."""
     if len(first) < 2:
         return {}
-    with spent("reranker"):
+    with timed_part("reranker"):
         order = await reranker.order(asked.query.embed_text, [one.text for one in first])
     if isinstance(order, DegradedPart):
         return order
@@ -954,6 +954,6 @@ def _with_text(reader: ChunkReader, ordered: Iterable[Scored]) -> Lane:
     """Yield candidates with their chunks; the text is read lazily, a few chunks at a time."""
     left = iter(ordered)
     while some := list(islice(left, BATCH)):
-        with spent("reading text"):
+        with timed_part("reading text"):
             chunks = reader.texts([one.id for one in some])
         yield from ((one, chunks[one.id]) for one in some if one.id in chunks)

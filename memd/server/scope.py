@@ -10,7 +10,7 @@ from memd.agent.agents import Agents, AgentUnavailable, ForeignSession, RunningA
 from memd.config.settings import AgentSettings, IncludedMemory, PathMatch, Scope
 from memd.domain_types import Kind, Source
 from memd.errors import MemdError
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd_client import session_key
 from memd_client.session_key import SessionKey
 
@@ -192,7 +192,7 @@ class Caller:
             UnknownAgent, AgentUnavailable.
         """
         try:
-            with spent("waiting for its agent"):
+            with timed_part("waiting for its agent"):
                 agent = await self._agents.meant_by(name, self.key)
         except ForeignSession as foreign:
             log.info("scope.denied", agent=None, reason=str(foreign))

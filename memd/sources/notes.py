@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memd.domain_types import Document, Kind, Stamp
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
 from memd.sources.transcripts.parser import TurnRedactor
 from memd.text.memory_paths import Root, find_place, is_for_owner
@@ -74,7 +74,7 @@ def read_note(
     lines, tally = lines_of(decoded(raw)), dict[str, int]()
     if redactor is not None:
         # Joined by \n whatever ended them, so that lines keep the numbers that an editor shows.
-        with spent("redacting"):
+        with timed_part("redacting"):
             redacted = redactor.redact("\n".join(lines))
         lines = tuple(redacted.text.split("\n")) if lines else lines
         tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}

@@ -27,9 +27,9 @@ def spent_s(daemon: Daemon) -> float:
 def ends_within_s(daemon: Daemon) -> float:
     """The processor time that it takes to stop: what a busy machine adds to the time on the wall is left out."""
     assert isinstance(daemon.process, subprocess.Popen), "only the time of own children is known"
-    children, spent = _children_s(), spent_s(daemon)
+    children, timed_part = _children_s(), spent_s(daemon)
     assert daemon.stop() == 0
-    return _children_s() - children - spent
+    return _children_s() - children - timed_part
 
 
 def _children_s() -> float:

@@ -29,7 +29,7 @@ from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MANY, MaintenanceTriggers
 from memd.runtime.logs import SlowLog
-from memd.runtime.profiling import TimeTrace, spent
+from memd.runtime.profiling import TimeTrace, timed_part
 from memd.runtime.safe_traceback import safe_message
 from memd.runtime.timing import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
@@ -853,9 +853,9 @@ async def test_a_pass_that_changed_something_is_logged_and_followed_by_maintenan
 def took(clock: Clock, seconds: float) -> TimeTrace:
     """The account of a pass over two files that took so long."""
     with TimeTrace(clock) as account:
-        with spent("reading", "memory/a.md"):
+        with timed_part("reading", "memory/a.md"):
             clock.run(seconds * 0.75)
-        with spent("reading", "memory/b.md"):
+        with timed_part("reading", "memory/b.md"):
             clock.run(seconds * 0.25)
     return account
 

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from memd.runtime.profiling import TimeTrace, spent
+from memd.runtime.profiling import TimeTrace, timed_part
 from memd.server.request_times import LAST, WORTH_S, RequestTimes, SearchTimes, What
 from tests.clock import Clock
 
@@ -22,7 +22,7 @@ class Bench:
         """Answer one; what was logged of it."""
         with capture_logs() as logs, self.slow.timed(what, question_chars=7) as timed:
             timed.agent = agent
-            with spent("question's vector"):
+            with timed_part("question's vector"):
                 self.clock.run(seconds)
             timed.facts["hits"] = 3
         return logs
@@ -86,7 +86,7 @@ def test_a_slow_failure_is_told_as_one(bench: Bench) -> None:
     """A disk that does not answer takes its time, too."""
 
     def fail() -> None:
-        with bench.slow.timed("get"), spent("disk"):
+        with bench.slow.timed("get"), timed_part("disk"):
             bench.clock.run(5)
             raise TimeoutError
 
@@ -102,7 +102,7 @@ async def test_a_search_that_somebody_gave_up_is_told(bench: Bench) -> None:
     """Nobody waited for its end, which may be just because it was slow."""
 
     async def hang() -> None:
-        with bench.slow.timed("search") as timed, spent("qmd"):
+        with bench.slow.timed("search") as timed, timed_part("qmd"):
             timed.agent = "main"
             await asyncio.Event().wait()
 
@@ -133,7 +133,7 @@ def test_status_hears_of_searches_alone(bench: Bench) -> None:
 def took(seconds: float) -> TimeTrace:
     """The account of a search that took so long."""
     clock = Clock()
-    with TimeTrace(clock) as account, spent("ranking"):
+    with TimeTrace(clock) as account, timed_part("ranking"):
         clock.run(seconds)
     return account
 
@@ -182,7 +182,7 @@ def test_where_time_went_is_told_from_a_length_on(took_s: float, is_worth: bool)
     """What is shorter is nobody's question."""
     clock, last = Clock(), SearchTimes()
     clock.now = 0.0
-    with TimeTrace(clock) as account, spent("keywords"):
+    with TimeTrace(clock) as account, timed_part("keywords"):
         clock.run(took_s)
     last.add(account, 1.0)
     report = last.report()

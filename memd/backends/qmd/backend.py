@@ -37,7 +37,7 @@ from memd.backends.qmd.runner import Runner
 from memd.backends.qmd.updater import QmdUpdater, mode_of
 from memd.domain_types import DegradedPart, FallbackUse, FoundHit
 from memd.redact.rule import rules_key
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
 from memd.search.query import SUPPORT, Query
 from memd.search.query import parse as parse_question
@@ -207,7 +207,7 @@ class QmdBackend:
             untold = FallbackUse("qmd", "qmd does not tell of when its results are")
             return msgspec.structs.replace(answer, fallback=untold)
         is_fresh = await self._sync.catch_up()
-        with spent("waiting for an update of qmd"):
+        with timed_part("waiting for an update of qmd"):
             await self.updater.wait_for_collections(COLLECTIONS_S)
             await self.updater.caught_up(WAIT_S)
         state = self.updater.state
@@ -329,7 +329,7 @@ class QmdBackend:
             return await self._ask_once(asked, arguments)
         except CollectionMissing as missing:
             try:
-                with spent("waiting for an update of qmd"):
+                with timed_part("waiting for an update of qmd"):
                     async with asyncio.timeout(max(_LEAST_S, asked.deadline - time.monotonic())):
                         await self.updater.restore_collections()
             except TimeoutError:
@@ -395,7 +395,7 @@ class QmdBackend:
         )
 
     async def _hit(self, asked: _Asked, entry: QmdEntry, known: KnownFile) -> FoundHit | None:
-        with spent("reading text"):
+        with timed_part("reading text"):
             text = await self._pages.page(known.path, known.kind)
         if text is None:
             return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.process import QmdFailed
-from memd.runtime.profiling import QUEUED, spent
+from memd.runtime.profiling import QUEUED, timed_part
 from memd.runtime.synchronization import is_cancelled
 
 SEARCHES = 4  # concurrent searches: each is a process that takes 0.15 s of a processor
@@ -43,10 +43,10 @@ class Runner:
         Raises:
             QmdFailed.
         """
-        with spent(f"qmd, {QUEUED}"):
+        with timed_part(f"qmd, {QUEUED}"):
             await self._searches.acquire()
         try:
-            with spent("qmd"):
+            with timed_part("qmd"):
                 return await self.ask(arguments, timeout_s=timeout_s, unsaid=unsaid)
         finally:
             self.searched_at = time.monotonic()

@@ -10,7 +10,7 @@ import msgspec
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.domain_types import FoundHit, SearchFilter
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.runtime.timing import wall_s, zone_of
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
@@ -41,7 +41,7 @@ class ConnectedClient:
     async def search_slot(self, agent: str) -> AsyncIterator[None]:
         """Hold one of the client's search slots of an agent within the block, waiting until one is free."""
         slots = self._slots.setdefault(agent, asyncio.Semaphore(AT_WORK))
-        with spent("waiting for its turn"):
+        with timed_part("waiting for its turn"):
             await slots.acquire()
         try:
             yield

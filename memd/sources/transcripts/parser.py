@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from memd.runtime.profiling import spent
+from memd.runtime.profiling import timed_part
 from memd.sources.transcripts import (
     chats,
     claude_code,
@@ -281,7 +281,7 @@ class TranscriptParser:
     def _redacted(self, text: str, asked: str = "") -> str:
         if self._redactor is None:
             return text
-        with spent("redacting"):
+        with timed_part("redacting"):
             redacted = self._redactor.redact(text, asked)
         for kind, n in redacted.counts.items():
             self.tally[f"redacted.{kind}"] += n
