@@ -112,13 +112,13 @@ class PassRunner:
         self._backlog = backlog
         self._files = files
         self._queues = queues
-        self._growing = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
+        self._schedule = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
         # The running passes over the current index, each with the scans that others have made since it began.
         self._later: dict[_Pass, list[Scan]] = {}
         self._is_full = False  # a write failed because the disk was full, and no space was freed since
-        self._owes_room = False  # files were deleted since, and their space is not freed yet
-        self._is_hearing = False  # transcripts are being read for the current index
-        self._unheard: set[Path] = set()  # transcripts that became due meanwhile
+        self._has_space_to_free = False  # files were deleted since, and their space is not freed yet
+        self._is_reading_transcripts = False  # transcripts are being read for the current index
+        self._due_meanwhile: set[Path] = set()  # transcripts that became due meanwhile
         # The expected mount points; None: not read from the index yet.
         self._mounts: frozenset[MountPoint] | None = None
         self._kept: dict[str, BlindReason] = {}  # by path: why an indexed file could not be read again
@@ -137,7 +137,7 @@ class PassRunner:
     @property
     def growing(self) -> int:
         """The number of transcripts that have grown, and are read once they grew further or are quiet."""
-        return len(self._growing)
+        return len(self._schedule)
 
     @property
     def skipped(self) -> Mapping[str, int]:
@@ -154,14 +154,14 @@ class PassRunner:
 
     def index_replaced(self) -> None:
         """Adapt to a replaced index, which may include all grown transcripts; what failed before is retried."""
-        self._growing.look_again()
+        self._schedule.look_again()
         self._pending.hurry()
         self._mounts = None
-        self._keep({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
+        self._set_kept({path: why for path, why in self._kept.items() if why is BlindReason.CLOSED})
 
     def stop(self) -> None:
         """Cancel the timers of transcripts."""
-        self._growing.stop()
+        self._schedule.stop()
 
     async def fill(self, beside: Index) -> None:
         """Bring a new index up to date with the disk.
@@ -195,7 +195,7 @@ class PassRunner:
         index = this.index
         with timed_part("looking"):
             before = await self._recent.look()
-            seen = await self._look(taken)
+            seen = await self._scan_disk(taken)
             this.known_at = index.changed.version
             indexed = await index.known(seen.looked)
             known = {path: file for path, file in indexed.items() if seen.covers(path)}
@@ -221,17 +221,17 @@ class PassRunner:
             except StoreFull:
                 self._is_full = True
                 gone = await self._remove(index, work, this)
-                if not self._owes_room:
+                if not self._has_space_to_free:
                     raise
-                await self._give_back()
+                await self._free_space()
                 changed = await self._read_notes(work, known, this)  # the deletions have freed space
             gone = gone or await self._remove(index, work, this)
             within = None if taken.everything else taken.paths
             with timed_part("looking"):
                 await self._recent.remember(seen.found.values(), before, within)
             more, late = await self._read_sessions(index, work, known, seen, taken, this)
-            if self._owes_room:
-                await self._give_back()
+            if self._has_space_to_free:
+                await self._free_space()
         finally:
             self._reading.pop(this, None)
         return PassResult(changed + more, gone, late, len(seen.found), len(work.read))
@@ -260,9 +260,9 @@ class PassRunner:
                 "sync.files_kept", agent=self._agent, files=len(kept), reasons=sorted(set(kept.values()))
             )
         others = {path: why for path, why in self._kept.items() if path in still or not seen.covers(path)}
-        self._keep({**others, **kept})
+        self._set_kept({**others, **kept})
 
-    def _keep(self, kept: dict[str, BlindReason]) -> None:
+    def _set_kept(self, kept: dict[str, BlindReason]) -> None:
         self._kept = kept
         absent = [path for path, why in kept.items() if why is BlindReason.ABSENT]
         self._backlog.misses(
@@ -287,29 +287,29 @@ class PassRunner:
         later = self._later.get(this, [])
         gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
         if gone:
-            self._owes_room |= self._is_full
+            self._has_space_to_free |= self._is_full
             with timed_part("writing"):
-                await _take_out(index, gone)
+                await _remove_in_parts(index, gone)
         return len(gone)
 
-    async def _give_back(self) -> None:
+    async def _free_space(self) -> None:
         """Free disk space that the index does not need; if that fails or a search runs, the next pass tries again."""
         # The WAL may have filled the disk: after a checkpoint it is reused from its beginning.
         await self._index.database.checkpoint(wait=False)
         while await self._index.database.shrink():
             await self._index.database.checkpoint(wait=False)
         if await self._index.database.empty_log():
-            self._is_full = self._owes_room = False
+            self._is_full = self._has_space_to_free = False
 
     async def _read_notes(self, work: PassPlan, known: Mapping[str, KnownFile], this: _Pass) -> int:
         """Index new and changed notes; return how many were indexed again."""
         changed = done = 0
         for group in groups(work.notes):
             self._reading[this] = (done, len(work.read))
-            changed += await self._take_in(this, group, known)
+            changed += await self._index_notes(this, group, known)
             done += len(group)
             if not this.is_short:
-                await self._let_through(this)
+                await self._run_due_pass(this)
         return changed
 
     async def _read_sessions(
@@ -329,20 +329,20 @@ class PassRunner:
         due: Sequence[FoundFile] = work.sessions
         if index is self._index:
             with timed_part("looking"):
-                due = await self._growing.due(due, known, seen.covers, eager=taken.eager or taken.force)
-            if due and self._is_hearing:
-                self._unheard.update(found.file for found in due)
+                due = await self._schedule.due(due, known, seen.covers, eager=taken.eager or taken.force)
+            if due and self._is_reading_transcripts:
+                self._due_meanwhile.update(found.file for found in due)
                 return 0, True
         changed, done = 0, len(work.notes)
         for group in groups(due):
             self._reading[this] = (done, len(work.notes) + len(due))
-            changed += await self._take_in_sessions(this, index, group, known, force=taken.force)
+            changed += await self._index_transcripts(this, index, group, known, force=taken.force)
             done += len(group)
             if not this.is_short:
-                await self._let_through(this)
+                await self._run_due_pass(this)
         return changed, False
 
-    async def _look(self, taken: TakenChanges) -> Scan:
+    async def _scan_disk(self, taken: TakenChanges) -> Scan:
         everything = taken.everything or not DOUBLES.isdisjoint(self._skipped.values())
         within = None if everything else taken.paths
         seen = await self._files.run(scan, self._rules.roots, max_bytes=self._rules.max_bytes, within=within)
@@ -356,12 +356,14 @@ class PassRunner:
         self._skipped.update(seen.skipped)
         return seen
 
-    async def _let_through(self, this: _Pass) -> None:
+    async def _run_due_pass(self, this: _Pass) -> None:
         if this.between is not None and (urgent := self._pending.take_due_paths()) is not None:
             with timed_part("edits in between"):
                 await this.between(urgent)
 
-    async def _take_in(self, this: _Pass, group: Sequence[FoundFile], known: Mapping[str, KnownFile]) -> int:
+    async def _index_notes(
+        self, this: _Pass, group: Sequence[FoundFile], known: Mapping[str, KnownFile]
+    ) -> int:
         """Index some notes; return how many were indexed again."""
         index = this.index
         applied = await each_by_itself(
@@ -376,10 +378,10 @@ class PassRunner:
                 threads=self._files,
             ),
         )
-        self._look_again_at_held(group, applied)
-        return await self._account(this, applied, known)
+        self._retry_held(group, applied)
+        return await self._record_results(this, applied, known)
 
-    async def _take_in_sessions(
+    async def _index_transcripts(
         self,
         this: _Pass,
         index: Index,
@@ -401,41 +403,43 @@ class PassRunner:
             ),
         )
         if index is not self._index:
-            return await self._account(this, await work, known)
-        self._is_hearing = True
+            return await self._record_results(this, await work, known)
+        self._is_reading_transcripts = True
         try:
-            applied = await self._letting_through(this, work)
+            applied = await self._run_with_short_passes(this, work)
         finally:
-            self._is_hearing = False
-            unheard, self._unheard = self._unheard, set()
-            self._pending.mark(unheard)
-        if unheard:
+            self._is_reading_transcripts = False
+            due_meanwhile, self._due_meanwhile = self._due_meanwhile, set()
+            self._pending.mark(due_meanwhile)
+        if due_meanwhile:
             self._pending.hurry()
         self._pending.mark(found.file for found in group if found.path in applied.stale)
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
-        self._look_again_at_held(group, applied)
-        await self._growing.forget(applied.taken)
-        return await self._account(this, applied, known)
+        self._retry_held(group, applied)
+        await self._schedule.forget(applied.taken)
+        return await self._record_results(this, applied, known)
 
-    def _look_again_at_held(self, group: Sequence[FoundFile], applied: AppliedChanges) -> None:
+    def _retry_held(self, group: Sequence[FoundFile], applied: AppliedChanges) -> None:
         # Opening it makes its holder release the lease, and no event reports the release.
         held = [found.file for found in group if isinstance(applied.failed.get(found.path), FileHeld)]
         if held:
             asyncio.get_running_loop().call_later(HELD_S, self._pending.mark, held)
 
-    async def _letting_through(self, this: _Pass, work: Coroutine[None, None, T]) -> T:
+    async def _run_with_short_passes(self, this: _Pass, work: Coroutine[None, None, T]) -> T:
         """Run long work with short passes in between, and return its result."""
         task = asyncio.create_task(work)
         try:
             while not task.done():
                 await first_of(asyncio.wait([task]), self._pending.paths_due())
-                await self._let_through(this)
+                await self._run_due_pass(this)
             return task.result()
         finally:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _account(self, this: _Pass, applied: AppliedChanges, known: Mapping[str, KnownFile]) -> int:
+    async def _record_results(
+        self, this: _Pass, applied: AppliedChanges, known: Mapping[str, KnownFile]
+    ) -> int:
         """Record the results for some files; return how many were indexed again."""
         index = this.index
         for path in applied.taken:
@@ -454,7 +458,7 @@ class PassRunner:
                 with timed_part("writing"):
                     await index.remove([path])
         if index is self._index:
-            self._keep(
+            self._set_kept(
                 {
                     **{path: why for path, why in self._kept.items() if path not in applied.taken},
                     **{
@@ -467,7 +471,7 @@ class PassRunner:
         return applied.changed
 
 
-async def _take_out(index: Index, paths: Sequence[str]) -> None:
+async def _remove_in_parts(index: Index, paths: Sequence[str]) -> None:
     """Remove files from an index, together or, if the disk has no room for that, in parts."""
     try:
         await index.remove(paths)
@@ -476,8 +480,8 @@ async def _take_out(index: Index, paths: Sequence[str]) -> None:
             raise
         await index.database.checkpoint(wait=False)  # so that the WAL is reused
         half = len(paths) // 2
-        await _take_out(index, paths[:half])
-        await _take_out(index, paths[half:])
+        await _remove_in_parts(index, paths[:half])
+        await _remove_in_parts(index, paths[half:])
 
 
 def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:
