@@ -64,7 +64,7 @@ class IndexParts(msgspec.Struct, frozen=True):
 
     queues: AgentQueues
     recent: RecentFileCheck
-    backlog: EventBarrier
+    barrier: EventBarrier
     triggers: MaintenanceTriggers
     runner: PassRunner
     passes: Passes
@@ -108,13 +108,13 @@ def index_parts(
     looking = Threads(1, f"memd-look-{agent}")
     queues = AgentQueues(agent, providers, published)
     recent = RecentFileCheck(RecentFiles(rules.roots), looking, look_by_scan(rules.roots, rules.max_bytes))
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     triggers = MaintenanceTriggers()
     runner = PassRunner(
-        agent, rules, index, pending=pending, recent=recent, backlog=backlog, files=files, queues=queues
+        agent, rules, index, pending=pending, recent=recent, barrier=barrier, files=files, queues=queues
     )
     passes = Passes(agent, index, pending, runner, triggers, rng=rng, clock=clock)
-    freshness = Freshness(pending, passes, recent, backlog, settings.sync.wait_ms / 1000)
+    freshness = Freshness(pending, passes, recent, barrier, settings.sync.wait_ms / 1000)
     estimate = CostEstimate(settings, rules, index, queues, files)
     permission = RebuildPermission(agent, queues, estimate)
     embedding = NewIndexEmbedding(index, queues, runner)
@@ -124,7 +124,7 @@ def index_parts(
     )
     background = BackgroundTasks(agent, rng)
     return IndexParts(
-        queues, recent, backlog, triggers, runner, passes,
+        queues, recent, barrier, triggers, runner, passes,
         freshness, estimate, embedding, rebuilder, follower, background,
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ class IndexService:
         """
         self.watcher_trouble: str | None = None
         self.watcher_note: str | None = None
-        self.backlog = parts.backlog  # for the task that watches the files
+        self.barrier = parts.barrier  # for the task that watches the files
         self.background = parts.background
         self._agent = agent
         self._index = index

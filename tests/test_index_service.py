@@ -229,7 +229,7 @@ async def test_notes_that_were_just_written_are_followed(
     most = shipped("memd.indexing.run_pass._MOST_JUST_CHANGED")
     followed: list[set[Path]] = []
     monkeypatch.setattr(
-        bench.parts.backlog, "has_linked", lambda files: followed.append({file for file, _ in files})
+        bench.parts.barrier, "set_linked", lambda files: followed.append({file for file, _ in files})
     )
     first = bench.write("memory/first.md", "apples")
     changed_ns = first.stat().st_ctime_ns

@@ -219,9 +219,9 @@ async def _follow_files(agent: RunningAgent) -> None:
 
     look = look_by_scan(agent.roots, int(agent.settings.max_file_mb * 1_000_000))
     try:
-        await follow(watch(agent.roots, backlog=agent.sync.backlog), agent.pending, look, on_health)
+        await follow(watch(agent.roots, barrier=agent.sync.barrier), agent.pending, look, on_health)
     finally:  # until watching resumes, each search checks the files itself
-        agent.sync.backlog.ends(note_places(agent.roots))
+        agent.sync.barrier.end(note_places(agent.roots))
 
 
 async def _scan_periodically(agent: RunningAgent) -> None:

@@ -20,7 +20,7 @@ class Freshness:
         pending: PendingChanges,
         passes: Passes,
         recent: RecentFileCheck,
-        backlog: EventBarrier,
+        barrier: EventBarrier,
         wait_s: float,
     ) -> None:
         """Create the object.
@@ -29,13 +29,13 @@ class Freshness:
             pending: The marks.
             passes: The passes that take them.
             recent: Checks a few files where the watcher does not see all changes.
-            backlog: The barrier of the watcher's events.
+            barrier: The barrier of the watcher's events.
             wait_s: The longest wait of a search, in seconds.
         """
         self._pending = pending
         self._passes = passes
         self._recent = recent
-        self._backlog = backlog
+        self._barrier = barrier
         self._wait_s = wait_s
 
     async def catch_up(self) -> bool:
@@ -58,12 +58,12 @@ class Freshness:
         late = False
         unwatched: Collection[Path] | None = None
         try:
-            unwatched = await self._backlog.drained(max(self._wait_s, LOOK_S))
+            unwatched = await self._barrier.drained(max(self._wait_s, LOOK_S))
         except TimeoutError:
             late = True  # if the disk does not answer, the check below fails too
-        if unwatched is not None and self._backlog.roots:
+        if unwatched is not None and self._barrier.roots:
             replaced = await self._recent.replaced(
-                self._backlog.roots, max(deadline - time.monotonic(), LOOK_S)
+                self._barrier.roots, max(deadline - time.monotonic(), LOOK_S)
             )
             late |= replaced is None
             unwatched = [*unwatched, *(replaced or ())]
@@ -83,10 +83,10 @@ class Freshness:
     async def _changed(self, unwatched: Collection[Path] | None, timeout_s: float) -> Collection[Path] | None:
         """Return paths to check in addition to marked ones; None: they cannot be determined in time."""
         known = await self._recent.changed(timeout_s) if unwatched is None else unwatched
-        absent = self._backlog.missing
+        absent = self._barrier.missing
         unseen: frozenset[Path] = frozenset()
         if unwatched is not None:
-            absent, unseen = absent | self._backlog.absent, self._backlog.unseen
+            absent, unseen = absent | self._barrier.absent, self._barrier.unseen
         if known is None or not (absent or unseen):
             return known
         beside = await self._recent.changed_in(absent, unseen, timeout_s)

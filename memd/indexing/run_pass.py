@@ -87,7 +87,7 @@ class PassRunner:
         *,
         pending: PendingChanges,
         recent: RecentFileCheck,
-        backlog: EventBarrier,
+        barrier: EventBarrier,
         files: Threads,
         queues: AgentQueues,
     ) -> None:
@@ -99,7 +99,7 @@ class PassRunner:
             index: The current index.
             pending: The marks.
             recent: Records the signatures of the newest files.
-            backlog: Receives files with several names.
+            barrier: Receives files with several names.
             files: The threads that read files.
             queues: Provide the cached vectors.
         """
@@ -109,7 +109,7 @@ class PassRunner:
         self._index = index
         self._pending = pending
         self._recent = recent
-        self._backlog = backlog
+        self._barrier = barrier
         self._files = files
         self._queues = queues
         self._schedule = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
@@ -210,7 +210,7 @@ class PassRunner:
         if index is self._index:
             self._note_kept(work.kept, seen, still)
             if seen.looked is None:
-                self._backlog.has_linked(seen.linked | _just_changed(seen, time.time_ns()))
+                self._barrier.set_linked(seen.linked | _just_changed(seen, time.time_ns()))
             for other, later in self._later.items():
                 if other is not this:
                     later.append(seen)
@@ -265,7 +265,7 @@ class PassRunner:
     def _set_kept(self, kept: dict[str, BlindReason]) -> None:
         self._kept = kept
         absent = [path for path, why in kept.items() if why is BlindReason.ABSENT]
-        self._backlog.misses(
+        self._barrier.set_missing(
             frozenset(
                 root.directory
                 for root in self._rules.roots
@@ -276,7 +276,7 @@ class PassRunner:
         unmounted = [path for path, why in kept.items() if why is BlindReason.UNMOUNTED]
         mounts = self._mounts or frozenset()
         away = [mount for mount in mounts if any(is_under(path, mount.prefix) for path in unmounted)]
-        self._backlog.has_mounts(
+        self._barrier.set_mounts(
             frozenset(Path(mount.place) for mount in mounts.difference(away)),
             frozenset(Path(mount.place) for mount in away),
         )

@@ -12,11 +12,13 @@ from memd.watch.watch_plan import Identity
 
 Linked = tuple[Path, int]  # a file, and its inode: another file may take its place
 
-_MOST_LINKED = 1000  # each costs a watch: a tree of hard links must not use up what a user may have
+_MOST_LINKED = (
+    1000  # each needs a watch: a tree of hard links must not use up the watches that a user may set
+)
 
 
 class EventBarrier:
-    """The position of the watcher, for tasks that wait for it.
+    """The position of the watcher in the queue of events, for searches that wait for it.
 
     Linux queues an event before the call that caused it returns. So a search that follows a write can wait until the event of that
     write was passed on, whichever program wrote, and without a wait for later events. Some writes make no event here: to a mapping
@@ -27,14 +29,14 @@ class EventBarrier:
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        """Begin without watches.
+        """Create a barrier without watches.
 
         Args:
             clock: Seconds, monotonic.
         """
         self._clock = clock
         self._position: FeedPosition | None = None  # of the watches that are set
-        self._returns = False  # no watch is set, but some will be at once
+        self._is_active = False  # watches are set, or will be at once
         self._round = 0  # how often watches were set
         self._done = 0  # of what the position of this round had queued
         self._unwatched: frozenset[Path] = frozenset()
@@ -44,28 +46,28 @@ class EventBarrier:
         self._missing: frozenset[Path] = frozenset()
         self._mounted: frozenset[Path] = frozenset()
         self._unmounted: frozenset[Path] = frozenset()
-        self._linked: frozenset[Linked] = frozenset()
-        self._followed: frozenset[Linked] = frozenset()
+        self._links: frozenset[Linked] = frozenset()
+        self._watched_links: frozenset[Linked] = frozenset()
         self._moved = asyncio.Event()
         self._waited_since: float | None = None  # for the watcher to move
 
-    # --- what the watcher says
+    # --- for the watcher
 
-    def pauses(self) -> None:
-        """The watcher sets its watches again; a rescan is announced afterwards."""
-        self._position, self._returns = None, True
+    def suspend(self) -> None:
+        """Record that no watches are set; they will be set again, and a rescan is announced then."""
+        self._position, self._is_active = None, True
 
-    def ends(self, unseen: frozenset[Path] = frozenset()) -> None:
-        """The watcher reports no changes until `begins` is called.
+    def end(self, unseen: frozenset[Path] = frozenset()) -> None:
+        """Record that no changes are reported until `begin` is called.
 
         Args:
             unseen: Places to scan meanwhile; empty if this system never says how many events it has queued.
         """
-        self._position, self._returns = None, False
+        self._position, self._is_active = None, False
         self._roots, self._absent, self._unseen = {}, frozenset(), unseen
         self._move()
 
-    def begins(
+    def begin(
         self,
         position: FeedPosition,
         *,
@@ -73,7 +75,7 @@ class EventBarrier:
         absent: frozenset[Path] = frozenset(),
         unseen: frozenset[Path] = frozenset(),
     ) -> None:
-        """Watches are set, and a rescan was announced.
+        """Record that watches are set and a rescan was announced.
 
         Args:
             position: The position of the feed.
@@ -81,16 +83,16 @@ class EventBarrier:
             absent: Directories of roots that do not exist or cannot be listed, and so are not watched.
             unseen: Files and directories, with all below, that may change without an event here.
         """
-        self._position, self._returns = position, True
+        self._position, self._is_active = position, True
         self._round += 1
         self._done, self._unwatched = 0, frozenset()
-        self._roots, self._absent, self._unseen, self._followed = roots, absent, unseen, frozenset()
-        if self.to_follow:
+        self._roots, self._absent, self._unseen, self._watched_links = roots, absent, unseen, frozenset()
+        if self.to_watch:
             position.hurry()  # until they are watched by themselves, each search looks at them
         self._move()
 
-    def rests(self, unwatched: frozenset[Path]) -> None:
-        """All events that the feed has given were passed on.
+    def advance(self, unwatched: frozenset[Path]) -> None:
+        """Record that all events that the feed has given were passed on.
 
         Args:
             unwatched: New directories that are not watched yet.
@@ -100,58 +102,58 @@ class EventBarrier:
             self._move()
 
     @property
-    def to_follow(self) -> frozenset[Linked]:
+    def to_watch(self) -> frozenset[Linked]:
         """Files with several names that have no watch of their own yet."""
-        return self._linked - self._followed
+        return self._links - self._watched_links
 
-    def follows(self, files: frozenset[Linked]) -> None:
-        """These files have a watch of their own from now on, as far as possible."""
-        self._followed |= files
+    def note_watched(self, files: frozenset[Linked]) -> None:
+        """Record that these files have watches of their own, as far as possible."""
+        self._watched_links |= files
 
     def _move(self) -> None:
         self._waited_since = None
         self._moved.set()
         self._moved.clear()
 
-    # --- what others say and ask
+    # --- for scans and searches
 
-    def has_linked(self, files: frozenset[Linked]) -> None:
-        """A full scan found that these files have several names."""
-        self._linked = frozenset(sorted(files)[:_MOST_LINKED])
-        if self._position is not None and self.to_follow:
+    def set_linked(self, files: frozenset[Linked]) -> None:
+        """Set the files with several names, which a full scan has found."""
+        self._links = frozenset(sorted(files)[:_MOST_LINKED])
+        if self._position is not None and self.to_watch:
             self._position.hurry()
 
-    def misses(self, directories: frozenset[Path]) -> None:
-        """A scan did not find these directories of roots, and their files stay indexed.
+    def set_missing(self, directories: frozenset[Path]) -> None:
+        """Set the directories of roots that a scan did not find, and whose files stay indexed.
 
         They return without an event if a directory above them was renamed to and fro.
         """
         is_news = bool(directories - self._missing)
         self._missing = directories
         if is_news and self._position is not None:
-            self._position.hurry()  # the watcher looks at the roots more often from now on
+            self._position.hurry()  # the watcher checks the roots more often from now on
 
     @property
     def missing(self) -> frozenset[Path]:
         """Missing directories whose files stay indexed: each search checks whether they exist."""
         return self._missing
 
-    def has_mounts(self, mounted: frozenset[Path], unmounted: frozenset[Path]) -> None:
-        """A scan found disks mounted at `mounted`, and none any more at `unmounted`, whose files stay indexed."""
+    def set_mounts(self, mounted: frozenset[Path], unmounted: frozenset[Path]) -> None:
+        """Set the mount points of roots, as a scan found them: with a disk, and without one, whose files stay indexed."""
         self._mounted, self._unmounted = mounted, unmounted
 
-    def otherwise(self, mounted: Callable[[Iterable[Path]], frozenset[Path]]) -> frozenset[Path]:
-        """The mount points that differ from those of the last scan.
+    def changed_mounts(self, mounted: Callable[[Iterable[Path]], frozenset[Path]]) -> frozenset[Path]:
+        """Return the mount points whose state differs from the last scan's.
 
         Args:
-            mounted: Returns those of some places where something is mounted now.
+            mounted: Returns the given places on which something is mounted now.
         """
         now = mounted(self._mounted | self._unmounted)
         return (self._mounted - now) | (self._unmounted & now)
 
     @property
     def roots(self) -> Mapping[Path, Identity | None]:
-        """Directories of roots that are watched, with their identities before that: other directories may be there now."""
+        """The watched directories of roots, with their identities when the watches were set."""
         return self._roots
 
     @property
@@ -182,7 +184,7 @@ class EventBarrier:
         """
         if self._position is not None and self._done == self._position.queued():
             return self._to_look_at()
-        if not self._returns:
+        if not self._is_active:
             return self._unreported()
         now = self._clock()
         if self._waited_since is None:
@@ -194,9 +196,9 @@ class EventBarrier:
 
     async def _reached(self) -> frozenset[Path] | None:
         goal: tuple[int, int] | None = None
-        while self._returns:
+        while self._is_active:
             if self._position is not None:
-                # What comes meanwhile is not waited for. A later round is good enough: it began with looking at everything.
+                # Later events are not waited for. A later round is enough: it began with a rescan.
                 goal = goal or (self._round, self._position.queued())
                 if (self._round, self._done) >= goal:
                     return self._to_look_at()
@@ -205,8 +207,8 @@ class EventBarrier:
         return self._unreported()
 
     def _to_look_at(self) -> frozenset[Path]:
-        to_follow = [file for file, _ in self.to_follow]
-        return self._unwatched.union(to_follow) if to_follow else self._unwatched
+        to_watch = [file for file, _ in self.to_watch]
+        return self._unwatched.union(to_watch) if to_watch else self._unwatched
 
     def _unreported(self) -> frozenset[Path] | None:
         return frozenset() if self._unseen else None
@@ -216,29 +218,29 @@ _MOST_BEGUN = 256
 
 
 class UnwatchedNames:
-    """The files that may be written under a name without a watch; kept when the watches are set again."""
+    """Sets watches on files themselves, for writes under a name that no watch covers; it survives a change of watches."""
 
-    def __init__(self, backlog: EventBarrier) -> None:
-        """Begin without files.
+    def __init__(self, barrier: EventBarrier) -> None:
+        """Create the object without files.
 
         Args:
-            backlog: Knows the files with several names.
+            barrier: Knows which files have several names.
         """
-        self._backlog = backlog
-        # A program may write a draft, link it to its name, take the first name away and write on: the last ones that came.
+        self._barrier = barrier
+        # The latest new files: a program may create a draft, link it to its final name, remove the first name and write on.
         self._begun: dict[Path, None] = {}
 
-    async def follow_again(self, feed: Feed) -> frozenset[Path]:
-        """Watch the files of the last feed again; returns them, since they may have changed meanwhile."""
+    async def watch_again(self, feed: Feed) -> frozenset[Path]:
+        """Watch the files of the previous feed again; return them, since they may have changed meanwhile."""
         return await feed.watch_files(self._begun) if self._begun else frozenset()
 
-    async def follow(self, feed: Feed, batch: EventBatch, noted: Collection[Path]) -> frozenset[Path]:
+    async def watch_new(self, feed: Feed, batch: EventBatch, noted: Collection[Path]) -> frozenset[Path]:
         """Watch new files, and files that a scan found to have several names.
 
         Args:
             feed: The feed of the batch.
             batch: May contain new files.
-            noted: The files of the batch that concern memory. They have not been read since.
+            noted: The files of the batch that concern memory, which were not read since then.
 
         Returns:
             Other files that may have changed until now.
@@ -249,9 +251,9 @@ class UnwatchedNames:
             for file in list(self._begun)[:-_MOST_BEGUN]:
                 del self._begun[file]
             await feed.watch_files(came)
-        to_follow = self._backlog.to_follow
-        if not to_follow:
+        to_watch = self._barrier.to_watch
+        if not to_watch:
             return frozenset()
-        watched = await feed.watch_files(file for file, _ in to_follow)
-        self._backlog.follows(to_follow)
+        watched = await feed.watch_files(file for file, _ in to_watch)
+        self._barrier.note_watched(to_watch)
         return watched

@@ -98,7 +98,7 @@ async def watch(
     methods: WatchMethods | None = None,
     pace: WatcherPace = _USUAL,
     rng: Random | None = None,
-    backlog: EventBarrier | None = None,
+    barrier: EventBarrier | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Yield changes of the notes below the roots, as soon as they happen.
 
@@ -117,9 +117,9 @@ async def watch(
         methods: Feeds and system calls; None: those of this platform.
         pace: How fast.
         rng: Source of the jitter between attempts to watch again.
-        backlog: Receives the position of the watcher.
+        barrier: Receives the position of the watcher.
     """
-    backlog = backlog or EventBarrier()
+    barrier = barrier or EventBarrier()
     methods = methods or methods_of(sys.platform)
     rng = rng or Random()
     # A pool of its own: if a disk does not answer, other work goes on.
@@ -127,12 +127,12 @@ async def watch(
     clock = asyncio.get_running_loop().time
     reason = "watching began"
     broken, backoff = "", Backoff(rng, first_s=pace.retry_s, cap_s=pace.retry_cap_s)
-    names = UnwatchedNames(backlog)
-    backlog.pauses()
+    names = UnwatchedNames(barrier)
+    barrier.suspend()
     while True:
         armed_at: float | None = None
         try:
-            async with aclosing(_watched(roots, reason, methods, pace, threads, backlog, names)) as events:
+            async with aclosing(_watched(roots, reason, methods, pace, threads, barrier, names)) as events:
                 async for event in events:
                     if isinstance(event, WatcherHealth):
                         armed_at = clock()
@@ -152,7 +152,7 @@ async def watch(
         if armed_at is not None and clock() - armed_at >= pace.trusted_s:
             backoff.reset()
             continue
-        backlog.ends(note_places(roots))
+        barrier.end(note_places(roots))
         yield WatcherHealth(
             ok=False,
             reason=f"changes are looked for every few seconds, not seen as they happen: {broken}",
@@ -167,7 +167,7 @@ async def _watched(
     methods: WatchMethods,
     pace: WatcherPace,
     threads: Threads,
-    backlog: EventBarrier,
+    barrier: EventBarrier,
     names: UnwatchedNames,
 ) -> AsyncGenerator[Event, None]:
     """Yield events until the directories to watch have changed.
@@ -178,7 +178,7 @@ async def _watched(
         methods: As for watch.
         pace: As for watch.
         threads: For calls that read the disk.
-        backlog: Receives the position of the watcher.
+        barrier: Receives the position of the watcher.
         names: Knows which files have a watch of their own.
 
     Raises:
@@ -190,7 +190,7 @@ async def _watched(
     check_with_events_s = (
         pace.check_with_events_s if _reports_replaced_roots(feed, plan, roots) else pace.check_s
     )
-    check = _Check(roots, methods.mountinfo, plan.root_state, backlog, (pace.check_s, check_with_events_s))
+    check = _Check(roots, methods.mountinfo, plan.root_state, barrier, (pace.check_s, check_with_events_s))
     places = frozenset(_place(root) for root in roots)
     unwatched: frozenset[Path] = frozenset()
     try:
@@ -203,11 +203,11 @@ async def _watched(
             rewatch.mark(clock())
             unwatched = places
         # Before the barrier begins: files written while no watch was set caused no event.
-        if again := await names.follow_again(feed):
+        if again := await names.watch_again(feed):
             yield PathsChanged(again)
-        _begin(backlog, feed, _notes(roots), plan)
+        _begin(barrier, feed, _notes(roots), plan)
         while (due_at := rewatch.due_at()) is None or clock() < due_at:
-            backlog.rests(unwatched)
+            barrier.advance(unwatched)
             batch = await feed.next(until=check.due_at if due_at is None else min(check.due_at, due_at))
             changed: frozenset[Path] = frozenset()
             if batch.uprooted:
@@ -223,7 +223,7 @@ async def _watched(
                     rewatch.mark(clock())
                     unwatched |= filtered.unwatched
                 changed = filtered.paths
-            changed |= await names.follow(feed, batch, changed)
+            changed |= await names.watch_new(feed, batch, changed)
             is_another = False
             if batch.remounted or _may_be_closed(batch, plan) or clock() >= check.due_at:
                 is_another, returned = await check.look(pace.check_timeout_s, remounted=batch.remounted)
@@ -233,7 +233,7 @@ async def _watched(
             if is_another:
                 return  # returned places are reported after the health of the new watches
     finally:
-        backlog.pauses()
+        barrier.suspend()
         check.cancel()
         await feed.stop()
 
@@ -246,13 +246,13 @@ async def _filtered(
     return await threads.run(filter_events, batch.events, roots, plan, _is_directory, _has_other_names)
 
 
-def _begin(backlog: EventBarrier, feed: Feed, notes: Sequence[Root], plan: WatchPlan) -> None:
+def _begin(barrier: EventBarrier, feed: Feed, notes: Sequence[Root], plan: WatchPlan) -> None:
     position = feed.position()
     if position is None:
-        backlog.ends()
+        barrier.end()
         return
     identities = plan.root_state.identities
-    backlog.begins(
+    barrier.begin(
         position,
         roots={root.directory: identities[root.directory] for root in notes if root.directory in plan.flat},
         absent=frozenset(root.directory for root in notes) - plan.flat,
@@ -308,7 +308,7 @@ class _Check:
         roots: Sequence[Root],
         mountinfo: Callable[[], str],
         root_state: RootState,
-        backlog: EventBarrier,
+        barrier: EventBarrier,
         periods_s: tuple[float, float],
     ) -> None:
         """The roots were looked at just now.
@@ -317,7 +317,7 @@ class _Check:
             roots: As for watch.
             mountinfo: As for watch.
             root_state: Of the watches that are set.
-            backlog: Knows which directories of roots a scan has missed.
+            barrier: Knows which directories of roots a scan has missed.
             periods_s: Between two looks, in seconds: while a directory is missed, and else.
         """
         self._roots = roots
@@ -328,14 +328,14 @@ class _Check:
         self._root_state = root_state
         # A pool of its own: a check that blocks must not delay events.
         self._threads = Threads(1, "memd-check")
-        self._backlog = backlog
+        self._barrier = barrier
         self._remounted = False  # a mount event that no check has covered yet
         self._asked: asyncio.Task[tuple[bool, frozenset[Path]]] | None = None
 
     @property
     def due_at(self) -> float:
         """The time of the next check on the event loop's clock."""
-        period_s = self._missing_s if self._backlog.missing else self._usual_s
+        period_s = self._missing_s if self._barrier.missing else self._usual_s
         return _next_check(self._looked_at, period_s, self._roots)
 
     async def look(self, timeout_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
@@ -366,9 +366,9 @@ class _Check:
         except OSError:
             self._remounted |= remounted
             return False, frozenset()  # mounts cannot be read now
-        returned = frozenset(listable(self._backlog.missing))
+        returned = frozenset(listable(self._barrier.missing))
         if remounted:
-            returned |= self._backlog.otherwise(partial(mounted, mounts=parsed(text)))
+            returned |= self._barrier.changed_mounts(partial(mounted, mounts=parsed(text)))
         if text == self._parsed:
             return identities_of(self._roots) != self._root_state.identities, returned
         root_state = root_state_of(self._roots, text)

@@ -37,8 +37,8 @@ async def test_a_search_waits_for_a_pass_over_everything_that_somebody_wants(
 ) -> None:
     """Of what no event tells, only that pass can know; nobody else has a search wait for one."""
     await bench.settle()
-    bench.loop.backlog.begins(Counts())
-    bench.loop.backlog.rests(frozenset())
+    bench.loop.barrier.begin(Counts())
+    bench.loop.barrier.advance(frozenset())
     bench.write("memory/a.md", "apples")
     if is_wanted:
         bench.pending.mark_all()
@@ -50,7 +50,7 @@ async def test_a_note_that_was_just_made_is_to_be_watched_by_itself(bench: Bench
     """That it came may have been told to nobody, and who made it may write on under a name that is gone."""
     note = bench.write("memory/a.md", "apples")
     await bench.settle()
-    assert bench.loop.backlog.to_follow == frozenset({(note, note.stat().st_ino)})
+    assert bench.loop.barrier.to_watch == frozenset({(note, note.stat().st_ino)})
 
 
 class Counts:
@@ -70,8 +70,8 @@ class Counts:
 async def test_catch_up_looks_at_directories_that_nobody_watches_yet(bench: Bench) -> None:
     """As long as the watcher names a new directory, each search finds what was just written in it."""
     await bench.settle()
-    bench.loop.backlog.begins(Counts())
-    bench.loop.backlog.rests(frozenset({bench.workspace / "memory/new"}))
+    bench.loop.barrier.begin(Counts())
+    bench.loop.barrier.advance(frozenset({bench.workspace / "memory/new"}))
     for number, word in enumerate(("apples", "pears", "plums")):
         bench.write(f"memory/new/deep/{number}.md", word)
         assert await bench.loop.catch_up()
@@ -85,8 +85,8 @@ async def test_catch_up_looks_whether_a_directory_was_put_in_the_place_of_anothe
     """No event tells of what came with it; where that cannot be seen in time, the answer may be stale."""
     bench.write("memory/a.md", "apples")
     await bench.settle()
-    bench.loop.backlog.begins(Counts(), roots=identities_of(bench.roots))
-    bench.loop.backlog.rests(frozenset())
+    bench.loop.barrier.begin(Counts(), roots=identities_of(bench.roots))
+    bench.loop.barrier.advance(frozenset())
     assert await bench.loop.catch_up()
     memory = bench.workspace / "memory"
     memory.rename(bench.workspace / "old")
@@ -106,14 +106,14 @@ async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench)
     note = bench.write("memory/a.md", "apples")
     await bench.settle()
     counts = Counts()
-    bench.loop.backlog.begins(counts)
+    bench.loop.barrier.begin(counts)
     note.write_text("pears")
     counts.known = 32
     caught_up = asyncio.create_task(bench.loop.catch_up())
     await asyncio.sleep(0)
     bench.pending.mark([note])
     counts.given = 32
-    bench.loop.backlog.rests(frozenset())
+    bench.loop.barrier.advance(frozenset())
     assert await caught_up
     assert await bench.paths("pears") == {"memory/a.md"}
 
@@ -124,7 +124,7 @@ async def test_catch_up_does_not_wait_for_ever_for_the_watcher(tmp_path: Path) -
     async with running(bench):
         await bench.settle()
         counts = Counts()
-        bench.loop.backlog.begins(counts)
+        bench.loop.barrier.begin(counts)
         assert await bench.loop.catch_up()
         counts.known = 32
         assert not await bench.loop.catch_up()
@@ -190,7 +190,7 @@ async def test_a_place_of_which_nothing_is_told_is_looked_at_whole(bench: Bench)
     """Any of many notes that others changed there is found, and searches of other places wait for nothing."""
     notes = [bench.write(f"memory/{number}.md", "apples") for number in range(60)]
     await bench.settle()
-    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    bench.loop.barrier.begin(Counts(), unseen=frozenset({bench.workspace}))
     for number in (0, 30, 59):
         assert await bench.loop.catch_up()
         notes[number].write_text(f"pears{number}")
@@ -203,7 +203,7 @@ async def test_a_place_that_cannot_be_looked_at_in_time_makes_the_answer_stale(
 ) -> None:
     """What others wrote there may be missing; what was written elsewhere is not."""
     await bench.settle()
-    bench.loop.backlog.begins(Counts(), unseen=frozenset({bench.workspace}))
+    bench.loop.barrier.begin(Counts(), unseen=frozenset({bench.workspace}))
     monkeypatch.setattr("memd.indexing.recent_files.LOOK_S", -1.0)
     await bench.loop.catch_up()
     bench.pending.mark([bench.write("memory/a.md", "apples")])

@@ -160,9 +160,9 @@ async def test_each_search_looks_whether_a_disk_that_is_away_is_there_again(benc
     await bench.settle()
     assert await bench.paths("apples") == {"memory/away/a.md", "memory/there/a.md"}
     # The tests themselves may lie on a disk in memory.
-    expected = bench.parts.backlog.otherwise(frozenset)
+    expected = bench.parts.barrier.changed_mounts(frozenset)
     assert {place for place in expected if place.is_relative_to(bench.workspace)} == {away}
-    assert bench.parts.backlog.otherwise(lambda _: frozenset()) == frozenset()
+    assert bench.parts.barrier.changed_mounts(lambda _: frozenset()) == frozenset()
 
 
 async def test_each_search_looks_whether_a_directory_that_is_away_is_there_again(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_each_search_looks_whether_a_directory_that_is_away_is_there_again
     bench = Bench(tmp_path, extra_paths=(notes,))
     async with running(bench):
         await bench.settle()
-        assert bench.parts.backlog.missing == frozenset()
+        assert bench.parts.barrier.missing == frozenset()
         shutil.rmtree(notes)
         with capture_logs() as logs:
             for _ in range(3):
@@ -182,14 +182,14 @@ async def test_each_search_looks_whether_a_directory_that_is_away_is_there_again
         told = [(one["files"], one["reasons"]) for one in logs if one["event"] == "sync.files_kept"]
         assert told == [(1, [BlindReason.ABSENT])]
         assert len(await bench.paths("apples")) == 1
-        assert bench.parts.backlog.missing == {notes}
+        assert bench.parts.barrier.missing == {notes}
         bench.pending.mark([bench.write("memory/b.md", "pears")])
         await bench.pending.wait_for(bench.pending.hurry())
         assert await bench.paths("pears") == {"memory/b.md"}
-        assert bench.parts.backlog.missing == {notes}, "a pass over another place says nothing of this one"
+        assert bench.parts.barrier.missing == {notes}, "a pass over another place says nothing of this one"
         notes.mkdir()
         await bench.settle()
-        assert bench.parts.backlog.missing == frozenset()
+        assert bench.parts.barrier.missing == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,13 @@ async def watching(
     methods: WatchMethods = FLAT,
     pace: WatcherPace = PACE,
     first: type[Event] = RescanNeeded,
-    backlog: EventBarrier | None = None,
+    barrier: EventBarrier | None = None,
 ) -> AsyncIterator[Seen]:
     seen = Seen()
 
     async def collect() -> None:
         async with aclosing(
-            watch(roots, methods=methods, pace=pace, rng=Random(1), backlog=backlog)
+            watch(roots, methods=methods, pace=pace, rng=Random(1), barrier=barrier)
         ) as events:
             async for event in events:
                 seen.events.append(event)
@@ -360,10 +360,10 @@ async def test_mounting_and_unmounting(base: Path) -> None:
 
 async def test_a_root_that_somebody_missed_between_two_looks(base: Path) -> None:
     """It hangs on what it did, so nothing else tells that it is back."""
-    backlog = EventBarrier()
-    async with watching(ExtraDirectory(base / "vault"), backlog=backlog) as seen:
+    barrier = EventBarrier()
+    async with watching(ExtraDirectory(base / "vault"), barrier=barrier) as seen:
         assert base / "vault" not in seen.paths()
-        backlog.misses(frozenset({base / "vault", base / "none"}))
+        barrier.set_missing(frozenset({base / "vault", base / "none"}))
         await seen.changed(base / "vault")
         assert base / "none" not in seen.paths()
         assert seen.rescans() == 1
@@ -688,13 +688,13 @@ async def test_roots_whose_changes_events_tell_are_seldom_looked_at(
 ) -> None:
     """A missing root may come anywhere, and so may one that a scan did not find."""
     Recording.until.clear()
-    backlog, methods = EventBarrier(), WatchMethods(recursive=False, feed=Recording)
+    barrier, methods = EventBarrier(), WatchMethods(recursive=False, feed=Recording)
     pace = WatcherPace(check_s=1000.0, check_with_events_s=1e9)
     there = [ExtraDirectory(base / root.directory) for root in roots]
-    async with watching(*there, methods=methods, pace=pace, backlog=backlog):
+    async with watching(*there, methods=methods, pace=pace, barrier=barrier):
         await until_async(lambda: Recording.until)
         assert (Recording.until[-1] > 1e6) is told
-        backlog.misses(frozenset({base / "vault" / "gone"}))
+        barrier.set_missing(frozenset({base / "vault" / "gone"}))
         await until_async(lambda: Recording.until[-1] < 1e6)
 
 
@@ -719,8 +719,8 @@ async def test_a_root_that_may_be_closed_is_looked_at(base: Path) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_mount_that_came_or_went_since_a_scan_is_to_be_looked_at(base: Path, *, fails: bool) -> None:
     """As soon as the system tells of mounts, and if it cannot be looked at just then, by the next look."""
-    backlog, asked, disk = EventBarrier(), [0], base / "vault" / "sub"
-    backlog.has_mounts(frozenset({disk}), frozenset())
+    barrier, asked, disk = EventBarrier(), [0], base / "vault" / "sub"
+    barrier.set_mounts(frozenset({disk}), frozenset())
 
     def mounts() -> str:
         asked[0] += 1
@@ -731,7 +731,7 @@ async def test_a_mount_that_came_or_went_since_a_scan_is_to_be_looked_at(base: P
     feed = Scripted(EventBatch(remounted=True)).methods.feed
     methods = WatchMethods(recursive=False, feed=feed, mountinfo=mounts)
     pace = WatcherPace(check_s=0.05 if fails else 1e9)
-    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, backlog=backlog) as seen:
+    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, barrier=barrier) as seen:
         await seen.changed(disk)
         assert asked[0] == 4 if fails else 3
         assert (seen.rescans(), seen.paths()) == (1, {disk})
@@ -751,11 +751,11 @@ class Late(ScriptedFeed):
 
 async def test_a_directory_that_came_while_watches_were_set_is_to_be_looked_at(base: Path) -> None:
     """No event tells of it, nor of what is in it: until it is watched, each search looks at all."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     methods = WatchMethods(recursive=False, feed=lambda: Late(base / "vault" / "new" / "er"))
     pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
-    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, backlog=backlog):
-        assert await backlog.drained(20.0) == frozenset({base / "vault"})
+    async with watching(ExtraDirectory(base / "vault"), methods=methods, pace=pace, barrier=barrier):
+        assert await barrier.drained(20.0) == frozenset({base / "vault"})
 
 
 async def test_a_directory_that_came_while_watches_were_set_is_watched_soon(base: Path) -> None:
@@ -877,56 +877,56 @@ async def test_directories_that_keep_going_away(base: Path) -> None:
 
 async def test_whoever_waits_is_not_kept_by_gathering(base: Path) -> None:
     """What was written before the question has been announced when it is answered, however long events are gathered."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     patient = WatchMethods(recursive=False, feed=lambda: InotifyFeed(gather_s=1000.0))
     pace = WatcherPace(check_s=1e9)
-    async with watching(ExtraDirectory(base / "vault"), methods=patient, pace=pace, backlog=backlog) as seen:
-        assert await backlog.drained(20.0) == frozenset()
+    async with watching(ExtraDirectory(base / "vault"), methods=patient, pace=pace, barrier=barrier) as seen:
+        assert await barrier.drained(20.0) == frozenset()
         for number in range(20):
             note = base / "vault" / "sub" / f"{number}.md"
             note.write_text("new")
-            assert await backlog.drained(20.0) == frozenset()
+            assert await barrier.drained(20.0) == frozenset()
             assert note in seen.paths()
 
 
 async def test_a_directory_that_came_is_to_be_looked_at(base: Path) -> None:
     """No event tells what is written in a new directory: it is named to whoever asks, as long as nobody watches it."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     new, renamed = base / "vault" / "new", base / "vault" / "renamed"
     pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
-    async with watching(ExtraDirectory(base / "vault"), pace=pace, backlog=backlog):
-        assert await backlog.drained(20.0) == frozenset()
+    async with watching(ExtraDirectory(base / "vault"), pace=pace, barrier=barrier):
+        assert await barrier.drained(20.0) == frozenset()
         new.mkdir()
-        assert await backlog.drained(20.0) == frozenset({new})
+        assert await barrier.drained(20.0) == frozenset({new})
         (new / "b.md").write_text("b")
-        assert await backlog.drained(20.0) == frozenset({new})
+        assert await barrier.drained(20.0) == frozenset({new})
         (base / "vault" / "sub").rename(renamed)
-        assert await backlog.drained(20.0) == frozenset({new, renamed, base / "vault" / "sub"})
+        assert await barrier.drained(20.0) == frozenset({new, renamed, base / "vault" / "sub"})
 
 
 async def test_a_directory_that_came_is_watched_in_the_end(base: Path) -> None:
     """Once new directories are watched, they need not be looked at, and what is written in them is announced."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     new = base / "vault" / "new"
-    async with watching(ExtraDirectory(base / "vault"), backlog=backlog) as seen:
+    async with watching(ExtraDirectory(base / "vault"), barrier=barrier) as seen:
         await seen.stirred(new.mkdir)
-        assert await backlog.drained(20.0) == frozenset()
+        assert await barrier.drained(20.0) == frozenset()
         (new / "c.md").write_text("c")
-        await backlog.drained(20.0)
+        await barrier.drained(20.0)
         assert new / "c.md" in seen.paths()
 
 
 async def test_after_lost_events_everything_is_to_be_looked_at(base: Path) -> None:
     """Directories may be among what was lost: until all are watched, any place may hold something unseen."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     pace = WatcherPace(check_s=1e9, rewatch_quiet_s=1000.0, rewatch_cap_s=1000.0)
     scripted = Scripted(EventBatch(incomplete=True))
     async with watching(
-        ExtraDirectory(base / "vault"), methods=scripted.methods, pace=pace, backlog=backlog
+        ExtraDirectory(base / "vault"), methods=scripted.methods, pace=pace, barrier=barrier
     ) as seen:
         await seen.rescanned(2)
         (base / "vault" / "b.md").write_text("b")
-        assert await backlog.drained(20.0) == frozenset({base / "vault"})
+        assert await barrier.drained(20.0) == frozenset({base / "vault"})
 
 
 @pytest.mark.parametrize(
@@ -946,7 +946,7 @@ async def test_where_not_every_change_is_seen(
     unseen: tuple[str, ...],
 ) -> None:
     """Where events come late or not at all, that is said of the places, and of no others; nobody waits."""
-    backlog = EventBarrier()
+    barrier = EventBarrier()
     remote = mountinfo((str(base / "vault"), "nfs4", "nas:/notes"))
     methods = {
         "library": DEEP,
@@ -958,10 +958,10 @@ async def test_where_not_every_change_is_seen(
     if why == "missing":
         roots += [ExtraDirectory(base / "away"), SingleFile(base / "off", "a.md")]
     pace = WatcherPace(check_s=1e9, trusted_s=10.0, retry_s=100.0)
-    async with watching(*roots, methods=methods, pace=pace, first=WatcherHealth, backlog=backlog):
-        assert await backlog.drained(20.0) == drained
-        assert backlog.absent == {base / name for name in absent}
-        assert backlog.unseen == {base / name for name in unseen}
+    async with watching(*roots, methods=methods, pace=pace, first=WatcherHealth, barrier=barrier):
+        assert await barrier.drained(20.0) == drained
+        assert barrier.absent == {base / name for name in absent}
+        assert barrier.unseen == {base / name for name in unseen}
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -1034,12 +1034,12 @@ async def test_transcripts_are_followed(base: Path, methods: WatchMethods) -> No
 
 
 async def test_transcripts_that_are_not_there_cost_notes_nothing(base: Path) -> None:
-    """The backlog tells of notes all the same, and only a home that is expected is missed."""
+    """The barrier reports notes all the same, and only a home that is expected is missed."""
     missing = SessionPaths(base / "none", "codex", "codex")
     archive = SessionPaths(base / "archive", "codex", "codex", archived=True, expected=False)
-    backlog = EventBarrier()
-    async with watching(Workspace(base / "ws"), missing, archive, backlog=backlog) as seen:
-        assert await backlog.drained(10) == frozenset()
+    barrier = EventBarrier()
+    async with watching(Workspace(base / "ws"), missing, archive, barrier=barrier) as seen:
+        assert await barrier.drained(10) == frozenset()
         assert seen.reasons() == [f"{base / 'none'} does not exist; it is watched as soon as it does"]
         await seen.stirred(archive.directory.mkdir)
-        assert await backlog.drained(10) == frozenset()
+        assert await barrier.drained(10) == frozenset()
