@@ -105,6 +105,12 @@ def _check_server(state: SharedState) -> None:
 def _tables(state: SharedState) -> Iterator[Step]:
     """Return the migrations that were not run yet."""
     at = state.version or 0
+    if 0 < at < VERSION:
+        # Each transaction of a publisher locks a row there first. Searches go on.
+        yield Step(
+            "let publishers wait",
+            f"SET LOCAL ROLE {OWNER};\nLOCK memd.memories IN EXCLUSIVE MODE;\nRESET ROLE",
+        )
     for number, sql in _migrations():
         if number > at:
             yield Step(
@@ -278,7 +284,9 @@ def _exists(connection: "psycopg.Connection[Any]", sql: str, *values: object) ->
 def _as_owner(connection: "psycopg.Connection[Any]") -> Iterator[None]:
     """Return a transaction in which the table of members may be changed."""
     with errors_told(), connection.transaction():
-        if find_state(connection).version != VERSION:
+        state = find_state(connection)
+        _check_server(state)
+        if state.version != VERSION:
             raise SharedUnavailable("run `memd-ctl shared init` first: the tables are not those of this memd")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         connection.execute(f"SET LOCAL ROLE {OWNER}")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 VERSION = 4  # of the tables in memd/shared/sql
 LEAST_KNOWN = 3  # the least version that a memd must know to use them
+# Columns for check_tables. Connections outlive migrations: each transaction asks.
+TABLES = "(SELECT version FROM memd.version), (SELECT least FROM memd.version)"
 CONNECT_S = 5  # timeout of a connection attempt
 # After sleep or a change of network, dead connections remain: the system gives them up after half a minute.
 _NOTICES = {
@@ -183,7 +185,8 @@ def _told(error: Any) -> str:
         return f"PostgreSQL: {_without_quotes(primary)} ({code})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no reason is given"]
     said = next((line for line in reversed(lines) if "FATAL:" in line), lines[0])
-    return f"PostgreSQL: {re.sub(r'^.*FATAL: *', '', said)}"[:300]
+    hint = " (is the password right, or was the member revoked?)" if "authentication failed" in said else ""
+    return f"PostgreSQL: {re.sub(r'^.*FATAL: *', '', said)}"[:300] + hint
 
 
 def _without_quotes(text: str) -> str:
@@ -251,9 +254,27 @@ def troubles(state: SharedState) -> Iterator[str]:
     if state.version is None:
         yield "the database holds no shared memory yet: an administrator runs `memd-ctl shared init`"
     elif state.least > VERSION:
-        yield f"the shared memory is of a newer memd (its tables have version {state.version}, this one knows {VERSION}): upgrade memd"
+        yield _of_newer(state.version)
     elif state.version < VERSION:
         yield f"the shared memory is of an older memd (version {state.version} of its tables): an administrator runs `memd-ctl shared init`"
+
+
+def check_tables(version: int, least: int) -> None:
+    """Check that the tables are not of a newer memd by now.
+
+    Args:
+        version: Their version.
+        least: The least version that a memd must know to use them.
+
+    Raises:
+        SharedUnavailable: this memd must not use them.
+    """
+    if least > VERSION:
+        raise SharedUnavailable(_of_newer(version))
+
+
+def _of_newer(version: int) -> str:
+    return f"the shared memory is of a newer memd (its tables have version {version}, this one knows {VERSION}): upgrade memd"
 
 
 def quoted(name: str) -> str:

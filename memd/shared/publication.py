@@ -10,9 +10,11 @@ import msgspec
 from memd.shared import keyword_index
 from memd.shared.binary_vectors import use_vectors, vector_binary
 from memd.shared.connection import (
+    TABLES,
     SharedUnavailable,
     abandon,
     check,
+    check_tables,
     connect,
     errors_told,
     find_state,
@@ -131,13 +133,14 @@ class Mirror:
         """Lock the memory for the transaction, and return its next chunk id.
 
         Raises:
-            SharedUnavailable: another installation publishes it.
+            SharedUnavailable: another installation publishes it, or the tables are of a newer memd.
         """
         row = connection.execute(
-            "SELECT publisher, next_id FROM memd.memories WHERE tenant = %s FOR UPDATE", (tenant,)
+            f"SELECT publisher, next_id, {TABLES} FROM memd.memories WHERE tenant = %s FOR UPDATE", (tenant,)
         ).fetchone()
         if row is None:
             raise SharedUnavailable(f"{self._memory} is not granted to this role any more")
+        check_tables(*row[2:])
         if row[0] != self._installation:
             raise SharedUnavailable(
                 f"{self._memory} is published by another installation of memd;"

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, SearchFilter
-from memd.shared.connection import (
-    SharedUnavailable,
-)
+from memd.shared.connection import TABLES, SharedUnavailable, check_tables
 from memd.shared.keyword_index import (
     BUCKETS,
     SEGMENTS,
@@ -313,7 +311,7 @@ class SharedIndex:
         return ServerQuery(
             "SELECT tenant, chunks, tokens, provider, model, space_key, has_parts, terms,"
             " (SELECT min(i.dimensions) FROM memd.vector_indexes i WHERE i.tenant = memories.tenant"
-            "  AND i.dimensions = memories.dimensions) FROM memd.memories WHERE name = %s",
+            f"  AND i.dimensions = memories.dimensions), {TABLES} FROM memd.memories WHERE name = %s",
             (self.connections.memory,),
         )
 
@@ -326,7 +324,8 @@ class SharedIndex:
         if row is None:
             self.known = None
             raise not_granted(self.connections.memory)
-        tenant, chunks, tokens, provider, model, key, has_parts, terms, indexed = row
+        tenant, chunks, tokens, provider, model, key, has_parts, terms, indexed, *tables = row
+        check_tables(*tables)
         if terms not in {None, TERMS_VERSION}:
             raise SharedUnavailable(
                 f"{self.connections.memory} was published by another version of memd, whose words are not those of this one:"
@@ -441,10 +440,10 @@ def find_file(snapshot: ServerSnapshot, memory: str, path: str) -> SharedFile | 
     """Return a note of a memory; None: there is no note of this path.
 
     Raises:
-        SharedUnavailable: the memory is not granted.
+        SharedUnavailable: the memory is not granted, or the tables are of a newer memd.
     """
     known, found = snapshot.ask(
-        ServerQuery("SELECT FROM memd.memories WHERE name = %s", (memory,)),
+        ServerQuery(f"SELECT {TABLES} FROM memd.memories WHERE name = %s", (memory,)),
         ServerQuery(
             "SELECT f.kind, f.content FROM memd.files f JOIN memd.memories m ON m.tenant = f.tenant"
             " WHERE m.name = %s AND md5(f.path) = md5(%s) AND f.path = %s",
@@ -452,7 +451,9 @@ def find_file(snapshot: ServerSnapshot, memory: str, path: str) -> SharedFile | 
         ),
         is_last=True,
     )
-    if known.fetchone() is None:
+    tables = known.fetchone()
+    if tables is None:
         raise not_granted(memory)
+    check_tables(*tables)
     row = found.fetchone()
     return None if row is None else SharedFile(Kind(row[0]), row[1])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -9,6 +10,7 @@ import pytest
 
 from memd.shared import administration
 from memd.shared.connection import SharedUnavailable, connect, find_state, troubles
+from memd.shared.publication import Mirror
 from tests.bounds import shipped
 from tests.postgres import PostgresServer, empty_database
 from tests.shared.conftest import member
@@ -118,6 +120,7 @@ def test_tables_of_version_1_are_upgraded(admin_dsn: str) -> None:
         connection.commit()
         done = [step.what for step in administration.carry_out(connection)]
         assert done == [
+            "let publishers wait",
             "make the tables of version 2, with row-level security",
             "make the tables of version 3, with row-level security",
             "make the tables of version 4, with row-level security",
@@ -125,6 +128,46 @@ def test_tables_of_version_1_are_upgraded(admin_dsn: str) -> None:
         ]
         assert connection.execute("SELECT path, digest FROM memd.files").fetchall() == [("a.md", b"")]
         assert find_state(connection).least == 3
+
+
+def test_who_publishes_waits_for_an_upgrade_and_who_searches_does_not(
+    member_dsn: MemberDsn, admin_dsn: str, tmp_path: Path
+) -> None:
+    """A transaction that began before keeps the tables as they are, and one that begins after it knows what they are."""
+    file = tmp_path / "alice.dsn"
+    file.touch(mode=0o600)
+    file.write_text(member_dsn("alice", "alice/main"))
+    mirror = Mirror(file, "alice/main", "me")
+    mirror.open()
+    with connect(admin_dsn) as admin, connect(file.read_text()) as alice:
+        admin.execute("UPDATE memd.version SET version = 3, least = 3")
+        [waits, *_] = administration.plan(admin)
+        assert waits.what == "let publishers wait"
+        admin.execute(waits.sql)
+        assert alice.execute("SELECT name FROM memd.memories").fetchall() == [("alice/main",)]
+        alice.execute("SET LOCAL lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            alice.execute("SELECT FROM memd.memories FOR UPDATE")
+        alice.rollback()
+        admin.execute("UPDATE memd.version SET version = 99, least = 99")
+        admin.commit()
+        with pytest.raises(SharedUnavailable, match=r"of a newer memd \(its tables have version 99"):
+            mirror.drop("memory/a.md")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [(99, "its tables have version 99, .*: upgrade memd"), (3, "`memd-ctl shared init` first")],
+)
+def test_nothing_is_granted_where_the_tables_are_not_those_of_this_memd(
+    version: int, said: str, member_dsn: MemberDsn, admin_dsn: str
+) -> None:
+    """What has to be done comes first: here or there."""
+    member_dsn("alice", "alice/main")
+    with connect(admin_dsn) as admin:
+        admin.execute("UPDATE memd.version SET version = %s", (version,))
+        with pytest.raises(SharedUnavailable, match=said):
+            administration.grant(admin, "bob", "alice/main", may_write=False, new_password=True)
 
 
 def test_citus_is_told_to_distribute_by_tenant(admin_dsn: str) -> None:

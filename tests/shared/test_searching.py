@@ -13,7 +13,7 @@ from memd.search.searcher import Searcher
 from memd.shared.connection import SharedUnavailable
 from memd.shared.publication import Mirror
 from memd.shared.reading import ServerSnapshot, SharedConnections
-from memd.shared.searching import SharedIndex, matching
+from memd.shared.searching import SharedIndex, find_file, matching
 from memd.store.chunks import StoredChunk
 from memd.store.embedding_cache import Space
 from memd.store.publication import PublishedChunk, PublishedFile
@@ -75,6 +75,30 @@ async def test_a_server_that_is_silent_keeps_no_thread(
         await until_async(lambda: impatient.is_idle)
         patient.close()
         impatient.close()
+
+
+async def test_tables_that_became_those_of_a_newer_memd_are_left_alone(
+    connections: SharedConnections, admin_dsn: str
+) -> None:
+    """Also on a connection from before, by searches and by get; they are read where the newer ones may be."""
+    index = SharedIndex(connections)
+    await index.refresh()
+
+    async def read() -> None:
+        await index.read(lambda reader: reader.keywords.search('"vault"', 10, [Kind.NOTE], (NO_FILTER,)))
+
+    async def get() -> None:
+        await connections.run(lambda snapshot: find_file(snapshot, "alice/main", "memory/a.md"))
+
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        admin.execute("UPDATE memd.version SET version = 99")
+        await read()
+        await get()
+        admin.execute("UPDATE memd.version SET least = 99")
+    for ask in (read, get):
+        with pytest.raises(SharedUnavailable, match=r"of a newer memd \(its tables have version 99"):
+            await ask()
+    connections.close()
 
 
 async def test_an_empty_memory_is_searched(connections: SharedConnections) -> None:

@@ -152,7 +152,7 @@ def _backend_troubles(agent: AgentStatus, now: float) -> Iterator[tuple[str, str
     if agent.backend_fallback is not None:
         yield "backend", _fallen_back(agent.backend_fallback, now)
     if agent.publish is not None and agent.publish.reason is not None:
-        yield "publishing", f"to {agent.publish.to}: {clause(agent.publish.reason)}"
+        yield "publish", f"to {agent.publish.to}: {clause(agent.publish.reason)}"
     for one in agent.included:
         if one.reason is not None:
             yield "included", f"{one.memory}: {clause(one.reason)}"
