@@ -1,4 +1,4 @@
-"""Parses conversations as ChatGPT and Claude export them: one object each, with a tree of messages; the living branch is what was said."""
+"""Parses conversations exported from ChatGPT and Claude: a tree of messages, of which the branch to the current message is read."""
 
 import re
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ _ROLES: Mapping[str, Role] = {"user": "user", "human": "user", "assistant": "ass
 _TEXT = frozenset({"text"})
 _SPOKEN = frozenset({"text", "multimodal_text"})
 _TRANSCRIBED = "audio_transcription"
-_ANSWERS = frozenset({None, "final"})  # channels of what the assistant says; others are thoughts
-# What ChatGPT puts into a text to show a source there.
+_ANSWERS = frozenset({None, "final"})  # channels of answers; others are thoughts
+# A reference to a source, which ChatGPT inserts into texts.
 _CITATION = re.compile("\ue200[^\ue201]{0,2000}\ue201|【\\d[^】\n]{0,200}】")
 
 
 class ChatState(msgspec.Struct):
-    """Nothing: a conversation is one line."""
+    """Empty, as each conversation is one line."""
 
 
 class ExportedChat(msgspec.Struct, frozen=True):
-    """Which conversation it is."""
+    """The identity of a conversation."""
 
     id: str
     updated_at: float | None  # unix time
@@ -68,7 +68,7 @@ class _ClaudeMessage(msgspec.Struct, gc=False):
 
 
 class _Conversation(msgspec.Struct, gc=False):
-    """Of either."""
+    """A conversation of either program."""
 
     id: Any = None
     conversation_id: Any = None
@@ -90,7 +90,7 @@ _decode_claude_messages = msgspec.json.Decoder(list[_ClaudeMessage]).decode
 
 
 def identify(content: bytes) -> ExportedChat | None:
-    """Which conversation an object is; None: it is none that memd knows."""
+    """Return the identity of a conversation; None: the object is not a known conversation."""
     try:
         found = _decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -139,7 +139,7 @@ def _read_chatgpt(line: bytes, _: ChatState) -> tuple[Event, ...]:
 
 
 def _chatgpt_text(message: _ChatGptMessage, role: Role) -> str:
-    """What was said to the other one; nothing of tools, thoughts, and what is hidden."""
+    """Return the text of a message; "" for tools, thoughts and hidden messages."""
     is_hidden = message.metadata is not None and message.metadata.is_visually_hidden_from_conversation is True
     if is_hidden or message.recipient not in {None, "all"} or message.channel not in _ANSWERS:
         return ""
@@ -167,7 +167,7 @@ def _read_claude(line: bytes, _: ChatState) -> tuple[Event, ...]:
     found = _decode(line)
     messages = _decode_claude_messages(found.chat_messages)
     by_id = {identity: one for one in messages if (identity := lenient_json.word(one.uuid))}
-    # Of older exports no message names the one before it: all of them are the conversation.
+    # In older exports, no message names its parent: all messages are the conversation.
     said = messages
     if any(lenient_json.word(one.parent_message_uuid) in by_id for one in messages):
         leaf = lenient_json.word(found.current_leaf_message_uuid) or next(reversed(by_id), None)
@@ -187,7 +187,7 @@ def _read_claude(line: bytes, _: ChatState) -> tuple[Event, ...]:
 
 
 def _branch(parents: Mapping[str, str | None], leaf: str | None) -> list[str]:
-    """The ids from the first one to a leaf; a circle ends where it closes."""
+    """Return the ids from the root to a leaf; a cycle ends at its first repeated id."""
     branch: dict[str, None] = {}
     while leaf is not None and leaf in parents and leaf not in branch:
         branch[leaf] = None

@@ -63,7 +63,7 @@ class _Cursor(msgspec.Struct):
     """The position to read from."""
 
     position: int = 0
-    seq: int = 0  # 1 + that of the previous event
+    seq: int = 0  # 1 + the seq of the previous event
 
 
 _KINDS: Mapping[Layout, DatabaseKind] = MappingProxyType(
@@ -111,7 +111,7 @@ def read_entry(
 def entry_growth(
     found: FoundFile, roots: Sequence[Root], progress: ReadProgress | None, *, at_most: int
 ) -> Growth:
-    """How much of a session is new. Arguments and result are those of growth; at most MOST_COUNTED events are counted.
+    """Return how much of a session is new. Arguments and result are those of growth; at most MOST_COUNTED events are counted.
 
     Raises:
         SourceError: it cannot be read.
@@ -170,7 +170,7 @@ class _OpenClawReader:
             self._tables: Tables = KIND.tables_of(read, found.location)
 
     def read(self, progress: ReadProgress | None) -> Reading:
-        """What is new; see read_entry."""
+        """Read a session; see read_entry."""
         for _ in range(TRIES):
             try:
                 return self._read(progress)
@@ -223,7 +223,7 @@ class _OpenClawReader:
         return GrownTranscript(turns_from, turns, now, session.stamp)
 
     def _header(self, session: DatabaseSession, parser: TranscriptParser) -> None:
-        """The facts of the first event, which is on no branch."""
+        """Parse the facts of the first event, which is on no branch."""
         with self._opened.transaction() as read:
             event = header_of(read, self._tables, session)
         line = None if event is None else event.line()
@@ -236,10 +236,10 @@ class _OpenClawReader:
     def _follow(
         self, session: DatabaseSession, parser: TranscriptParser, cursor: _Cursor, broken: Counter[str]
     ) -> DatabaseSession:
-        """Parse the events from the cursor on, and move it to their end; the session as it was there.
+        """Parse the events from the cursor on, and move the cursor to their end; return the state of the session there.
 
-        Each transaction sees another state. That the event before the cursor is where it was proves that those before it are, too:
-        a branch is identified by its last event, and events are changed only with the generation.
+        Each transaction may see another state. If the event before the cursor is at its position still, so are all events before it:
+        a branch is identified by its last event, and the generation changes whenever events are changed.
         """
         inode = session.stamp.inode
         while True:
@@ -318,7 +318,7 @@ def _mark(session: DatabaseSession, seq: int) -> ReadMark:
 
 
 class _Archive(io.RawIOBase):
-    """The bytes of an archive, one piece in each transaction."""
+    """Reads an archive, one piece in each transaction."""
 
     def __init__(self, opened: OpenDatabase, session: DatabaseSession) -> None:
         self._opened = opened
@@ -329,7 +329,7 @@ class _Archive(io.RawIOBase):
         return True
 
     def peek(self, length: int) -> bytes:
-        """The first bytes."""
+        """Return the first bytes."""
         with self._opened.transaction() as read:
             return archive_piece(read, self._session, 0, length)
 

@@ -22,7 +22,7 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     stamp: Stamp  # size: in the program's unit; inode: changes if it has to be read from its beginning
-    is_shared: bool = False  # a group's or a channel's
+    is_shared: bool = False  # of a group or channel
     is_subagent: bool = False
 
     @property
@@ -59,10 +59,10 @@ class DatabaseKind(msgspec.Struct, frozen=True):
     session_of: Callable[[ShortRead, Tables, str], ListedSession | None]  # None: it is empty
 
     def tables_of(self, read: ShortRead, shown: str) -> Tables:
-        """The tables of a database.
+        """Return the relevant tables of a database.
 
         Raises:
-            FileUnreadable: those that are needed are not there.
+            FileUnreadable: a required table or column is missing.
         """
         row = read.row("PRAGMA user_version")
         names = (*self.wanted, *self.optional)
@@ -83,15 +83,15 @@ class DatabaseKind(msgspec.Struct, frozen=True):
         return tables
 
     def list_sessions(self, root: Path, parts: Parts) -> SessionListing:
-        """The sessions of a database that hold something.
+        """Return the sessions of a database that have content.
 
         Args:
             root: The resolved directory of the root.
             parts: The path of the database below it.
 
         Raises:
-            SourceError: it cannot be read, or has other tables.
-            ProcessExhausted: no more descriptors.
+            SourceError: the database cannot be read, or has other tables.
+            ProcessExhausted: the process has no free descriptors.
         """
         shown = str(root.joinpath(*parts))
 
@@ -115,7 +115,7 @@ class DatabaseKind(msgspec.Struct, frozen=True):
 
 
 def hidden_reading(session: ListedSession, progress: ReadProgress | None) -> Reading:
-    """The reading of a subagent's session, where those do not count."""
+    """Return the reading of a subagent's session, if subagents are not indexed."""
     now = ReadProgress(
         inode=session.stamp.inode,
         mark=ReadMark(0, *mark_sides(session, 0)),
@@ -129,17 +129,17 @@ def hidden_reading(session: ListedSession, progress: ReadProgress | None) -> Rea
 
 
 def mark_sides(session: ListedSession, position: int) -> tuple[bytes, bytes]:
-    """The two hashes of a read mark, by which session it is and how far it was read."""
+    """Return the two hashes of a read mark, which identify the session and the position."""
     head = hashlib.sha256(b"%d" % session.stamp.inode).digest()
     return head, hashlib.sha256(b"%d" % position).digest()
 
 
 def number_of(*of: object) -> int:
-    """A number above 0 that stands for some values."""
+    """Hash some values to a number from 1 to 2**63 - 1."""
     digest = hashlib.blake2b(repr(of).encode(errors="backslashreplace"), digest_size=8).digest()
     return (int.from_bytes(digest) & _INT63) | 1
 
 
 def time_ns(at_ms: int | None) -> int:
-    """A time in milliseconds as a stamp has it."""
+    """Convert milliseconds to the nanoseconds of a stamp."""
     return max(0, min((at_ms or 0) * 1_000_000, _INT63))

@@ -31,7 +31,7 @@ _NO_SPEECH = frozenset({"info", "error", "warning"})
 class GeminiState(msgspec.Struct):
     """The state between two lines."""
 
-    began: bool = False  # the session was told
+    began: bool = False  # the facts about the session were read
     seen: set[int] = set()  # marks of the ids of turns
 
 
@@ -89,7 +89,7 @@ def _began(record: _Record, state: GeminiState) -> tuple[Event, ...]:
 
 
 def _replaced(raw: msgspec.Raw, state: GeminiState) -> tuple[Event, ...]:
-    """All messages are replaced by these."""
+    """Replace all messages by those of the record."""
     messages = [_decode_message(message) for message in _decode_list(raw)] if raw else []
     if not messages:
         return ()
@@ -105,15 +105,15 @@ def _message(message: _Message, state: GeminiState) -> tuple[Event, ...]:
     is_known = mark in state.seen
     kind = lenient_json.word(message.type)
     role = _ROLES.get(kind)
-    # A turn stays what it was when its message is written down again without anything to say.
+    # A turn does not change if its message is repeated without text.
     passed: tuple[Event, ...] = (RecordAdded(identity),) if identity and not is_known else ()
     if role is None:
         return passed if kind in _NO_SPEECH else (*passed, UnparsedLine("unknown"))
-    # What the user saw has no files that were put into the prompt.
+    # The displayed content lacks files that were inserted into the prompt.
     texts = lenient_json.texts(message.display_content, _TEXT) or lenient_json.texts(message.content, _TEXT)
     if texts is None:
         return (*passed, UnparsedLine("unknown"))
-    # What a hook adds is a part of its own, which has no line end before it.
+    # A hook adds a part of its own, without a line end before it.
     text = boilerplate.of_any_program("".join(one for one in texts if not _HOOK.fullmatch(one)), role)
     if not text:
         return passed
@@ -132,7 +132,7 @@ FORMAT = Format("gemini", GeminiState, lenient_json.never_raising(_read))
 class QwenState(msgspec.Struct):
     """The state between two lines."""
 
-    began: bool = False  # the session was told
+    began: bool = False  # the facts about the session were read
     last: str | None = None  # id of the last record
     seen: set[int] = set()  # marks of the ids of records
 

@@ -1,4 +1,4 @@
-"""Reads JSON of programs that change their formats at will, without ever raising."""
+"""Decodes JSON of programs whose formats change, without raising errors."""
 
 import hashlib
 import math
@@ -43,14 +43,13 @@ _check = msgspec.json.Decoder(msgspec.Raw).decode
 def never_raising(
     read: Callable[[bytes, _State], tuple[Event, ...]],
 ) -> Callable[[bytes, _State], tuple[Event, ...]]:
-    """A parser out of a function that may raise what msgspec raises.
+    """Wrap a function that may raise errors of msgspec as a parser that raises none.
 
-    A line that is no JSON is broken, one that is of another shape than the function expects is unknown. Bytes that
-    are no UTF-8, halves of surrogate pairs, which JavaScript writes, and NUL characters, which crashes leave, are
-    replaced or taken out first.
+    A line that is not JSON is reported as broken, and one of another shape than expected as unknown. Before that, invalid
+    UTF-8, halves of surrogate pairs (written by JavaScript) and NUL characters (left by crashes) are replaced or removed.
 
     Args:
-        read: Decodes all it needs of the line before it changes the state.
+        read: Parses a line; must decode everything that it needs before it changes the state.
     """
 
     def parse(line: bytes, state: _State) -> tuple[Event, ...]:
@@ -74,14 +73,14 @@ def never_raising(
 
 
 def texts(raw: msgspec.Raw, kinds: frozenset[str | None]) -> list[str] | None:
-    """The texts of a message's content: one string, or blocks of which those of some types are texts.
+    """Return the texts of a message's content: a string, or the blocks of some types.
 
     Args:
-        raw: What stood in the field.
-        kinds: The types of blocks that are texts; None: those without a type.
+        raw: The value of the field.
+        kinds: The types of blocks that are texts; None stands for blocks without a type.
 
     Returns:
-        The texts in order, maybe none; None if the content has an unknown form.
+        The texts in order, possibly none; None if the content has an unknown form.
     """
     if not raw:
         return []
@@ -110,7 +109,7 @@ def texts(raw: msgspec.Raw, kinds: frozenset[str | None]) -> list[str] | None:
 
 
 def clean(text: str) -> str:
-    r"""The text without NUL characters, its lines ended by \n."""
+    r"""Return the text without NUL characters and with \n as line end."""
     if "\0" in text:
         text = text.replace("\0", "")
     if "\r" in text:
@@ -119,12 +118,12 @@ def clean(text: str) -> str:
 
 
 def word(value: Any) -> str | None:
-    """The value if it is a non-empty text, without NUL characters."""
+    """Return the value without NUL characters if it is a non-empty text, else None."""
     return (clean(value) or None) if isinstance(value, str) else None
 
 
 def role(value: Any) -> Role | None:
-    """The value if it is a role whose turns are indexed."""
+    """Return the value if it is a role whose turns are indexed, else None."""
     if value == "user":
         return "user"
     return "assistant" if value == "assistant" else None
@@ -134,7 +133,7 @@ _DATE = re.compile(r"(?:19|20)\d{6}")  # 20261120
 
 
 def instant(*raws: msgspec.Raw) -> float | None:
-    """The first value that is a time, in Unix seconds. Accepts ISO 8601, and a number of seconds, milliseconds or microseconds."""
+    """Return the first value that is a time, in Unix seconds: ISO 8601, or a number of seconds, milliseconds or microseconds."""
     for raw in raws:
         at = _instant(raw) if raw else None
         if at is not None:
@@ -143,7 +142,7 @@ def instant(*raws: msgspec.Raw) -> float | None:
 
 
 def mark(text: str) -> int:
-    """A hash of 48 bits of a text."""
+    """Return a 48-bit hash of a text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest())
 
 
@@ -172,7 +171,7 @@ def _instant(raw: msgspec.Raw) -> float | None:
 
 
 def mended(line: bytes) -> bytes:
-    """The line without what makes JSON unreadable but for its form; see never_raising."""
+    """Return the line without NUL, BOM, invalid UTF-8 and halves of surrogate pairs; see never_raising."""
     text = line.replace(b"\0", b"").removeprefix(b"\xef\xbb\xbf")
     text = text.decode("utf-8", errors="replace").encode()
     return _ESCAPE.sub(_whole, text)

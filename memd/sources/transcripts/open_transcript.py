@@ -35,14 +35,14 @@ class OpenTranscript(NamedTuple):
 def open_transcript(found: FoundFile, roots: Sequence[Root]) -> Iterator[OpenTranscript]:
     """Open the file of a transcript below its root, and close it at the end.
 
-    The name in the index does not contain the path; found.file has it, from a scan of the roots. Whether such a file belongs
-    into the index, under that name, is checked here again.
+    The name in the index does not contain the path; found.file does, from a scan of the roots. It is checked again that the file
+    belongs into the index under that name.
 
     Raises:
         FileMissing: there is no such file, or it is in none of the roots.
         OutsideFence: it is a symlink, is behind one, or is not a regular file.
         FileUnreadable: no permission, or a failing disk.
-        ProcessExhausted: no more descriptors.
+        ProcessExhausted: the process has no free descriptors.
     """
     root, parts = _place(found, roots)
     descriptor = open_inside(root.directory, parts)
@@ -77,20 +77,20 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growth(found: FoundFile, roots: Sequence[Root], progress: ReadProgress | None, *, at_most: int) -> Growth:
-    """How much is new, by the size of the file and the ends of lines in what came.
+    """Return how much of a file is new: bytes by its size, and lines by the line ends in the new part.
 
-    Lines of a compressed file are not counted: its writer is done with it.
+    Lines of a compressed file are not counted, since it does not grow any more.
 
     Args:
         found: The file.
-        roots: Of the agent.
-        progress: Of the last reading; None: it was never read.
-        at_most: So many bytes are read, from where the last reading ended; delta_bytes of the settings. A file
-            that has grown by as much is due whatever its lines.
+        roots: The agent's roots.
+        progress: The progress of the last reading; None: the file was never read.
+        at_most: The most bytes to read after the last position (delta_bytes of the settings): a file that has grown by
+            more is due whatever its number of lines.
 
     Raises:
         SourceError: it cannot be opened or read.
-        ProcessExhausted: no more descriptors.
+        ProcessExhausted: the process has no free descriptors.
     """
     with open_transcript(found, roots) as opened:
         size = opened.stamp.size
@@ -119,9 +119,9 @@ def _lines(descriptor: int, begin: int, end: int) -> int:
     return lines
 
 
-# Far more than is ever said. A few kilobytes can decompress to any number of bytes.
+# Far more than any transcript has. A few kilobytes can decompress to any size.
 MAX_UNPACKED_BYTES = 1 << 30
-# Transcripts repeat themselves some dozens of times. A file with a far higher ratio was made to fill memory.
+# Transcripts compress to some dozens of times less. A far higher ratio means a decompression bomb.
 _MOST_TIMES = 1000
 _ALWAYS_BYTES = 1 << 26
 MAX_WINDOW_BYTES = 1 << 27  # the default limit of the zstd tool
@@ -134,7 +134,7 @@ class ZstdDamaged(FileUnreadable):
 
 
 class _Beginning(io.RawIOBase):
-    """The first bytes of an open file, for a reader of streams."""
+    """A stream of the first bytes of an open file."""
 
     def __init__(self, descriptor: int, length: int) -> None:
         self._descriptor = descriptor

@@ -1,6 +1,6 @@
-"""Knows the tables in which OpenClaw keeps transcripts: its sessions, the living branch of each, the events, and the archives.
+"""Reads the tables in which OpenClaw stores transcripts: sessions, the current branch of each, events, and archives.
 
-The tables change often: what is optional for reading is asked for only where it is there, whatever the version says.
+The tables change often: optional tables and columns are used if they exist, whatever the version says.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from memd.sources.transcripts.open_transcript import MAX_WINDOW_BYTES
 from memd.sources.transcripts.read_position import MAX_LINE_BYTES
 from memd_client import session_key
 
-# How the events of a session are to be read. branch: those of the living branch, as OpenClaw lists them. all: every one, while
-# it rebuilds that list, or has none; the branch of the last one counts. packed: an archive in one piece.
+# How the events of a session are read. branch: the events of the current branch, as OpenClaw lists them. all: every event, if
+# that list is missing or being rebuilt; the branch of the last event is used. packed: the events are in one archive.
 Reach = Literal["branch", "all", "packed"]
 
 _SHARED = frozenset({"group", "channel"})
@@ -42,34 +42,34 @@ _OPTIONAL = (
 
 
 class DatabaseSession(ListedSession, frozen=True, kw_only=True):
-    """One session of a database, as it is now.
+    """The state of one session in a database.
 
-    The size of its stamp counts events, or the bytes of an archive; the inode is another after a rewrite; ctime_ns tells where the
-    branch ends.
+    The size of its stamp is the number of events, or the bytes of an archive; the inode changes with a rewrite, and ctime_ns with the
+    end of the branch.
     """
 
     key: str
     reach: Reach
-    archive: str = ""  # of a packed one: its table
+    archive: str = ""  # the table of a packed session
     generation: str = ""
 
     @property
     def archived(self) -> bool:
-        """Whether it is over."""
+        """Whether the session has ended."""
         return self.reach == "packed"
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One record of a session, as it is stored."""
+    """A record of a session, as it is stored."""
 
     position: int  # on the branch, or its seq
     seq: int
-    text: bytes | None  # None: it is packed, or too long
+    text: bytes | None  # None: it is compressed, or too long
     packed: bytes | None
-    size: int  # bytes of what is stored
+    size: int  # stored bytes
 
     def line(self) -> bytes | None:
-        """The JSON of the record; None: it is longer than a line may be, or damaged."""
+        """Return the JSON of the record; None: it is damaged or longer than MAX_LINE_BYTES."""
         if self.packed is None:
             return self.text
         try:
@@ -83,7 +83,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def session_of(read: ShortRead, tables: Tables, identity: str) -> DatabaseSession | None:
-    """A session as it is now; None where nothing is there, or what is there is not what OpenClaw writes."""
+    """Return the current state of a session; None: it does not exist, or its rows are invalid."""
     window = read.row(_window(tables), identity)
     try:
         return _living(read, tables, identity, window) or _packed(read, tables, identity, window)
@@ -92,13 +92,13 @@ def session_of(read: ShortRead, tables: Tables, identity: str) -> DatabaseSessio
 
 
 def header_of(read: ShortRead, tables: Tables, session: DatabaseSession) -> Event | None:
-    """The first event, which says of a session what the branch does not."""
+    """Return the first event, which has facts about the session and is on no branch."""
     sql = f"SELECT seq, seq, {_payload(tables)} FROM transcript_events AS e WHERE session_id = ? ORDER BY seq LIMIT 1"
     return next(map(_event, read.rows(sql, session.id)), None)
 
 
 def events_from(read: ShortRead, tables: Tables, session: DatabaseSession, position: int) -> Iterator[Event]:
-    """The events of a session from a position on, in order."""
+    """Return the events of a session from a position on, in order."""
     if session.reach == "branch":
         rows = read.rows(
             f"SELECT a.active_position, a.event_seq, {_payload(tables)} FROM session_transcript_active_events AS a"
@@ -118,7 +118,7 @@ def events_from(read: ShortRead, tables: Tables, session: DatabaseSession, posit
 
 
 def seq_at(read: ShortRead, session: DatabaseSession, position: int) -> int | None:
-    """The number of the event at a position; None where there is none."""
+    """Return the sequence number of the event at a position; None: there is no event."""
     if session.reach == "branch":
         sql = "SELECT event_seq FROM session_transcript_active_events WHERE session_id = ? AND active_position = ?"
     else:
@@ -130,7 +130,7 @@ def seq_at(read: ShortRead, session: DatabaseSession, position: int) -> int | No
 def came_since(
     read: ShortRead, tables: Tables, session: DatabaseSession, seq: int, most: int
 ) -> tuple[int, int]:
-    """(events, bytes) from a number on; at most so many events are looked at."""
+    """Return the number and the bytes of the events from a sequence number on, counting at most `most` events."""
     size = "octet_length(event_json)"
     if tables.has("transcript_events", "event_utf8_bytes"):
         size = f"coalesce(event_utf8_bytes, {size})"
@@ -145,7 +145,7 @@ def came_since(
 
 
 def archive_piece(read: ShortRead, session: DatabaseSession, begin: int, length: int) -> bytes:
-    """Some bytes of a packed session."""
+    """Return some bytes of a packed session."""
     row = read.row(
         f"SELECT substr(archive_blob, ?, ?) FROM {session.archive} WHERE session_id = ? AND generation = ?",
         begin + 1,
@@ -243,7 +243,7 @@ def _living(
 def _packed(
     read: ShortRead, tables: Tables, identity: str, row: tuple[Any, ...] | None
 ) -> DatabaseSession | None:
-    """A session whose events were put into an archive that is still in the database."""
+    """Return the state of a session whose events were moved to an archive in the database."""
     found = None
     table = "session_transcript_cold_archives"
     if row is not None and tables.has(table, "generation", "archive_blob", "archived_at"):
@@ -284,7 +284,7 @@ def _packed(
 
 
 def _whose(window: _Window) -> tuple[bool, bool]:
-    """(a group's or a channel's, a subagent's): by what is written down, and by the keys."""
+    """Return whether a session belongs to a group or channel, and whether to a subagent, by its columns and keys."""
     keys = [session_key.parse(key) for key in (window.key, window.spawned_by) if key]
     is_shared = (
         window.chat_type in _SHARED

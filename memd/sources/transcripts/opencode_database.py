@@ -1,7 +1,7 @@
-"""Reads the transcripts of opencode in its database: messages with their parts, both of which it changes in place.
+"""Reads opencode's transcripts from its database, in which messages and their parts are changed in place.
 
-A reading goes through all messages of a session, and compares what it has read of them with a hash: only those behind are parsed
-and redacted, unless one before was changed, taken back or deleted.
+A reading reads all messages of a session, and compares a hash of those that were read before: only later ones are parsed and
+redacted, unless an earlier one was changed, reverted or deleted.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _WANTED = {
     "message": frozenset({"id", "session_id", "time_created", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
 }
-_HEADER = 1  # the line of the facts about a session; the first message that says something has the next one
+_HEADER = 1  # the line of the facts about a session; the first message with text is the next line
 
 
 class _Revert(msgspec.Struct, rename={"message": "messageID", "part": "partID"}):
@@ -46,11 +46,11 @@ class _Revert(msgspec.Struct, rename={"message": "messageID", "part": "partID"})
 
 
 class _OpenCodeSession(ListedSession, frozen=True, kw_only=True):
-    """The size of its stamp counts messages; ctime_ns tells when it was changed, and what was said last."""
+    """A session; the size of its stamp is the number of messages, and ctime_ns changes with the session and its last part."""
 
     directory: str | None
     started_ms: int | None
-    revert: _Revert | None  # from this message or part on, all was taken back
+    revert: _Revert | None  # everything from this message or part on was reverted
 
 
 class _Row(msgspec.Struct, array_like=True):
@@ -142,7 +142,7 @@ KIND = DatabaseKind(_WANTED, ("event_sequence",), _ids_after, _session_of)
 
 
 def growth_of(read: ShortRead, identity: str, begin: int, most: int) -> Growth:
-    """What came behind so many messages; at most so many are looked at."""
+    """Return the growth after `begin` messages, counting at most `most` messages."""
     row = read.row(
         "SELECT count(*), coalesce(sum(size), 0) FROM"
         " (SELECT (SELECT sum(octet_length(data)) FROM part WHERE message_id = m.id) AS size FROM message AS m"
@@ -155,7 +155,7 @@ def growth_of(read: ShortRead, identity: str, begin: int, most: int) -> Growth:
 
 
 class _Rewritten(Exception):
-    """What was read before is not what is there now."""
+    """The part that was read before has changed."""
 
 
 class OpenCodeReader:
@@ -172,9 +172,9 @@ class OpenCodeReader:
             self._tables = KIND.tables_of(read, found.location)
 
     def read(self, progress: ReadProgress | None) -> Reading:
-        """What is new; see read_entry.
+        """Read a session; see read_entry.
 
-        A change between two transactions is one of the stamp, too: the next reading meets it.
+        A change between two transactions also changes the stamp, so the next reading finds it.
         """
         with self._opened.transaction() as read:
             session = _session_of(read, self._tables, self._found.entry)
@@ -225,14 +225,14 @@ class OpenCodeReader:
         return GrownTranscript(turns_from, turns, now, session.stamp)
 
     def _lines(self, session: _OpenCodeSession) -> Iterator[bytes]:
-        """A line for each message that says something and was not taken back."""
+        """Yield a line for each message that has text and was not reverted."""
         back = session.revert
         for (at_ms, message), parts in groupby(self._parts(session), attrgetter("at_ms", "message")):
             if back is not None and back.message == message and back.part is None:
                 return
             kept = list(takewhile(lambda part: back is None or part.id != back.part, parts))
             texts = [text for part in kept for text in self._texts(part.content)]
-            # A summary of what was said before is made to go on with less.
+            # A summary repeats earlier messages in a shorter form, for the model.
             if texts and not kept[0].is_summary:
                 role = kept[0].role or ""
                 yield msgspec.json.encode(OpenCodeLine(id=message, role=role, at=at_ms, texts=texts))
@@ -240,7 +240,7 @@ class OpenCodeReader:
                 return
 
     def _parts(self, session: _OpenCodeSession) -> Iterator[_Part]:
-        """The parts of all messages, some in each transaction."""
+        """Yield the parts of all messages, reading some in each transaction."""
         behind = (-1, "", "")
         is_end = False
         while not is_end:
@@ -257,7 +257,7 @@ class OpenCodeReader:
             yield from parts
 
     def _texts(self, content: bytes | None) -> list[str]:
-        """What a part says: neither what a tool or the program put there, nor thoughts."""
+        """Return the text of a part; empty for tools, thoughts, and text that the program inserted."""
         if content is None:
             self._too_long += 1
             return []

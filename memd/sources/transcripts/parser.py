@@ -93,7 +93,7 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 
 
 def format_of(lines: Sequence[bytes]) -> Format | None:
-    """The format of a transcript that begins with these lines, each complete.
+    """Return the format of a transcript that begins with these complete lines; None: it is not known yet.
 
     The first line that only one format has decides; lines that are blank, broken or unknown are passed over.
 
@@ -166,26 +166,26 @@ class RedactedTurn(Protocol):
 
     @property
     def text(self) -> str:
-        """The redacted text, with as many lines."""
+        """The redacted text; it has as many lines as before."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many secrets were removed, by kind."""
+        """The number of removed secrets by kind."""
 
 
 class TurnRedactor(Protocol):
-    """Removes secrets from a text."""
+    """Redacts texts."""
 
     def redact(self, text: str, asked: str = "") -> RedactedTurn:
         """Redact a text."""
 
 
 class StaleParserState(Exception):
-    """The stored state of a parser cannot be used any more."""
+    """The stored state of a parser is of another version, or its format is unknown."""
 
 
 class TranscriptParser:
-    """Turns the lines of a transcript into turns."""
+    """Parses the lines of a transcript, and builds its turns."""
 
     def __init__(
         self,
@@ -194,17 +194,17 @@ class TranscriptParser:
         *,
         known_format: Format | None = None,
     ) -> None:
-        """Begin, or continue after an earlier reading.
+        """Start at the first line, or continue after an earlier reading.
 
-        If that found a hidden transcript, only facts about the session are read: the transcript may turn out to be visible.
+        After a hidden transcript, only facts about the session are read, which may show that it is visible.
 
         Args:
-            after: Of the earlier reading; None: begin.
-            redactor: Removes secrets; None: nothing is removed.
-            known_format: What the lines are in, where their place says it; None: the lines tell.
+            after: The progress of the earlier reading; None: start at the first line.
+            redactor: Redacts texts; None: they are not redacted.
+            known_format: The format, if the place of the file determines it; None: it is detected by the lines.
 
         Raises:
-            StaleParserState: its format is not known any more, or its state is of another version.
+            StaleParserState: the format is not known any more, or the state is of another version.
         """
         self.format = known_format
         self.tally = Counter[str]()
@@ -221,19 +221,19 @@ class TranscriptParser:
 
     @property
     def is_undetectable(self) -> bool:
-        """Whether the format cannot be detected any more."""
+        """Whether so many lines were read that the format counts as unknown."""
         return self.format is None and (
             len(self._undetected) >= LINES_ENOUGH or self._undetected_bytes >= BYTES_ENOUGH
         )
 
     @property
     def is_empty(self) -> bool:
-        """Whether no line has said anything, in any format."""
+        """Whether no line with content was read."""
         return self.format is None and not self._undetected
 
     @property
     def state(self) -> bytes:
-        """The state of the parser, as ReadProgress stores it."""
+        """The encoded state of the parser, for ReadProgress."""
         return b"" if self.format is None else msgspec.msgpack.encode(self._state)
 
     def parse(self, number: int, line: bytes) -> None:
@@ -266,7 +266,7 @@ class TranscriptParser:
                 self.builder.take(number, self._clean(event))
 
     def _clean(self, event: Event) -> Event:
-        """The event with redacted text."""
+        """Return the event with its text redacted."""
         match event:
             case TurnAdded():
                 return msgspec.structs.replace(event, text=self._redacted(event.text, self.builder.last_text))

@@ -1,4 +1,4 @@
-"""How far a transcript is read: its bytes as numbered lines, in bounded memory, and the position between two readings."""
+"""The position up to which a transcript was read, and a splitter that reads its lines in bounded memory."""
 
 import codecs
 import hashlib
@@ -9,14 +9,14 @@ import msgspec
 from memd.domain_types import Turn
 from memd.sources.transcripts.format import SessionFacts
 
-# To be raised when the meaning of these fields changes: transcripts are then read from their beginning.
+# Raise it when the meaning of these fields changes: transcripts are then read from their beginning.
 VERSION = 1
 
 EDGE_BYTES = 4096  # at the beginning and end of the read part, which are compared before reading on
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """Identifies the part of a file that was read, by a few bytes at both ends."""
+    """Identifies the part of a file that was read, by the hashes of its beginning and end."""
 
     length: int  # bytes
     head: bytes  # sha256 of the first EDGE_BYTES
@@ -24,40 +24,42 @@ class ReadMark(msgspec.Struct, frozen=True):
 
 
 class ReadProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reading stores for the next one. All text in it is redacted."""
+    """The state that a reading stores for the next one. All text in it is redacted."""
 
     version: int = VERSION
     inode: int
     mark: ReadMark
     packed: bool = False  # the mark is of the compressed bytes
-    hidden: bool = False  # it is a subagent's, and those do not count: there are no turns
-    # Whether growth can be read on from offset; else the file is read from its beginning.
+    hidden: bool = False  # the transcript is a subagent's, which are not indexed: it has no turns
+    # Whether new lines can be read from offset on; if not, the file is read from its beginning.
     followed: bool = True
-    format: str | None = None  # None: not told yet, or none that is known
+    format: str | None = None  # None: not detected yet, or unknown
     state: bytes = b""  # of the format's parser, in msgpack
-    offset: int = 0  # bytes that were read, of the text
+    offset: int = 0  # bytes of the (decompressed) text that were read
     lines: int = 0  # lines that were read to their end
-    skipping: bool = False  # what comes next is the rest of a line that is too long
-    unended: bool = False  # the last line was taken before its end came: only that may come next
+    skipping: bool = False  # the next bytes belong to a line that is too long
+    unended: bool = False  # the last line was taken without its line end, which must come next
     turns: int = 0
     last: Turn | None = None  # of the turns
     learnt: SessionFacts = SessionFacts()
-    tally: Mapping[str, int] = {}  # redacted.<kind>, lines.<why>, sessions.<why>: of the whole transcript
+    tally: Mapping[
+        str, int
+    ] = {}  # counts for the whole transcript: redacted.<kind>, lines.<why>, sessions.<why>
 
     @property
     def content_hash(self) -> bytes:
-        """A hash of 32 bytes of the state of the file."""
+        """The SHA-256 of the read mark."""
         mark = self.mark
         return hashlib.sha256(b"%d:%b:%b" % (mark.length, mark.head, mark.tail)).digest()
 
 
 def mark_of(length: int, head: bytes, tail: bytes) -> ReadMark:
-    """The mark of so many bytes, of which these are the first and the last ones."""
+    """Return the mark of `length` bytes with this beginning and end."""
     return ReadMark(length, hashlib.sha256(head).digest(), hashlib.sha256(tail).digest())
 
 
 def encoded(progress: ReadProgress) -> bytes:
-    """The progress as bytes for the store."""
+    """Encode the progress for the store."""
     return msgspec.msgpack.encode(progress)
 
 
@@ -70,19 +72,19 @@ def decoded(raw: bytes) -> ReadProgress | None:
     return progress if progress.version == VERSION else None
 
 
-MAX_LINE_BYTES = 8 << 20  # pictures and the output of tools make lines of many megabytes; speech does not
+MAX_LINE_BYTES = 8 << 20  # images and the output of tools make lines of many megabytes, text does not
 
-_BLANK = b" \t\r\0"  # a crash can leave NUL characters where something was to be written
+_BLANK = b" \t\r\0"  # a crash can leave NUL characters in place of data
 
 
 class LineContinued(Exception):
-    """A line that was taken as complete has grown."""
+    """A line that was taken without its line end has grown."""
 
 
 class LineSplitter:
     """Splits the pieces of a transcript into lines.
 
-    A line without its end is held back, unless it is too long to be stored.
+    A line without its line end is held back, unless it is too long.
     """
 
     def __init__(
@@ -95,32 +97,32 @@ class LineSplitter:
         head: bytes = b"",
         tail: bytes = b"",
     ) -> None:
-        """Continue where another one ended; see ReadProgress.
+        """Continue after an earlier splitter; see ReadProgress.
 
         Args:
-            offset: Bytes that came before.
-            lines: Lines that came to their end before.
+            offset: The number of bytes before.
+            lines: The number of complete lines before.
             skipping: Whether the next bytes belong to a line that is too long.
             unended: Whether the last line was taken without its end.
-            head: The first EDGE_BYTES of what came before.
-            tail: The last EDGE_BYTES of it.
+            head: The first EDGE_BYTES of the bytes before.
+            tail: The last EDGE_BYTES of them.
         """
         self.offset = offset
         self.lines = lines
         self.skipping = skipping
         self.unended = unended
-        self.too_long = 0  # lines, since the beginning of this one
+        self.too_long = 0  # lines that were too long, counted by this splitter
         self._head = head
         self._tail = tail
         self._pending = b""
 
     @property
     def mark(self) -> ReadMark:
-        """Of everything up to offset."""
+        """The mark of everything up to `offset`."""
         return mark_of(self.offset, self._head, self._tail)
 
     def feed(self, piece: bytes) -> list[tuple[int, bytes]]:
-        """(number, line without its end) of each line that ends in the next piece, without blank ones.
+        """Return (number, line without its end) of each line that ends in the next piece, without blank lines.
 
         Raises:
             LineContinued.
@@ -157,7 +159,7 @@ class LineSplitter:
         return found
 
     def finish(self) -> tuple[int, bytes] | None:
-        """(number, line) of a last line that is complete except for its end.
+        """Return (number, line) of the last line if it is complete except for its line end.
 
         A complete JSON object cannot be the beginning of a longer one. Its writer may have died before it wrote the line end.
         """

@@ -28,14 +28,14 @@ MAX_OBJECT_BYTES = 64 << 20  # of a file that is parsed at once
 
 
 class UnchangedTranscript(msgspec.Struct, frozen=True):
-    """There is nothing new: only the stamp is stored."""
+    """There are no new lines; only the stamp is stored."""
 
     progress: ReadProgress
     stamp: Stamp
 
 
 class GrownTranscript(msgspec.Struct, frozen=True):
-    """These turns replace those from turns_from on."""
+    """The stored turns from `turns_from` on are replaced by these."""
 
     turns_from: int
     turns: tuple[Turn, ...]
@@ -44,7 +44,7 @@ class GrownTranscript(msgspec.Struct, frozen=True):
 
 
 class WholeTranscript(msgspec.Struct, frozen=True):
-    """All turns: the file was read for the first time, or is another file than before."""
+    """All turns are replaced: the file was read for the first time, or was rewritten."""
 
     turns: tuple[Turn, ...]
     progress: ReadProgress
@@ -65,20 +65,20 @@ def read_transcript(
 ) -> Reading:
     """Read a transcript from its last position, or from its beginning.
 
-    A last line without its end is left for the next reading, unless it is a complete JSON object: nothing can follow in that line,
-    and a process that died writes no line end.
+    A last line without a line end is left for the next reading, unless it is a complete JSON object: such a line cannot grow, and a
+    process that died never writes its line end.
 
     Args:
         found: The file, as a scan saw it.
-        roots: Of the agent.
-        progress: Of the last reading; None: read everything.
-        redactor: Removes secrets; None: nothing is removed.
-        subagents: Whether what was said to another agent counts; else its transcript has no turns.
+        roots: The agent's roots.
+        progress: The progress of the last reading; None: read the whole file.
+        redactor: Redacts texts; None: they are not redacted.
+        subagents: Whether subagents' transcripts are indexed; otherwise they have no turns.
         now_ns: Unix time in nanoseconds; see notes.reliable_stamp.
 
     Raises:
-        SourceError: it cannot be read or decompressed; what is indexed of it stays valid.
-        ProcessExhausted: no more descriptors.
+        SourceError: the file cannot be read or decompressed; its indexed content stays valid.
+        ProcessExhausted: the process has no free descriptors.
     """
     with open_transcript(found, roots) as opened:
         try:
@@ -120,7 +120,7 @@ def _read(
             grown = _read_on(opened, progress, edges, redactor, subagents=subagents)
             if grown is not None:
                 turns_from, turns, now = grown
-                is_same = now.offset == progress.offset  # not one more line has come to its end
+                is_same = now.offset == progress.offset  # no further line is complete
                 return (
                     UnchangedTranscript(progress, stamp)
                     if is_same
@@ -131,7 +131,7 @@ def _read(
 
 
 def _edges_if_same(opened: OpenTranscript, progress: ReadProgress) -> _Edges | None:
-    """The ends of what was read before; None if the file is another one now."""
+    """Return the edges of the part that was read before; None if that part has changed."""
     length = progress.mark.length
     if (opened.stamp.inode, opened.packed) != (progress.inode, progress.packed) or opened.stamp.size < length:
         return None
@@ -159,7 +159,7 @@ def _read_on(
     *,
     subagents: bool,
 ) -> tuple[int, tuple[Turn, ...], ReadProgress] | None:
-    """Read what was added: the place of the first changed turn, and the turns from there on; None if the file must be read whole."""
+    """Read the new lines; return the index of the first changed turn, the turns from there on, and the progress; None: the whole file must be read."""
     cutter = LineSplitter(
         offset=progress.offset,
         lines=progress.lines,
@@ -201,7 +201,7 @@ def _read_whole(
 
 
 def _object(opened: OpenTranscript, shown: str) -> bytes:
-    """The bytes of a file that is one object."""
+    """Return the content of a file that is a single object."""
     if opened.stamp.size > MAX_OBJECT_BYTES:
         raise TooLarge(shown, f"has more than {MAX_OBJECT_BYTES >> 20} MiB")
     content = b"".join(_pieces(opened.descriptor, 0, opened.stamp.size))
@@ -211,7 +211,7 @@ def _object(opened: OpenTranscript, shown: str) -> bytes:
 
 
 def parse_all(parser: TranscriptParser, cutter: LineSplitter, pieces: Iterator[bytes]) -> None:
-    """Parse all lines, or as many as show that the format is unknown."""
+    """Parse all lines, or as many as prove that the format is unknown."""
     for piece in pieces:
         for number, line in cutter.feed(piece):
             parser.parse(number, line)
@@ -229,7 +229,7 @@ def _is_hidden(learnt: SessionFacts, *, subagents: bool) -> bool:
 def _progress(
     opened: OpenTranscript, cutter: LineSplitter, parser: TranscriptParser, turns: int, last: Turn | None
 ) -> ReadProgress:
-    """The progress for the next reading."""
+    """Return the progress for the next reading."""
     assert parser.format is not None
     return ReadProgress(
         inode=opened.stamp.inode,
@@ -250,12 +250,12 @@ def _progress(
 
 
 def _hidden(progress: ReadProgress) -> ReadProgress:
-    """The progress of a hidden transcript, without its turns and counts."""
+    """Return the progress of a hidden transcript, without turns and counts."""
     return msgspec.structs.replace(progress, hidden=True, turns=0, last=None, tally={"sessions.subagent": 1})
 
 
 def _of_unknown_format(opened: OpenTranscript, parser: TranscriptParser) -> ReadProgress:
-    """The progress of a transcript of unknown format: it is read again from its beginning when it has changed."""
+    """Return the progress of a transcript of unknown format, which is read again as a whole when it changes."""
     return ReadProgress(
         inode=opened.stamp.inode,
         mark=_mark_of_all(opened),

@@ -17,11 +17,11 @@ from memd.sources.transcripts.format import (
 
 
 class UnresolvedReference(Exception):
-    """An event refers to something that an earlier reading has read: the transcript must be read from its first line."""
+    """An event refers to a turn that is not in memory, so the transcript must be read from its first line."""
 
 
 class _StoredTurns:
-    """The beginning of a list of turns: so many turns come before it, which are not in memory."""
+    """The end of the chain in memory: `height` turns come before it, which only the index has."""
 
     __slots__ = ("height",)
 
@@ -30,7 +30,7 @@ class _StoredTurns:
 
 
 class _Node:
-    """A turn, with a link to the turn before it.
+    """A turn, linked to the turn before it.
 
     A branch is a second node on the same node, so going back to an earlier branch costs nothing.
     """
@@ -56,8 +56,8 @@ class TurnBuilder:
         """Begin with the first line of a transcript, or continue after an earlier reading.
 
         Args:
-            before: How many turns the earlier reading found; None: there was no earlier reading.
-            last: The last of these turns; None if there is none, or it is not known.
+            before: The number of turns of the earlier reading; None: there was none.
+            last: The last of these turns; None: there is none, or it is unknown.
             learnt: Facts about the session from the earlier reading.
         """
         self._goes_on = before is not None
@@ -65,7 +65,9 @@ class TurnBuilder:
         self._nothing = _StoredTurns(0)
         self._last = last
         self._top: _Node | _StoredTurns = _StoredTurns(max((before or 0) - held, 0))
-        self._places: dict[str, _Node | _StoredTurns] = {}  # id of a record -> it, or the turn it stands on
+        self._places: dict[
+            str, _Node | _StoredTurns
+        ] = {}  # by record id: its node or, if it is no turn, that of the turn before it
         self.learnt = learnt or SessionFacts()
         if last is not None:
             self._put(last)
@@ -97,17 +99,17 @@ class TurnBuilder:
 
     @property
     def last_text(self) -> str:
-        """What the last turn so far says; nothing where there is none, or it is not known."""
+        """The text of the last turn; "" if there is none, or it is not in memory."""
         return self._top.turn.text if isinstance(self._top, _Node) else ""
 
     @property
     def turns_from(self) -> int:
-        """The place of the first of `turns` in the session, from 0. Stored turns from there on are replaced."""
+        """The index of the first of `turns` in the session; stored turns from there on are replaced."""
         return self._result()[0]
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns that are new or changed, with all that follow them, in order."""
+        """The new and changed turns, and all turns after them, in order."""
         return self._result()[1]
 
     def _result(self) -> tuple[int, list[Turn]]:
@@ -179,7 +181,7 @@ class TurnBuilder:
         self._truncate_to(to)
 
     def _truncate_to(self, to: _Node | _StoredTurns) -> None:
-        """Make this node the top; nodes above it are removed."""
+        """Make this node the top, and remove the nodes above it."""
         at = self._top
         while isinstance(at, _Node) and at is not to:
             at.is_gone = True
@@ -187,7 +189,7 @@ class TurnBuilder:
         self._top = to
 
     def _place(self, identity: str) -> _Node | _StoredTurns | None:
-        """The node of a record, or of the turn before it. None: there is none."""
+        """Return the node of a record, or of the turn before it; None: there is none."""
         place = self._places.get(identity)
         if place is None and self._goes_on:
             raise UnresolvedReference
