@@ -95,7 +95,7 @@ def identify(content: bytes) -> ExportedChat | None:
         found = _decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            found = _decode(lenient_json.mended(content))
+            found = _decode(lenient_json.repaired(content))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
     kind = CHATGPT if found.mapping else CLAUDE if found.chat_messages else None

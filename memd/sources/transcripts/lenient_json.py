@@ -58,9 +58,9 @@ def never_raising(
         try:
             return read(line, state)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return _read_mended(mended(line), state)
+            return _read_repaired(repaired(line), state)
 
-    def _read_mended(line: bytes, state: _State) -> tuple[Event, ...]:
+    def _read_repaired(line: bytes, state: _State) -> tuple[Event, ...]:
         try:
             _check(line)
             return read(line, state)
@@ -170,7 +170,7 @@ def _instant(raw: msgspec.Raw) -> float | None:
     return seconds if math.isfinite(seconds) and 0 <= seconds < _LATEST else None
 
 
-def mended(line: bytes) -> bytes:
+def repaired(line: bytes) -> bytes:
     """Return the line without NUL, BOM, invalid UTF-8 and halves of surrogate pairs; see never_raising."""
     text = line.replace(b"\0", b"").removeprefix(b"\xef\xbb\xbf")
     text = text.decode("utf-8", errors="replace").encode()

@@ -261,7 +261,7 @@ class OpenCodeReader:
         if content is None:
             self._too_long += 1
             return []
-        part = _read_content(content) or _read_content(lenient_json.mended(content))
+        part = _read_content(content) or _read_content(lenient_json.repaired(content))
         if part is None or part.type != "text" or part.synthetic is True or part.ignored is True:
             return []
         text = lenient_json.word(part.text) or ""
