@@ -1,4 +1,4 @@
-"""One invocation of a command: what was typed, where its files are, where the answer goes."""
+"""One invocation of memd-ctl: its options, paths, output and environment."""
 
 import argparse
 import os
@@ -14,27 +14,27 @@ from memd_client.blocking import Client
 
 
 class Places(msgspec.Struct, frozen=True):
-    """The paths that flags and environment name; all are absolute."""
+    """The paths in use; all are absolute."""
 
     home: Path
-    # Named by a flag or MEMD_CONFIG; None: the usual place, where there need not be a file.
+    # Given by a flag or MEMD_CONFIG; None: the usual path, where the file is optional.
     config: Path | None
     state: Path
     socket: Path
 
     @property
     def log(self) -> Path:
-        """Where a daemon started by `up` writes its events."""
+        """The log of a daemon that `up` started."""
         return self.state / "memd.log"
 
     @property
     def lock(self) -> Path:
-        """What the daemon of this state directory holds as long as it lives."""
+        """The lock file that the daemon of this state directory holds."""
         return self.state / "memd.lock"
 
     @property
     def socket_lock(self) -> Path:
-        """What the daemon at this socket holds as long as it lives."""
+        """The lock file that the daemon at this socket holds."""
         return self.socket.with_name(f"{self.socket.name}.lock")
 
 
@@ -47,7 +47,7 @@ def places(
     state_dir: str | None,
     socket: str | None,
 ) -> Places:
-    """A flag goes before the environment, the environment before what is usual on the platform.
+    """Return the paths: from flags, else from the environment, else the platform's usual ones.
 
     Args:
         environ: The environment of the process.
@@ -84,6 +84,6 @@ class Invocation(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
 
     def client(self, timeout: float | None = _TIMEOUT_S) -> Client:
-        """A client of the daemon; --timeout goes before the command's own timeout, in seconds."""
+        """Create a client of the daemon; --timeout overrides the command's own timeout, in seconds."""
         given: Any = self.options.timeout
         return Client(self.places.socket, timeout if given is None else given)

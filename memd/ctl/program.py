@@ -24,11 +24,11 @@ _MODULES = {
     "reload": "config",
     "eval": "evaluate",
 }
-"""Of commands whose module has another name, or that of another command."""
+"""The modules of commands that are not in a module of their own name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run memd-ctl; the exit statuses are those of memd.ctl.failures, but that of a hook is always 0."""
+    """Run memd-ctl; return one of the exit statuses of memd.ctl.failures, but always 0 for a hook."""
     typed = sys.argv[1:] if argv is None else list(argv)
     open_streams()
     screen = process_screen(wants_color="--no-color" not in typed, json="--json" in typed)
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         status = INTERRUPTED
-    except Exception as bug:  # noqa: BLE001  the top: Python would print what it quotes, into the log of an agent
+    except Exception as bug:  # noqa: BLE001  the top level: Python would print the message, which may quote memory, into an agent's log
         safe_traceback.print_traceback("memd-ctl", bug)
         status = ERROR
     # An agent's program may treat any other status of a hook as a veto.
@@ -65,23 +65,23 @@ def _answer(typed: Sequence[str], screen: Screen) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # A full disk, a directory without permission: nothing that a traceback would make clearer.
+        # A full disk or a missing permission, for which a traceback is no help.
         where = f"{error.filename}: " if error.filename else ""
         failed = Failed("failed", f"{where}{error.strerror or error}", exit_code=ERROR)
         try:
             return screen.fail(failed)
         except OSError:
-            # It is the output itself that cannot be written.
+            # The output itself cannot be written.
             screen.note(f"memd-ctl: {failed.message}")
             screen.give_up()
             return ERROR
 
 
 def _home() -> Path:
-    """The home directory of this user.
+    """Return the home directory of this user.
 
     Raises:
-        Failed: it is not known, and `~` is no directory to write to.
+        Failed: it is unknown.
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises where there is none
     if not home.is_absolute():
@@ -95,7 +95,7 @@ def _home() -> Path:
 
 
 def find_command(name: str) -> Callable[[Invocation], Outcome]:
-    """What runs a command. Only that one is imported: a hook may call memd-ctl before every prompt."""
+    """Return the function that runs a command. Only its module is imported, as a hook may call memd-ctl before each prompt."""
     module = importlib.import_module(f"memd.ctl.commands.{_MODULES.get(name, name)}")
     run: Callable[[Invocation], Outcome] = getattr(module, f"run_{name}")
     return run

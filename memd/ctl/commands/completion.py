@@ -29,7 +29,7 @@ def run_completion(invocation: Invocation) -> Outcome:
     """Run the action of the command line.
 
     Raises:
-        Failed: what it needs is not installed, or a file is somebody else's.
+        Failed: a package is missing, or a file was not written by memd.
     """
     files = _places(invocation.environ, invocation.places.home)
     if invocation.options.action == "uninstall":
@@ -62,7 +62,7 @@ def run_completion(invocation: Invocation) -> Outcome:
 
 
 def _visible_lines(text: str) -> str:
-    """A text of lines, each of them visible."""
+    """Make control characters in each line visible."""
     return "\n".join(map(visible, text.splitlines()))
 
 
@@ -100,10 +100,10 @@ def _is_ours(file: Path) -> bool:
 
 
 def _texts() -> dict[str, str]:
-    """The files, by what reads them.
+    """Return the text of each file, by shell or man.
 
     Raises:
-        Failed: what makes them is not installed.
+        Failed: the package that generates them is not installed.
     """
     try:
         import shtab  # noqa: PLC0415 - of an extra
@@ -129,7 +129,7 @@ def _texts() -> dict[str, str]:
 
 
 def _completed() -> argparse.ArgumentParser:
-    """The parser, whose arguments that are files say so where shtab looks for it."""
+    """Return the parser with file and directory arguments marked as shtab expects."""
     import shtab  # noqa: PLC0415 - of an extra
 
     parser = make_parser()
@@ -140,7 +140,7 @@ def _completed() -> argparse.ArgumentParser:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """The arguments of a parser, and of the parsers of its words."""
+    """Yield the arguments of a parser and of its subparsers."""
     for action in vars(parser)["_actions"]:
         yield action
         if isinstance(action.choices, dict):

@@ -203,7 +203,7 @@ def _init(invocation: Invocation) -> Outcome:
 
 
 def _import(invocation: Invocation) -> Outcome:
-    """Write what OpenClaw's configuration says of memory as one of memd, or print it."""
+    """Convert the memory settings of OpenClaw's configuration to one of memd, and write or print it."""
     # Only this action needs it.
     from memd.ctl.commands.openclaw import read_config  # noqa: PLC0415
     from memd.ctl.config.from_openclaw import imported  # noqa: PLC0415
@@ -239,7 +239,7 @@ def _load(invocation: Invocation) -> Config:
 
 
 def _named(invocation: Invocation) -> Path | None:
-    """The file to look at, where one was named."""
+    """Return the path of the file to read, if one was given."""
     return invocation.places.config if invocation.options.file is None else Path(invocation.options.file)
 
 
@@ -247,7 +247,7 @@ _RELOADS_S = 30.0
 
 
 def run_reload(invocation: Invocation) -> Outcome:
-    """Have the daemon read the file, and wait until it is in force."""
+    """Let the daemon read the configuration file, and wait until it is applied."""
     reply = reloaded(invocation)
     file = (
         "the built-in defaults"
@@ -261,11 +261,11 @@ def run_reload(invocation: Invocation) -> Outcome:
 
 
 def reloaded(invocation: Invocation) -> Reloaded:
-    """What came into force.
+    """Reload the configuration; return the daemon's reply.
 
     Raises:
-        Failed: the configuration cannot be used.
-        MemdClientError: the daemon cannot be asked.
+        Failed: the configuration is invalid.
+        MemdClientError: the daemon does not answer.
     """
     with invocation.client(_RELOADS_S) as memd:
         reply = memd.reload()

@@ -1,4 +1,4 @@
-"""memd-ctl doctor: what is wrong, and what to do about it."""
+"""memd-ctl doctor: checks the installation and the daemon, with advice on how to fix what is wrong."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ _LATE_S = 0.5  # what gives up by itself may be so late
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What the probes found."""
+    """The results of all probes."""
 
     config: Config | None  # None: it is wrong, or could not be read
     results: Mapping[str, ProbeResult]  # by the name of the probe; no "model" where no agent uses it
@@ -37,17 +37,17 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> socket.SocketAnswer | None:
-        """What came back from the socket; None: the attempt had no end."""
+        """The answer at the socket; None: the probe did not end in time."""
         return self.results["answer"].first(socket.SocketAnswer)
 
     @property
     def status(self) -> StatusReport | None:
-        """What the daemon says; None: none has answered."""
+        """The daemon's report; None: no daemon has answered."""
         return None if self.answer is None else self.answer.report
 
 
 def run_doctor(invocation: Invocation) -> Outcome:
-    """Check everything side by side, and report all of it."""
+    """Run all checks concurrently, and report their findings."""
     began = time.monotonic()
     context = _context(invocation)
     timeout_s = invocation.options.timeout or _TIMEOUT_S
@@ -81,7 +81,7 @@ def _context(invocation: Invocation) -> DoctorContext:
 
 
 def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
-    """Everything that touches a disk, a socket or native code, in probes side by side."""
+    """Run everything that accesses a disk, a socket or native code, in concurrent probes."""
     places, late_s = context.places, timeout_s + _LATE_S
     reading = start_probe(lambda: [installation.read_configuration(context)], timeout_s)
     probes = {
@@ -113,7 +113,7 @@ def _look(context: DoctorContext, timeout_s: float, model_s: float) -> _Seen:
 
 
 def _wants_model(config: Config | None) -> bool:
-    """Whether an agent uses the bundled model; where the configuration is not known, one may."""
+    """Return whether an agent may use the bundled model; True if the configuration is unknown."""
     return config is None or any(
         "local" in {one.provider, one.fallback} or (one.provider == "auto" and not one.remote.base_url)
         for one in config.agents.values()
@@ -251,7 +251,7 @@ def _check_agents(seen: _Seen, context: DoctorContext) -> list[Finding]:
 
 
 def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
-    """What could not be looked at because the probe came to an early end."""
+    """Return the finding for something that could not be inspected, since the probe ended early."""
     return failed(
         name,
         f"looking at it {result.reason or 'found nothing'}",
@@ -260,7 +260,7 @@ def _stopped(name: str, result: ProbeResult, context: DoctorContext) -> Finding:
 
 
 def _of_agent(findings: Sequence[Finding], agent: str) -> list[Finding]:
-    """All but what concerns other agents alone.
+    """Return all findings except those of other agents.
 
     Raises:
         UsageError: there is no such agent.

@@ -18,10 +18,10 @@ _STEP_S = 0.02
 
 
 def run_down(invocation: Invocation) -> Outcome:
-    """Ask it to end, and wait until it has."""
+    """Stop the daemon, and wait until it has ended."""
     service = installation.find_own_installation(invocation.environ, invocation.places)
     managed = installation.managed_state(service, invocation.environ)
-    # First, and without connecting: that would have systemd start what is to be stopped.
+    # Before connecting: a connection would make systemd start the service.
     if service is not None and managed is not None and _is_managed(invocation, managed):
         return _stop_service(invocation, service, managed)
     began = time.monotonic()
@@ -30,7 +30,7 @@ def run_down(invocation: Invocation) -> Outcome:
         return Outcome({"was_running": False, "pid": None}, "memd is not running.")
     pid, lock, seen = stopped
     timeout_s = invocation.options.timeout or _TIMEOUT_S
-    # One that hangs has cost that much already, before it was signalled.
+    # A daemon that hangs has already taken the client's timeout before it is signalled.
     deadline = time.monotonic() + timeout_s
     while is_held(lock) or (seen is not None and not is_gone(seen)):
         if time.monotonic() > deadline:
@@ -52,15 +52,15 @@ def run_down(invocation: Invocation) -> Outcome:
 
 
 def _request_stop(invocation: Invocation) -> tuple[int, Path, int | None] | None:
-    """Ask the daemon at the socket to end, else signal the one that holds the state directory.
+    """Ask the daemon at the socket to stop, or else signal the one that holds the state directory.
 
     Returns:
-        Its pid, the lock that is free when it has ended, and its pid once more where the process can be seen from here;
-        None where no daemon runs.
+        Its pid; the lock that is free once it has ended; and its pid again, if the process is visible in this pid namespace.
+        None: no daemon runs.
 
     Raises:
-        Failed: it can neither be asked nor be signalled from here.
-        MemdClientError: something is at the socket, and it is not known what to stop.
+        Failed: the daemon can be neither asked nor signalled.
+        MemdClientError: the socket does not answer properly, and the process to stop is unknown.
     """
     lock = invocation.places.socket_lock
     seen = find_holder(lock)
@@ -71,7 +71,7 @@ def _request_stop(invocation: Invocation) -> tuple[int, Path, int | None] | None
     except DaemonNotRunning:
         failure = None
     except MemdClientError as error:
-        failure = error  # it hangs, or speaks another protocol: it can be stopped all the same
+        failure = error  # it hangs, or speaks another protocol; it can be stopped by a signal
     try:
         pid = terminate(invocation.places.lock)
     except PermissionError:
@@ -92,7 +92,7 @@ def _request_stop(invocation: Invocation) -> tuple[int, Path, int | None] | None
 
 
 def _is_managed(invocation: Invocation, managed: ManagedService) -> bool:
-    """Whether the service manager runs the daemon of these places, or would as soon as a client connects."""
+    """Return whether the service manager runs the daemon of these places, or would start it when a client connects."""
     holder = find_holder(invocation.places.lock)
     return (managed.pid is not None or managed.waits) and holder in {None, managed.pid}
 
@@ -100,7 +100,7 @@ def _is_managed(invocation: Invocation, managed: ManagedService) -> bool:
 def _stop_service(
     invocation: Invocation, service: installation.ServiceInstallation, managed: ManagedService
 ) -> Outcome:
-    """Have the service manager stop the daemon, which it would start again otherwise."""
+    """Stop the daemon through the service manager, which would start it again otherwise."""
     began = time.monotonic()
     installation.execute_plan(
         installation.ServicePlan(after=service.supervisor.stop(managed)), service, invocation.environ

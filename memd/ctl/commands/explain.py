@@ -1,4 +1,4 @@
-"""memd-ctl explain: how each hit came to its place, and what cut the others."""
+"""memd-ctl explain: shows how each hit was ranked, and why other candidates are no hits."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -14,10 +14,10 @@ _COLUMNS = 80
 _LABEL = 12  # columns of the name of a fact
 _INDENT = "    "
 _LEAST = 16  # columns of a path
-_MOST = 5  # candidates of each reason to be cut, unless all are wanted
+_MOST = 5  # candidates listed per reason, without --all
 _HEADER = ("", "score", "meaning", "words")
 _Fact = str | Sequence[str]
-"""A sentence, or words that stand apart."""
+"""A sentence, or separate words."""
 _CUTS = ("joined", "max_results", "duplicate", "overlap", "min_score")
 
 
@@ -32,16 +32,16 @@ def run_explain(invocation: Invocation) -> Outcome:
 
 
 def text(explanation: Explanation, paint: Paint, *, columns: int | None = None, whole: bool = False) -> str:
-    """How the question was read, the hits with their figures, then the other candidates by what cut them.
+    """Format how the question was parsed, the hits with their figures, and then the other candidates by reason.
 
     Args:
-        explanation: What the daemon said.
-        paint: How to set off what matters.
-        columns: Of the terminal; None where there is none: then no path is shortened.
-        whole: Every candidate that was cut, not only the first of each reason.
+        explanation: The daemon's reply.
+        paint: Colours the text.
+        columns: The width of the terminal; None: there is none, and no path is shortened.
+        whole: Whether to list all candidates that are no hits, not only the first of each reason.
     """
     if explanation.found.scope_denied:
-        return ""  # nothing was looked for: that is a remark
+        return ""  # nothing was searched; a remark says so
     lines = _facts(_question(explanation), paint, columns or _COLUMNS)
     for one in explanation.candidates:
         if one.cut is None:
@@ -52,7 +52,7 @@ def text(explanation: Explanation, paint: Paint, *, columns: int | None = None, 
 
 
 def _facts(facts: Iterator[tuple[str, _Fact]], paint: Paint, columns: int, indent: str = "") -> list[str]:
-    """Each fact under its name; what does not fit in a line goes on below."""
+    """Format each fact after its name; long ones are wrapped."""
     lines: list[str] = []
     for name, fact in facts:
         label = f"{indent}{paint(name.ljust(_LABEL), 'dim')}"
@@ -78,7 +78,7 @@ def _question(explanation: Explanation) -> Iterator[tuple[str, _Fact]]:
 
 
 def _strength(explanation: Explanation) -> str:
-    """Whether the hits are weak, and why."""
+    """Return whether the hits are weak, and why."""
     missing = ", ".join(explanation.missing)
     without = f"; no text holds {missing}" if missing else ""
     is_weak = explanation.strength < explanation.answers_from
@@ -194,7 +194,7 @@ def _ranked(rank: int | None) -> str:
 
 
 def _cut(explanation: Explanation, paint: Paint, columns: int | None, *, whole: bool) -> Iterator[str]:
-    """The candidates that are no hits, by what cut them, as many of each as are wanted."""
+    """Yield the candidates that are no hits, grouped by reason; at most _MOST of each unless `whole`."""
 
     def reason(one: ExplainedHit) -> tuple[int, str]:
         cut = one.cut or ""
@@ -273,7 +273,7 @@ def _span(lines: tuple[int, int]) -> str:
 
 
 def _weight(value: float) -> str:
-    """A weight with two decimals, or three where it has them."""
+    """Format a weight with two decimals, or three if the third is not 0."""
     return f"{value:.3f}".removesuffix("0")
 
 

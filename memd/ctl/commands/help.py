@@ -1,4 +1,4 @@
-"""memd-ctl help: the pages of the documentation, which are installed with memd."""
+"""memd-ctl help: shows the pages of the documentation, which are installed with memd."""
 
 import re
 from importlib import resources
@@ -17,7 +17,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([\w-]+)\.md(?:#[\w-]*)?\)")
 class HelpPage(msgspec.Struct, frozen=True):
     """One page, in Markdown."""
 
-    topic: str  # the name of its file without .md, and what is typed
+    topic: str  # the file's name without .md, which the user types
     title: str  # its first heading
     text: str  # links to other pages are replaced by the command that shows them
 
@@ -36,7 +36,7 @@ def run_help(invocation: Invocation) -> Outcome:
 
 
 def read_pages() -> dict[str, HelpPage]:
-    """All pages by topic, in alphabetical order."""
+    """Return all pages by topic, in alphabetical order."""
     files = (resources.files("memd") / "docs").iterdir()
     texts = {
         file.name.removesuffix(".md"): file.read_text("utf-8") for file in files if file.name.endswith(".md")
@@ -74,7 +74,7 @@ def _listing(pages: dict[str, HelpPage], screen: Screen) -> str:
 
 
 def _rendered(text: str, screen: Screen) -> str:
-    """Laid out for a terminal; elsewhere the Markdown itself."""
+    """Format Markdown for a terminal; elsewhere return it unchanged."""
     if not screen.draws:
         return text
     from io import StringIO  # noqa: PLC0415 - rich takes longer to import than a search takes

@@ -1,4 +1,4 @@
-"""memd-ctl mcp: add memd's tools to an MCP client, take them out, and say which clients have them."""
+"""memd-ctl mcp: adds memd's tools to an MCP client, removes them, lists the clients that have them, and serves them over HTTP."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from memd.ctl.output.terminal import Outcome
 from memd_client.mcp.protocol import ToolServer
 from memd_client.session_key import parse
 
-_LISTING_S = 20.0  # for a client to list its servers; it starts them for that
+_LISTING_S = 20.0  # for a client to list its servers, which it starts for that
 _AT_ONCE = 3
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -37,7 +37,7 @@ State = Literal["connected", "set up", "fails", "no entry", "unreadable"]
 
 
 class McpResult(msgspec.Struct, frozen=True):
-    """The entry of memd that the client has now, as --json prints it."""
+    """The entry of memd in a client's configuration after the command, as --json prints it."""
 
     client: str
     file: str
@@ -53,11 +53,11 @@ class McpClientState(msgspec.Struct, frozen=True):
     file: str
     state: State  # connected: the client's own listing says so; set up: it has the entry
     command: list[str]  # of the entry
-    why: str  # what there is to say about it
+    why: str  # a remark on the state
 
 
 def run_mcp(invocation: Invocation) -> Outcome:
-    """Add the server to the client's configuration, take it out, print what would be added, or look at every client."""
+    """Run the action of the command line."""
     options = invocation.options
     match options.action:
         case "status":
@@ -71,7 +71,7 @@ def run_mcp(invocation: Invocation) -> Outcome:
 
 
 def _change(invocation: Invocation) -> Outcome:
-    """Add the server to the client's configuration, take it out, or print what would be added."""
+    """Add memd's entry to the client's configuration, remove it, or print it."""
     options = invocation.options
     client = CLIENTS[options.client]
     home = invocation.places.home
@@ -117,7 +117,7 @@ def _command(invocation: Invocation, client: McpClient) -> list[str]:
 
 
 def _check_writer(key: str | None) -> None:
-    """Refuse to let a conversation write that is not named, or that others read along."""
+    """Raise UsageError unless the session key is that of a conversation that only the owner reads."""
     if key is None or not parse(key).is_owner_private:
         raise UsageError(
             "--write needs the key of a private conversation.",
@@ -133,7 +133,7 @@ def _remarks(invocation: Invocation, client: McpClient) -> tuple[str, ...]:
 
 
 def _token(invocation: Invocation) -> Outcome:
-    """Print the token of an agent and a session key; it is made where there is none."""
+    """Print, list, replace or revoke tokens of an agent and a session key; a missing one is created."""
     options = invocation.options
     tokens, home = _tokens(invocation), invocation.places.home
     if options.list:
@@ -167,14 +167,14 @@ def _tokens(invocation: Invocation) -> McpTokens:
 
 
 def _serve(invocation: Invocation) -> Outcome:
-    """Answer over HTTP until a signal."""
+    """Serve the tools over HTTP until a signal."""
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve_http(invocation))
     return Outcome({"served": True})
 
 
 async def _serve_http(invocation: Invocation) -> None:
-    # A hook and the other actions do without them.
+    # Only this action needs them.
     from memd.ctl.integrations.mcp_http import ADDRESS, PATH, McpHttpServer  # noqa: PLC0415
     from memd_client.asynchronous import AsyncClient  # noqa: PLC0415
     from memd_client.mcp.server import Answers  # noqa: PLC0415
@@ -207,7 +207,7 @@ async def _serve_http(invocation: Invocation) -> None:
 
 
 def _status(invocation: Invocation) -> Outcome:
-    """Every client that is installed; a few list their servers at the same time."""
+    """Return the state of each installed client; some of them are queried concurrently."""
     limit_s = _LISTING_S if invocation.options.timeout is None else invocation.options.timeout
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         states = [
@@ -235,7 +235,7 @@ def _columns(one: McpClientState) -> tuple[str, str]:
 
 
 def _state(invocation: Invocation, client: McpClient, limit_s: float) -> McpClientState | None:
-    """Whether a client has the tools; None: it is not installed."""
+    """Return whether a client has the tools; None: it is not installed."""
     environ, home = invocation.environ, invocation.places.home
     file = clients.file_of(client, environ, home)
     program = shutil.which(client.program, path=environ.get("PATH")) if client.program else None
@@ -287,7 +287,7 @@ def _listing(command: list[str], environ: Mapping[str, str], limit_s: float) -> 
         except subprocess.TimeoutExpired:
             return None
         finally:
-            # Servers that it started and left behind end with it.
+            # This also ends servers that the client started and left running.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     return _TERMINAL.sub("", out.decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""memd-ctl service: have the service manager of the system start memd at login, and look after it."""
+"""memd-ctl service: installs memd as a service that the system's service manager starts at login, and controls it."""
 
 import os
 import shlex
@@ -81,7 +81,7 @@ def _install(invocation: Invocation, found: installation.ServiceInstallation, pl
 
 
 def _check(invocation: Invocation, platform: str) -> None:
-    """Check that the daemon would start with this configuration and this socket.
+    """Check that the daemon can start with this configuration and this socket path.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -95,7 +95,7 @@ _PROBLEMS = {"edited": "was changed since memd wrote it", "foreign": "was not wr
 
 
 def _refuse_edited_files(invocation: Invocation, files: Iterable[InstalledUnits]) -> None:
-    """Raise Failed where a file is not as memd wrote it, unless that is asked for."""
+    """Raise Failed if a file is unreadable, or differs from what memd wrote and --force is not given."""
     for one in files:
         name = visible(shown(one.path, invocation.places.home))
         if one.state == "unreadable":
@@ -108,7 +108,7 @@ def _refuse_edited_files(invocation: Invocation, files: Iterable[InstalledUnits]
 
 
 def _refuse_other_installation(invocation: Invocation, found: installation.ServiceInstallation) -> None:
-    """Raise Failed where another installation has its service there, unless it is to give way."""
+    """Raise Failed if the service of another installation is there, unless --force is given."""
     theirs, ours = found.command[:1], found.launch.command[:1]
     if found.main.state != "outdated" or not theirs or theirs == ours or invocation.options.force:
         return
@@ -122,7 +122,7 @@ def _refuse_other_installation(invocation: Invocation, found: installation.Servi
 def _refuse_unmanaged_daemon(
     invocation: Invocation, found: installation.ServiceInstallation, managed: ManagedService
 ) -> None:
-    """Raise Failed where a daemon runs that the manager knows nothing of."""
+    """Raise Failed if a daemon runs that the service manager did not start."""
     # Not by connecting: that would have systemd start one.
     for lock in (invocation.places.lock, invocation.places.socket_lock):
         pid = find_holder(lock)
@@ -135,7 +135,7 @@ def _refuse_unmanaged_daemon(
 
 
 def _lingers(invocation: Invocation, found: installation.ServiceInstallation) -> bool | None:
-    """Whether the service runs without a login; None where that is not known."""
+    """Return whether the service runs without a login; None: unknown."""
     return lingers(os.getuid(), invocation.environ) if found.supervisor.name == "systemd" else None
 
 
@@ -175,7 +175,7 @@ def _uninstall(invocation: Invocation, found: installation.ServiceInstallation) 
 
 
 def _start_or_stop(invocation: Invocation, found: installation.ServiceInstallation, action: str) -> Outcome:
-    """Start, stop or restart it."""
+    """Start, stop or restart the service."""
     if not found.is_installed:
         raise _not_installed(found)
     supervisor = found.supervisor

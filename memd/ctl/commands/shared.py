@@ -1,4 +1,4 @@
-"""memd-ctl shared: memories of several machines on a PostgreSQL server."""
+"""memd-ctl shared: administers memories that several machines share on a PostgreSQL server."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -30,14 +30,14 @@ from memd.shared.connection import (
 
 
 class SharedInit(msgspec.Struct, frozen=True):
-    """What was made, or would be, as --json prints it."""
+    """The steps that were done or would be done, as --json prints them."""
 
     steps: list[str]
     done: bool
 
 
 class SharedStatus(msgspec.Struct, frozen=True):
-    """A shared memory as a member sees it, as --json prints it."""
+    """The state of a server for a member, as --json prints it."""
 
     shared: str
     role: str
@@ -94,7 +94,7 @@ def _init(invocation: Invocation) -> Outcome:
 
 
 def _published(invocation: Invocation) -> Iterator[tuple[SharedServer, str]]:
-    """The memories that this machine is to publish, by its configuration, where it has no connection string yet."""
+    """Yield the memories that this machine publishes according to its configuration, if their DSN file is missing."""
     config = load(invocation.places.config, invocation.environ, invocation.places.home)
     for name, server in config.shared.items():
         if invocation.options.shared in {None, name} and not os.path.lexists(server.dsn_file):
@@ -103,7 +103,7 @@ def _published(invocation: Invocation) -> Iterator[tuple[SharedServer, str]]:
 
 
 def _grant_itself(member: str, published: Iterable[tuple[SharedServer, str]], connection: Any) -> None:
-    """Let this machine publish."""
+    """Grant this machine the right to publish its memories, and write the DSN files."""
     for server, memory in published:
         is_first = not os.path.lexists(server.dsn_file)
         made = administration.grant(connection, member, memory, may_write=True, new_password=is_first)
@@ -179,10 +179,10 @@ def _line(one: MemorySummary) -> str:
 
 
 def _server(invocation: Invocation) -> tuple[str, SharedServer]:
-    """The server that the command line means.
+    """Return the name and settings of the server that the command line means.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: there is none, or there are several and none was named.
     """
     servers = load(invocation.places.config, invocation.environ, invocation.places.home).shared
     wanted = invocation.options.shared
@@ -199,7 +199,7 @@ def _server(invocation: Invocation) -> tuple[str, SharedServer]:
 
 @contextmanager
 def _administrator(invocation: Invocation) -> Iterator[Any]:
-    """A connection of the administrator."""
+    """Connect as the administrator within the context."""
     with _told(), connect(read_dsn(_absolute(invocation.options.admin_dsn_file))) as connection:
         yield connection
 

@@ -21,8 +21,8 @@ def run_web(invocation: Invocation) -> Outcome:
     """Serve the page until Ctrl-C, or until it has not been used for half an hour.
 
     Raises:
-        UsageError: it has no answer that could be JSON.
-        Failed: what it needs is not installed.
+        UsageError: --json was given.
+        Failed: a package is missing.
     """
     if invocation.screen.json:
         raise UsageError("--json has no meaning for `memd-ctl web`: it serves a page, and ends with it")
@@ -36,8 +36,8 @@ def run_web(invocation: Invocation) -> Outcome:
             exit_code=BAD_CONFIG,
         ) from missing
     with invocation.client() as client:
-        client.status()  # without a daemon there is nothing to show, and the error says what to do
-    # Whatever ends it, the file that opens the page goes.
+        client.status()  # fails without a daemon, with advice
+    # However the process ends, the file that opens the page is deleted.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     server = WebServer(
@@ -56,7 +56,7 @@ def run_web(invocation: Invocation) -> Outcome:
 
 
 def _doctor(invocation: Invocation) -> list[str]:
-    """The command that checks what this one was told to look at."""
+    """Return the command line of memd-ctl doctor for the same daemon."""
     options = invocation.options
     named = (("--config", options.config), ("--state-dir", options.state_dir))
     given = [word for flag, value in named if value for word in (flag, value)]
@@ -74,7 +74,7 @@ _EDITOR_COMMANDS: "Mapping[str, EditorName]" = {
 
 
 def installed_editor(environ: Mapping[str, str]) -> "EditorName":
-    """The first editor that is on the path; VS Code where none is: many are installed without a command."""
+    """Return the first editor on the PATH; else VS Code, which is often installed without a command."""
     path = environ.get("PATH")
     return next(
         (name for command, name in _EDITOR_COMMANDS.items() if shutil.which(command, path=path)), "vscode"
@@ -82,7 +82,7 @@ def installed_editor(environ: Mapping[str, str]) -> "EditorName":
 
 
 def _has_desktop(invocation: Invocation) -> bool:
-    """Whether a browser would have a window: one of text would take this terminal."""
+    """Return whether a graphical browser can be opened; a text browser would take over this terminal."""
     environ = invocation.environ
     return sys.platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
