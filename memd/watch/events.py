@@ -27,31 +27,31 @@ class EventBatch(msgspec.Struct, frozen=True):
 
 
 class FeedBroken(MemdError):
-    """Watching is not possible, or no longer; the message says why, and how to mend it."""
+    """Watching is not possible, or no longer; the message says why, and how to fix it."""
 
 
 class FeedPosition(Protocol):
-    """The position of a feed: how much the system has queued, and how much of that the feed has given. Both count in one unit, from 0."""
+    """The position in a feed's queue of events: how much the system has queued, and how much the feed has given; in one unit, from 0."""
 
     @property
     def given(self) -> int:
-        """How much the feed has given."""
+        """The amount that the feed has given."""
         ...
 
     def queued(self) -> int:
-        """How much the system has queued, given or not, including all changes before this call."""
+        """Return the amount that the system has queued, given or not, including all changes before this call."""
         ...
 
     def hurry(self) -> None:
-        """Give queued events at once, without gathering more: a task waits for them."""
+        """Give queued events at once, without collecting more, since a task waits for them."""
         ...
 
 
 class Feed(Protocol):
-    """The raw events of some watches, until the feed breaks. It is started once, and always stopped."""
+    """The raw events of some watches, until the feed breaks. A feed is started once, and must be stopped."""
 
     async def start(self, plan: WatchPlan) -> None:
-        """Set the watches; changes are seen when it returns.
+        """Set the watches; once it returns, all changes cause events.
 
         Raises:
             FileNotFoundError, PermissionError: a directory vanished or cannot be read any more; try without it.
@@ -60,7 +60,7 @@ class Feed(Protocol):
         ...
 
     async def next(self, until: float) -> EventBatch:
-        """All queued events, or the next ones; an empty batch if none came until this time of the event loop.
+        """Return all queued events, or wait for the next ones; an empty batch if none came until this time of the event loop.
 
         Raises:
             FeedBroken: no more will come.
@@ -68,20 +68,20 @@ class Feed(Protocol):
         ...
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:
-        """Set a watch on each file itself, for writes under any name; returns the files that this call watches newly."""
+        """Set a watch on each file itself, for writes under any of its names; return the files that were not watched before."""
         ...
 
     @property
     def reports_roots(self) -> bool:
-        """Whether a directory that takes the place of a root, or of one above it, makes an event."""
+        """Whether there is an event if another directory takes the place of a root, or of one above it."""
         ...
 
     def position(self) -> FeedPosition | None:
-        """The position; None if the system does not say how many events it has queued."""
+        """Return the position; None if the system does not say how many events it has queued."""
         ...
 
     async def stop(self) -> None:
-        """Remove the watches; all are gone when it returns."""
+        """Remove all watches."""
         ...
 
 
@@ -104,7 +104,7 @@ def filter_events(
     is_directory: Callable[[Path], bool],
     has_other_names: Callable[[Path], bool] = lambda _: False,
 ) -> FilteredBatch:
-    """Keep the events that concern memory.
+    """Return the events that concern memory.
 
     A directory that is created, renamed or deleted makes no events for the files in it, so its event counts for all of them.
 

@@ -1,7 +1,7 @@
-"""Raw events from the Linux kernel.
+"""Raw events from inotify, the Linux kernel's file notification.
 
-watchfiles drops the kernel's events of a queue that overflowed and of an unmounted file system, and ends at a name that is not
-UTF-8. Each of these loses edits. An idle watch of this module costs nothing.
+watchfiles ignores a queue overflow and an unmounted file system, and fails at a name that is not UTF-8; each of these loses edits.
+An idle watch of this module costs nothing.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ _CAME = CREATE | MOVED_TO
 _WENT = DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF | UNMOUNT
 _WANTED = MODIFY | ATTRIB | CLOSE_WRITE | _CAME | DELETE | MOVED_FROM | DELETE_SELF | MOVE_SELF
 
-_MOVED = DELETE_SELF | MOVE_SELF  # of a directory above a root: nothing of what is in it
+_MOVED = DELETE_SELF | MOVE_SELF  # for directories above a root, whose content does not matter
 
-_WRITTEN = MODIFY | ATTRIB | CLOSE_WRITE  # of a file by itself; ATTRIB: it has more or fewer names
+_WRITTEN = MODIFY | ATTRIB | CLOSE_WRITE  # for single files; ATTRIB: the number of its names has changed
 
 _HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
 _INT = struct.Struct("i")
 _PIECE_BYTES = 1 << 16
-_PIECES = 16  # at most, before others have their turn in the event loop
+_PIECES = 16  # read at once, before other tasks of the event loop run
 
 _LIMITS = Path("/proc/sys/fs/inotify")
 # The value recommended for a limit: twice the current one, and at least this.
@@ -62,10 +62,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyFeed:
-    """One watch for each directory, all in one inotify instance."""
+    """Watches each directory in one inotify instance."""
 
     def __init__(self, *, gather_s: float = 0.02) -> None:
-        """Begin without watches.
+        """Create a feed without watches.
 
         Args:
             gather_s: Events within this time of the first are one batch, unless a task waits for them.
@@ -73,7 +73,9 @@ class InotifyFeed:
         self._gather_s = gather_s
         self._loop = asyncio.get_running_loop()
         self._descriptor: int | None = None
-        self._paths: dict[int, list[Path]] = {}  # watch -> directories: one may lie at two places
+        self._paths: dict[
+            int, list[Path]
+        ] = {}  # by watch: its directories, several if one is mounted at two places
         self._above: set[int] = set()  # watches of directories above the roots
         self._tells_of_roots = False
         self._setting: asyncio.Future[None] | None = None
@@ -87,7 +89,7 @@ class InotifyFeed:
         """Set the watches; see events.Feed."""
         self._descriptor = _instance()
         self._mounts = MountEvents()
-        # In a thread of its own, since the way to a directory may lead over a disk that does not answer.
+        # On a thread of its own, since a directory may be on a disk that does not answer.
         setting = Threads(1, "memd-watch").run(self._set, self._descriptor, plan)
         self._setting = asyncio.ensure_future(setting)
         await asyncio.shield(self._setting)
@@ -95,7 +97,7 @@ class InotifyFeed:
         self._wait_for_mounts()
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see events.Feed."""
+        """Return the next events; see events.Feed."""
         try:
             async with asyncio.timeout_at(until):
                 await self._readable.wait()
@@ -123,16 +125,16 @@ class InotifyFeed:
 
     @property
     def reports_roots(self) -> bool:
-        """See events.Feed. False where a directory above a root may be entered, but not listed: it cannot be watched."""
+        """See events.Feed. False if a directory above a root can be entered but not listed, so that it cannot be watched."""
         return self._tells_of_roots and self._mounts is not None and self._mounts.wakes is not None
 
     def position(self) -> FeedPosition:
-        """Itself."""
+        """Return the feed itself."""
         return self
 
     @property
     def given(self) -> int:
-        """The position in bytes; a mount since the last call counts as one more. See events.FeedPosition."""
+        """See events.FeedPosition; in bytes, where a mount since the last call counts as one more."""
         return self._given
 
     def queued(self) -> int:
@@ -165,11 +167,11 @@ class InotifyFeed:
         if self._setting is None or self._setting.done():
             os.close(descriptor)
         else:
-            # Not under the hands of the thread: the number might be another file's by then.
+            # The thread still uses the descriptor; if it were closed now, its number could be reused for another file.
             self._setting.add_done_callback(lambda setting: _close_after(setting, descriptor))
 
     def _on_readable(self) -> None:
-        # Once a batch: the descriptor stays readable until it is read, and the loop would ask again and again.
+        # Removed until the next batch: the descriptor stays readable until it is read, and would wake the loop again and again.
         assert self._descriptor is not None
         self._loop.remove_reader(self._descriptor)
         self._readable.set()
@@ -196,7 +198,7 @@ class InotifyFeed:
             )
             if number != -1:
                 self._paths.setdefault(number, []).append(directory)
-            # Otherwise it was deleted since it was found, as the watch of its parent reports, or the next check.
+            # Otherwise the directory was deleted meanwhile, which the watch of its parent or the next check reports.
             elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}:
                 raise FeedBroken(_refused(why, len(directories)))
 
@@ -217,7 +219,7 @@ class InotifyFeed:
             if self._stopped:
                 break
             number = _libc.inotify_add_watch(descriptor, os.fsencode(file), _WRITTEN | _DONT_FOLLOW)
-            # Where there is no watch left, or the file went, directories are watched all the same.
+            # If no watch is left, or the file is gone, its directory is watched nevertheless.
             if number != -1 and file not in (paths := self._paths.setdefault(number, [])):
                 paths.append(file)
                 watched.add(file)
@@ -227,7 +229,7 @@ class InotifyFeed:
 def batch_of(
     raw: bytes, paths: Mapping[int, Sequence[Path]], above: Container[int] = frozenset()
 ) -> EventBatch:
-    """Parse what the kernel wrote into raw events.
+    """Parse inotify records into raw events.
 
     Args:
         raw: Any number of whole struct inotify_event.
@@ -247,7 +249,7 @@ def batch_of(
             continue
         name = os.fsdecode(record[_HEAD.size :].rstrip(b"\0"))
         for path in paths.get(number, ()):
-            # Joined by hand: pathlib takes ten times as long, and the event loop waits.
+            # Not by pathlib, which would delay the event loop ten times as long.
             place = f"{str(path).rstrip('/')}/{name}" if name else str(path)
             events.add((change, place))
             if mask & CREATE and not mask & _ISDIR:
@@ -260,7 +262,7 @@ def batch_of(
 
 
 def _records(raw: bytes) -> set[bytes]:
-    # Some files that are written without end fill the queue with thousands of records, and few different ones.
+    # A few files that are written all the time fill the queue with thousands of equal records.
     records: set[bytes] = set()
     at = 0
     while at < len(raw):
@@ -294,10 +296,10 @@ def _close_after(setting: asyncio.Future[None], descriptor: int) -> None:
 
 
 def _instance() -> int:
-    """A new inotify instance.
+    """Create an inotify instance.
 
     Raises:
-        FeedBroken: there is none to be had.
+        FeedBroken: the system refuses one.
     """
     descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor != -1:
@@ -323,7 +325,7 @@ def _refused(why: int, directories: int) -> str:
 
 
 def _is_out_of_descriptors() -> bool:
-    # The kernel has one errno for both limits. Who cannot open the root directory either has reached the other one.
+    # The kernel has one errno for both limits. If the root directory cannot be opened either, it is the limit of open files.
     try:
         os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
     except OSError:
@@ -339,5 +341,5 @@ def _more_than(limit: str, least: int) -> int:
 
 
 def sets_watches_by_directory(platform: str) -> bool:
-    """Whether a platform uses this module, so that each directory costs a watch."""
+    """Return whether a platform uses inotify, so that each directory needs a watch."""
     return platform.startswith(("linux", "android"))

@@ -1,4 +1,4 @@
-"""Finds the file systems that memory is on, from the mounts that Linux reports."""
+"""Finds the file systems of memory from Linux's mountinfo."""
 
 import contextlib
 import errno
@@ -13,12 +13,12 @@ import msgspec
 from memd.text.memory_paths import Root, descends, only_file, parts_below
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
-# The process has no free descriptor or memory for reading; that says nothing about the files.
+# The process has no free descriptor or memory to read with; the files may exist.
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
-# Changes made on the far side of these cause no events here: on other machines, on the host of a virtual machine, or in a
-# program that serves a file system (FUSE).
+# Changes made elsewhere cause no events here: on other machines, on the host of a virtual machine, or in a program that serves
+# the file system (FUSE).
 _REMOTE = frozenset({
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fakeowner", "fuse", "gfs2", "glusterfs", "gpfs", "lustre",
     "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
@@ -26,7 +26,7 @@ _REMOTE = frozenset({
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """One line of mountinfo, as far as it matters; see proc_pid_mountinfo(5)."""
+    """The relevant fields of a line of mountinfo; see proc_pid_mountinfo(5)."""
 
     number: int
     parent: int
@@ -37,12 +37,12 @@ class Mount(msgspec.Struct, frozen=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether files can change without an event. A local disk behind a program (fuseblk) counts as local."""
+        """Whether files can change without an event. A local disk that a program serves (fuseblk) counts as local."""
         return self.kind in _REMOTE or self.kind.startswith("fuse.")
 
 
 def read_mounts(file: Path = _MOUNTINFO) -> str:
-    """The text of mountinfo; empty on systems other than Linux.
+    """Return the text of mountinfo; empty on systems other than Linux.
 
     Raises:
         OSError: one of EXHAUSTED; the text cannot be read now.
@@ -56,10 +56,10 @@ def read_mounts(file: Path = _MOUNTINFO) -> str:
 
 
 class MountEvents:
-    """Asks the kernel whether something was mounted or unmounted; see poll in proc(5)."""
+    """Detects mounts and unmounts by polling mountinfo; see poll in proc(5)."""
 
     def __init__(self, file: Path = _MOUNTINFO) -> None:
-        """Count from now on. On a system without mountinfo nothing is ever reported."""
+        """Start to detect changes; without mountinfo, none are ever reported."""
         self._descriptor: int | None = None
         self._wakes: select.epoll | None = None
         with contextlib.suppress(OSError):
@@ -71,9 +71,9 @@ class MountEvents:
 
     @property
     def wakes(self) -> int | None:
-        """A descriptor that becomes readable when mounts change, for a moment: call `acknowledge` then. None: there is none.
+        """A descriptor that becomes readable for a moment when mounts change: `acknowledge` must be called then. None: there is none.
 
-        The file itself is always readable, and event loops wait for nothing else.
+        The file itself is always readable, so an event loop cannot wait for it.
         """
         return None if self._wakes is None else self._wakes.fileno()
 
@@ -82,12 +82,12 @@ class MountEvents:
         self._have_changed = True
 
     def have_changed(self) -> bool:
-        """Whether mounts have changed since the last `take`. Costs a microsecond."""
+        """Return whether mounts have changed since the last `take`. Costs a microsecond."""
         self._have_changed = self._have_changed or (self._descriptor is not None and bool(self._poll.poll(0)))
         return self._have_changed
 
     def take(self) -> bool:
-        """Whether mounts have changed since the last call; count from now on."""
+        """Return whether mounts have changed since the last call."""
         changed, self._have_changed = self.have_changed(), False
         return changed
 
@@ -102,10 +102,10 @@ class MountEvents:
 
 
 def _readable_on_urgent(descriptor: int) -> select.epoll:
-    """What is readable once urgent data of a descriptor has come.
+    """Return an epoll that becomes readable when the descriptor has urgent data.
 
     Raises:
-        OSError: of this file the system tells no events.
+        OSError: the system reports no events for this file.
     """
     wakes = select.epoll()
     try:
@@ -117,7 +117,7 @@ def _readable_on_urgent(descriptor: int) -> select.epoll:
 
 
 def parsed(text: str) -> tuple[Mount, ...]:
-    """The mounts in a mountinfo; malformed lines are skipped."""
+    """Return the mounts in a mountinfo; malformed lines are skipped."""
     return tuple(mount for line in text.splitlines() if (mount := _parsed(line)) is not None)
 
 
@@ -137,9 +137,9 @@ def _plain(field: str) -> str:
 
 
 def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mount]:
-    """The file system of each root, and those mounted below a root where notes can be.
+    """Return the mount of each root, and the mounts below a root at places where notes can be.
 
-    A mount above or below a root changes the result, also one that hides or uncovers another mount.
+    Each mount above or below a root changes the result, also if it hides or uncovers another mount.
     """
     mounts = tuple(mounts)
     tops, children = _hung(mounts)
@@ -154,7 +154,7 @@ def concerning(roots: Iterable[Root], mounts: Iterable[Mount]) -> dict[Path, Mou
 
 
 def mounted(places: Iterable[Path], mounts: Iterable[Mount]) -> frozenset[Path]:
-    """Those of some places on which something is mounted."""
+    """Return those of some places that are mount points."""
     tops, children = _hung(tuple(mounts))
     return frozenset(
         place
@@ -164,7 +164,7 @@ def mounted(places: Iterable[Path], mounts: Iterable[Mount]) -> frozenset[Path]:
 
 
 def unseen(roots: Iterable[Root], concerned: dict[Path, Mount]) -> dict[Path, Mount]:
-    """The places of memory where files can change without an event here; none of them is below another one of its root."""
+    """Return the places of memory where files can change without an event; none of them is below another one of its root."""
     remote = {place: mount for place, mount in concerned.items() if mount.is_remote}
     whole = {_place(root) for root in roots} & remote.keys()
     return {
@@ -184,7 +184,7 @@ def _may_hold_notes(root: Root, point: Path) -> bool:
 
 
 def _hung(mounts: Collection[Mount]) -> tuple[list[Mount], dict[int, list[Mount]]]:
-    """The mounts without a parent among these, and the children of each mount by its number."""
+    """Return the mounts whose parent is not among these, and the children of each mount by its number."""
     children: dict[int, list[Mount]] = {}
     for mount in mounts:
         if mount.parent != mount.number:
@@ -195,7 +195,7 @@ def _hung(mounts: Collection[Mount]) -> tuple[list[Mount], dict[int, list[Mount]
 
 
 def _under(place: Path, tops: list[Mount], children: dict[int, list[Mount]]) -> Mount | None:
-    """The mount of a place: from the top, always into the first mount point on its path."""
+    """Return the mount that a place is on, by following mount points from the top; None: there is none."""
     at: Mount | None = None
     onward: Iterable[Mount] = tops
     while (into := _first_on_the_way(place, onward)) is not None:

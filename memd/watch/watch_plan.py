@@ -1,4 +1,4 @@
-"""Finds the directories that must be watched to see every change of memory."""
+"""Finds the directories that must be watched so that no change of memory is missed."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,29 +22,29 @@ Identity = tuple[int, int]  # device, inode
 
 
 class RootState(msgspec.Struct, frozen=True):
-    """The state of the roots on the disk: it changes if a root is replaced, unmounted or missing, or is behind a symlink."""
+    """The state of the roots on disk, which changes if a root is replaced, unmounted or missing, or is behind a symlink."""
 
-    # Of roots and memory/; None: not there, closed, or behind a symlink.
+    # Of roots and memory/; None: missing, not accessible, or behind a symlink.
     identities: dict[Path, Identity | None]
-    mounts: dict[Path, Mount]  # as mounts.concerning gives them
+    mounts: dict[Path, Mount]  # see mounts.concerning
 
 
 class WatchPlan(msgspec.Struct, frozen=True):
-    """The directories to watch, with the state of the roots that they were found in."""
+    """The directories to watch, with the state of the roots at that time."""
 
-    flat: frozenset[Path]  # each for itself
+    flat: frozenset[Path]  # each without its subdirectories
     deep: frozenset[Path]  # with everything below
     root_state: RootState
     above: frozenset[Path] = frozenset()  # directories above the roots: renaming one moves roots away
 
     @property
     def size(self) -> int:
-        """The number of watches that this takes."""
+        """The number of watches that the plan needs."""
         return len(self.flat) + len(self.deep) + len(self.above)
 
     @property
     def is_complete(self) -> bool:
-        """Whether each directory that is missing would come with an event of the one that holds it."""
+        """Whether the creation of each missing directory would cause an event in a watched directory."""
         return all(
             identity is not None or directory.parent in self.flat
             for directory, identity in self.root_state.identities.items()
@@ -52,20 +52,19 @@ class WatchPlan(msgspec.Struct, frozen=True):
 
 
 def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "") -> WatchPlan:
-    """Find the directories to watch.
+    """Return the directories to watch.
 
     Args:
-        roots: As sources.roots gives them.
-        mountinfo: As mounts.read_mounts gives it.
-        recursive: Whether the system watches a directory with everything below it, at no further cost. Otherwise
-            each directory costs a watch, so directories that can hold no notes are left out: one node_modules
-            could use up the watches of the user.
+        roots: See sources.roots.
+        mountinfo: See mounts.read_mounts.
+        recursive: Whether one watch covers a directory with everything below it. Otherwise each directory needs a watch, and
+            directories that cannot hold notes are left out: one node_modules could use up the user's watches.
 
     Raises:
         OSError: the process has no free descriptor.
     """
     roots = tuple(roots)
-    # Read before the directories, so that later changes show in the next comparison.
+    # Read before the directories, so that the next comparison finds later changes.
     root_state = root_state_of(roots, mountinfo)
     flat: set[Path] = set()
     deep: set[Path] = set()
@@ -88,28 +87,28 @@ def plan_watches(roots: Iterable[Root], *, recursive: bool, mountinfo: str = "")
 
 
 def listable(directories: Iterable[Path]) -> list[Path]:
-    """The directories that exist, can be listed and are not behind a symlink."""
+    """Return the directories that exist, can be listed and are not behind a symlink."""
     return [directory for directory in directories if _is_listable(directory)]
 
 
 def replaced(roots: Mapping[Path, Identity | None]) -> list[Path]:
-    """The directories that were replaced by another one, or do not exist any more."""
+    """Return the directories that were replaced by another one, or do not exist any more."""
     return [root for root, identity in roots.items() if identity_of(root) != identity]
 
 
 def root_state_of(roots: Iterable[Root], mountinfo: str) -> RootState:
-    """The current state of the roots.
+    """Return the current state of the roots.
 
     Args:
-        roots: As sources.roots gives them.
-        mountinfo: As mounts.read_mounts gives it.
+        roots: See sources.roots.
+        mountinfo: See mounts.read_mounts.
     """
     roots = tuple(roots)
     return RootState(identities_of(roots), concerning(roots, parsed(mountinfo)))
 
 
 def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
-    """The current identities of the directories of the roots."""
+    """Return the current identities of the roots' directories."""
     identities: dict[Path, Identity | None] = {}
     for root in roots:
         identities[root.directory] = _identity(root.directory)
@@ -120,7 +119,7 @@ def identities_of(roots: Iterable[Root]) -> dict[Path, Identity | None]:
 
 
 def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
-    """The directory, and the directories below it that can hold notes, without those that cannot be listed."""
+    """Yield the directory, and the directories below it that can hold notes, except those that cannot be listed."""
     waiting = [(directory, parts)]
     while waiting:
         here, above = waiting.pop()
@@ -129,7 +128,7 @@ def _directories(root: Root, directory: Path, parts: Parts) -> Iterator[Path]:
                 entries = [entry for entry in listing if _is_directory(entry)]
         except OSError as failure:
             if failure.errno in EXHAUSTED:
-                raise  # else all that is watched would count as gone
+                raise  # otherwise all directories would count as gone
             continue
         yield here
         for entry in entries:
@@ -147,10 +146,10 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 def _is_listable(directory: Path) -> bool:
     return (
-        # watchfiles takes UTF-8 names only. Below a root no others are entered, but the root itself may have any name.
+        # watchfiles supports UTF-8 names only. No others are entered below a root, but the root itself may have any name.
         is_utf8(str(directory))
         and not _is_behind_a_symlink(directory)
-        # First, since is_dir raises if a directory above cannot be entered.
+        # Before is_dir, which raises if a directory above cannot be entered.
         and os.access(directory, os.R_OK | os.X_OK)
         and directory.is_dir()
     )
@@ -158,14 +157,14 @@ def _is_listable(directory: Path) -> bool:
 
 def _identity(directory: Path) -> Identity | None:
     identity = identity_of(directory)
-    # A closed directory is not watched; only this comparison shows that it was opened.
+    # An inaccessible directory is not watched, so only this comparison finds that it is accessible again.
     if _is_behind_a_symlink(directory) or not os.access(directory, os.R_OK | os.X_OK):
         return None
     return identity
 
 
 def identity_of(directory: Path) -> Identity | None:
-    """Device and inode of a directory; None if there is none."""
+    """Return the device and inode of a directory; None if it does not exist."""
     try:
         status = os.lstat(directory)
     except OSError:
@@ -174,5 +173,5 @@ def identity_of(directory: Path) -> Identity | None:
 
 
 def _is_behind_a_symlink(directory: Path) -> bool:
-    """Whether the directory, or one above it, is a symlink: nothing is read there, see sources.safe_open."""
+    """Return whether the directory, or one above it, is a symlink; such files are not read, see sources.safe_open."""
     return os.path.realpath(directory) != str(directory)

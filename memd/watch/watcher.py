@@ -1,4 +1,4 @@
-"""Turns events of the file system into a stream of changes that concern memory."""
+"""Converts file system events into a stream of changes that concern memory."""
 
 import asyncio
 import os
@@ -40,13 +40,13 @@ class PathsChanged(msgspec.Struct, frozen=True):
 
 
 class RescanNeeded(msgspec.Struct, frozen=True):
-    """Anything may have changed."""
+    """Any file may have changed."""
 
     reason: str
 
 
 class WatcherHealth(msgspec.Struct, frozen=True):
-    """Whether changes are seen as they happen, and where they are not."""
+    """Whether changes cause events, and the places where they do not."""
 
     # Only a watch that should work and fails is a fault. A root on a network mount is the user's choice: changes are found by
     # polling within seconds, so status mentions it, while replies would only repeat it.
@@ -75,7 +75,7 @@ class WatcherPace(msgspec.Struct, frozen=True):
 
 
 class WatchMethods(msgspec.Struct, frozen=True):
-    """The system calls and feeds that the watcher uses."""
+    """The system calls and feeds that the watcher uses; tests replace them."""
 
     recursive: bool  # whether the system itself watches a directory with everything below
     feed: Callable[[], Feed]
@@ -86,7 +86,7 @@ _USUAL = WatcherPace()
 
 
 def methods_of(platform: str) -> WatchMethods:
-    """The methods for a platform, as sys.platform names it."""
+    """Return the methods for a platform, a value of sys.platform."""
     if sets_watches_by_directory(platform):
         return WatchMethods(recursive=False, feed=InotifyFeed)
     return WatchMethods(recursive=platform == "darwin", feed=LibraryFeed)
@@ -100,7 +100,7 @@ async def watch(
     rng: Random | None = None,
     barrier: EventBarrier | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Yield changes of the notes below the roots, as soon as they happen.
+    """Yield changes of the notes below the roots as soon as they happen.
 
     The first event is a WatcherHealth. When the watches are set, a RescanNeeded follows, because files may have changed before; it
     comes again whenever events may have been lost. Roots may be missing; they are watched when they appear. The generator holds
@@ -311,7 +311,7 @@ class _Check:
         barrier: EventBarrier,
         periods_s: tuple[float, float],
     ) -> None:
-        """The roots were looked at just now.
+        """Start with the state of the roots as just seen.
 
         Args:
             roots: As for watch.
@@ -339,7 +339,7 @@ class _Check:
         return _next_check(self._looked_at, period_s, self._roots)
 
     async def look(self, timeout_s: float, *, remounted: bool) -> tuple[bool, frozenset[Path]]:
-        """Compare, unless the last comparison still runs.
+        """Compare the roots, unless the previous comparison still runs.
 
         Args:
             timeout_s: How long to wait for it.
@@ -420,12 +420,12 @@ def _absence(directory: Path) -> str:
 
 
 def note_places(roots: Sequence[Root]) -> frozenset[Path]:
-    """Files of notes, and directories with all below: what a search scans itself while nobody watches it."""
+    """Return the files and directories of notes, which a search scans itself while there are no events."""
     return frozenset(_place(root) for root in _notes(roots))
 
 
 def _notes(roots: Sequence[Root]) -> list[Root]:
-    """The roots of notes, which a search waits for. Transcripts are indexed when they are due."""
+    """Return the roots of notes, which a search waits for; transcripts are indexed later."""
     return [root for root in roots if not isinstance(root, SessionPaths)]
 
 

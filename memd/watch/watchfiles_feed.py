@@ -1,4 +1,4 @@
-"""Raw events from watchfiles, for systems that watch directories recursively.
+"""Raw events from watchfiles, for systems that can watch directories recursively.
 
 watchfiles does not report an overflow of the system's queue: a very large batch of events may follow one.
 """
@@ -18,7 +18,7 @@ STEP_MS = 50  # it looks for events this often; at 50, an idle watch costs 0.1 %
 
 
 class LibraryFeed:
-    """Watches of watchfiles: one for single directories, one for recursive ones."""
+    """Runs two watches of watchfiles: one for single directories, one for recursive ones."""
 
     def __init__(self) -> None:
         self._stop = asyncio.Event()
@@ -39,7 +39,7 @@ class LibraryFeed:
         self._raise_failure()
 
     async def next(self, until: float) -> EventBatch:
-        """The next events; see events.Feed."""
+        """Return the next events; see events.Feed."""
         events: set[RawEvent] = set()
         try:
             async with asyncio.timeout_at(until):
@@ -52,7 +52,7 @@ class LibraryFeed:
         return EventBatch(frozenset(events))
 
     async def watch_files(self, files: Iterable[Path]) -> frozenset[Path]:  # noqa: ARG002 - see events.Feed
-        """Nothing: these systems report the name that a file is written under."""
+        """Do nothing, as these systems report the name that a file is written under."""
         return frozenset()
 
     @property
@@ -61,10 +61,10 @@ class LibraryFeed:
         return False
 
     def position(self) -> None:
-        """None: the number of events that are on their way is not known."""
+        """Return None: the number of queued events is unknown."""
 
     async def stop(self) -> None:
-        """End the threads that watch."""
+        """Stop the threads that watch."""
         self._stop.set()
         await asyncio.gather(*self._pumps)
 
