@@ -127,7 +127,7 @@ def _cut_turns(note: Note, remarks: Sequence[str], max_chars: int) -> Reply:
     return of_chars(_most(len(note.text), lambda some: _fits(of_chars(some), max_chars)))
 
 
-def mend(tool: str, unusable: Unusable) -> Reply:
+def invalid_arguments(tool: str, unusable: Unusable) -> Reply:
     """Return the reply to a call with invalid arguments, which the model can correct."""
     return _trouble(tool, unusable.message, unusable.action, disabled=False)
 

@@ -270,7 +270,7 @@ class Tools:
                             break
                     return tool_replies.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
-            return tool_replies.mend(name, unusable)
+            return tool_replies.invalid_arguments(name, unusable)
         except MemdClientError as error:
             return tool_replies.unavailable(name, error)
 
@@ -333,7 +333,7 @@ class AsyncTools:
                             break
                     return tool_replies.get_reply(note, asked.remarks, bound)
         except Unusable as unusable:
-            return tool_replies.mend(name, unusable)
+            return tool_replies.invalid_arguments(name, unusable)
         except MemdClientError as error:
             return tool_replies.unavailable(name, error)
 

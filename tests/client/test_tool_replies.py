@@ -278,7 +278,7 @@ def test_a_request_that_is_refused_leaves_memory_there(code: str) -> None:
 
 def test_a_call_that_makes_no_sense_leaves_memory_there() -> None:
     """That is for what a person has to mend."""
-    assert tool_replies.mend("memory_search", Unusable("query is missing.", "Call again.")) == {
+    assert tool_replies.invalid_arguments("memory_search", Unusable("query is missing.", "Call again.")) == {
         "results": [],
         "error": "query is missing.",
         "action": "Call again.",

@@ -84,7 +84,7 @@ class NoteWriter:
             clean = await self._client.redact(text, agent=self._agent, session_key=self._session_key)
             return marked_reply(await asyncio.to_thread(self._write, clean, datetime.now(UTC)))
         except Unusable as unusable:
-            reply = tool_replies.mend(APPEND, unusable)
+            reply = tool_replies.invalid_arguments(APPEND, unusable)
         except NoteNotWritten as error:
             reply = {"error": str(error), "action": "Tell the user that it was not written down, and why."}
         except MemdClientError as error:

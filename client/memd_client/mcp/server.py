@@ -214,7 +214,7 @@ class Answers:
         elif name == APPEND and self._append is not None:
             reply = await self._append.append(arguments)
         else:
-            reply = marked_reply(tool_replies.mend(name, no_such_tool(name, tuple(_TITLES))))
+            reply = marked_reply(tool_replies.invalid_arguments(name, no_such_tool(name, tuple(_TITLES))))
         text = {"type": "text", "text": tool_replies.encoded(reply)}
         return {"content": [text], "isError": "error" in reply}
 
