@@ -176,6 +176,14 @@ def test_wrong_flags(run: Run, file: Path, flags: tuple[str, ...], said: str) ->
     assert not file.exists()
 
 
+def _written(leader: int, *, until: bytes) -> str:
+    """Read the terminal up to a text: one read returns only what the terminal has processed so far."""
+    read = b""
+    while until not in read:
+        read += os.read(leader, 1 << 16)
+    return read.decode()
+
+
 def test_a_person_is_asked(home: Path, file: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notes: yes unless no. Transcripts: no unless yes, and what they are is said first."""
     leader, follower = pty.openpty()
@@ -183,7 +191,7 @@ def test_a_person_is_asked(home: Path, file: Path, run: Run, monkeypatch: pytest
         monkeypatch.setattr(sys, "stdin", _Terminal("n\n\n\n" + "\ny\nn\n\n"))
         monkeypatch.setattr(sys, "stderr", err)
         assert run("config", "init").code == 0
-    asked = os.read(leader, 1 << 16).decode()
+    asked = _written(leader, until=b"Search the 1 transcript of Gemini CLI?")
     os.close(follower)
     os.close(leader)
     assert _main(file, home) == (("memory", "sessions"), ("codex", "gemini"), ("claude-code",))
