@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ OWNER, MEMBERS = "memd_owner", "memd_member"
 _PREFIX = "memd_user_"  # prefix of members' login roles
 _LOCK = 0x6D656D64  # the advisory lock for changes of the tables
 _CONNECTIONS = 20  # per member
+_errors_told = partial(errors_told, "is this role an administrator of the database?")
 # Each follows the tables that it refers to.
 _ON_EVERY_NODE = ("version", "memories", "members", "vector_indexes")
 _BY_TENANT = ("files", "labels", "chunks", "segments", "postings", "vectors", "parts")
@@ -64,7 +66,7 @@ def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
     state = find_state(connection)
     _check_server(state)
     steps: list[Step] = []
-    with errors_told():
+    with _errors_told():
         for role, meaning in ((OWNER, "owns the tables"), (MEMBERS, "has the rights of members")):
             steps += _role(connection, role, meaning)
         if steps or not _has_role(connection, OWNER):
@@ -200,7 +202,7 @@ def carry_out(connection: "psycopg.Connection[Any]") -> list[Step]:
     Raises:
         SharedUnavailable: nothing was done, or not all indexes were created.
     """
-    with errors_told(), connection.transaction():
+    with _errors_told(), connection.transaction():
         connection.execute("SET LOCAL lock_timeout = '10s'")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         steps = plan(connection)
@@ -214,7 +216,7 @@ def carry_out(connection: "psycopg.Connection[Any]") -> list[Step]:
 
 
 def _carry_out_apart(connection: "psycopg.Connection[Any]", steps: Sequence[Step]) -> None:
-    with errors_told():
+    with _errors_told():
         connection.commit()
         before, connection.autocommit = connection.autocommit, True
         try:
@@ -283,7 +285,7 @@ def _exists(connection: "psycopg.Connection[Any]", sql: str, *values: object) ->
 @contextmanager
 def _as_owner(connection: "psycopg.Connection[Any]") -> Iterator[None]:
     """Return a transaction in which the table of members may be changed."""
-    with errors_told(), connection.transaction():
+    with _errors_told(), connection.transaction():
         state = find_state(connection)
         _check_server(state)
         if state.version != VERSION:
@@ -317,7 +319,7 @@ def grant(
     """
     role = role_of(member)
     password = secrets.token_urlsafe(24)
-    with errors_told(), connection.transaction():
+    with _errors_told(), connection.transaction():
         with _as_owner(connection):
             connection.execute(
                 "INSERT INTO memd.memories (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", (memory,)
@@ -366,7 +368,7 @@ def can_log_in(connection: "psycopg.Connection[Any]", member: str) -> bool:
     Raises:
         SharedUnavailable.
     """
-    with errors_told():
+    with _errors_told():
         return _exists(
             connection, "SELECT 1 FROM pg_roles WHERE rolname = %s AND rolcanlogin", role_of(member)
         )
@@ -404,7 +406,7 @@ def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | Non
         SharedUnavailable: nothing was revoked, or sessions could not be terminated, as the message says.
     """
     role = role_of(member)
-    with errors_told(), connection.transaction():
+    with _errors_told(), connection.transaction():
         with _as_owner(connection):
             taken = connection.execute(
                 "DELETE FROM memd.members USING memd.memories WHERE memories.tenant = members.tenant"
@@ -419,7 +421,7 @@ def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | Non
     connection.commit()
     if is_there:
         try:
-            with errors_told(), connection.transaction():
+            with _errors_told(), connection.transaction():
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,)
                 )

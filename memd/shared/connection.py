@@ -161,8 +161,11 @@ def abandon(connection: "psycopg.Connection[Any]") -> None:
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
+def errors_told(denied: str = "was this role revoked, or granted only reading?") -> Iterator[None]:
     """Convert errors of psycopg within the block to a SharedUnavailable with a message of one line.
+
+    Args:
+        denied: Why the role may lack a right.
 
     Raises:
         SharedUnavailable: instead of the original error.
@@ -171,18 +174,16 @@ def errors_told() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise SharedUnavailable(_told(error)) from error
+        raise SharedUnavailable(_told(error, denied)) from error
 
 
-def _told(error: Any) -> str:
+def _told(error: Any, denied: str) -> str:
     """Return the server's message without quoted row values."""
     code = error.sqlstate
-    if code == "42501":
-        return "PostgreSQL: this role may not do that (was it revoked, or granted only reading?)"
     if code is not None:
         primary = error.diag.message_primary or "it gives no reason"
         # A primary message may quote a value that was sent, which must not reach a log.
-        return f"PostgreSQL: {_without_quotes(primary)} ({code})"
+        return f"PostgreSQL: {_without_quotes(primary)} ({denied if code == '42501' else code})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no reason is given"]
     said = next((line for line in reversed(lines) if "FATAL:" in line), lines[0])
     hint = " (is the password right, or was the member revoked?)" if "authentication failed" in said else ""
