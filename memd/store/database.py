@@ -199,7 +199,6 @@ class Database:
         if 0 < found < newest:
             kept_as = migrations.make_copy(connection, self.file, newest)
             migrations.migrate(connection, self._schema)
-            migrations.give_back_pages(connection, self._schema, found)
             log.info(
                 "store.brought_up_to_date",
                 file=str(self.file),
@@ -209,6 +208,7 @@ class Database:
             )
         else:
             migrations.migrate(connection, self._schema)
+        migrations.give_back_pages(connection, self.file, self._schema)
 
     def _open_for_reading(self, trouble: StoreUnavailable) -> None:
         """Open the existing file for readers without writing anything, not even the shared memory of its WAL.

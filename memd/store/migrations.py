@@ -291,18 +291,20 @@ def _vectors_after(rowid: int, connection: apsw.Connection) -> list[tuple[int, b
 _CONVERSIONS: Mapping[tuple[str, int], Callable[[apsw.Connection], None]] = {("embeddings", 4): _pack_vectors}
 
 
-def give_back_pages(connection: apsw.Connection, schema: str, before: int) -> None:
-    """Shrink the file if a migration made its rows smaller.
+def give_back_pages(connection: apsw.Connection, file: Path, schema: str) -> None:
+    """Shrink a file whose rows a migration made smaller, if it is not smaller than its backup yet.
 
-    The file stays as large as it is if there is no disk space for that, or if the process is killed before: rows are smaller
-    all the same, and later ones fill the room.
+    Called at each start, so a process that was killed before is no loss. While there is no disk space for it, the file stays as
+    large as it is; later rows fill the room.
 
     Args:
         connection: Of the database, outside of a transaction.
+        file: The database.
         schema: The name of the schema.
-        before: The schema number before the migration.
     """
-    if any(of == schema and number > before for of, number in _CONVERSIONS):
+    converted = [number for of, number in _CONVERSIONS if of == schema]
+    copies = [copy for copy in kept_copies(file) if copy.schema < max(converted)] if converted else []
+    if copies and connection.pragma("page_count") * connection.pragma("page_size") >= copies[0].bytes:
         with contextlib.suppress(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.CantOpenError):
             connection.execute("VACUUM")
 
