@@ -140,7 +140,12 @@ class TermReader:
 
     def keys_of_words(self, words: Sequence[str]) -> Keys:
         """Return the keys of single words, normalised by fts_text."""
-        return np.fromiter(map(_key, self._stems(words)), np.uint64, len(words))
+        stems = self._stems(words)
+        keys = np.fromiter(map(hash, stems), np.int64, len(stems)).view(np.uint64) & ~np.uint64(_CLASS)
+        # For a misspelt word there are hundreds; all but these are of class 0.
+        for number in [n for n, stem in enumerate(stems) if len(stem) == 1 or stem.isdigit()]:
+            keys[number] |= np.uint64(_class_of(stems[number]))
+        return keys
 
     def terms(self, columns: Sequence[str]) -> tuple[dict[str, list[int]], int]:
         """Return the terms of a chunk with their positions, and its number of tokens.
@@ -442,8 +447,8 @@ class Postings(msgspec.Struct, frozen=True):
                 counts.append(segment.counts[start:end])
         return _joined(rows, counts)
 
-    def holders(self, keys: Keys, kinds: Collection[Kind], most: int) -> list[Sequence[ChunkId]]:
-        """Return for each term the first chunks that hold it.
+    def holders(self, keys: Keys, kinds: Collection[Kind], most: int) -> dict[int, list[ChunkId]]:
+        """Return the first chunks that hold a term, by the number of its key, for all terms that any chunk holds.
 
         Args:
             keys: The keys of the terms.
@@ -451,20 +456,23 @@ class Postings(msgspec.Struct, frozen=True):
             most: The most chunks per term.
         """
         is_meant = lookup(kinds)
-        found: list[list[ChunkId]] = [[] for _ in keys]
+        found: dict[int, list[ChunkId]] = {}
         for segment in self.segments:  # in the order of rows
             at = np.minimum(np.searchsorted(segment.keys, keys), len(segment.keys) - 1)
             for number in np.flatnonzero(segment.keys[at] == keys).tolist():
                 start, end = segment.starts[at[number]], segment.starts[at[number] + 1]
-                left = most - len(found[number])
+                chunks = found.get(number, [])
+                left = most - len(chunks)
                 for first in range(start, end, _BLOCK):
                     if left <= 0:
                         break
                     rows = segment.rows[first : min(end, first + _BLOCK)]
                     some = self.ids[rows[is_meant[self.kinds[rows]]]][:left].tolist()
-                    found[number] += some
+                    chunks += some
                     left -= len(some)
-        return list(found)
+                if chunks:
+                    found[number] = chunks
+        return found
 
     def of_chunks(self, found: Sequence[tuple[int, int]]) -> Occurrences:
         """Return the rows for (chunk id, count) values from FTS5; unknown ids are ignored."""

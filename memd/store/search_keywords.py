@@ -89,12 +89,11 @@ class KeywordReader:
             most: The most chunks per word.
         """
         connection, held = self._connection, self._held
-        found = (
-            [keywords.holders(connection, word, kinds, most) for word in words]
-            if held is None
-            else held.holders(TermReader(connection).keys_of_words(words), kinds, most)
-        )
-        return {word: ids for word, ids in zip(words, found, strict=True) if ids}
+        if held is None:
+            found = {word: keywords.holders(connection, word, kinds, most) for word in words}
+            return {word: ids for word, ids in found.items() if ids}
+        by_number = held.holders(TermReader(connection).keys_of_words(words), kinds, most)
+        return {words[number]: ids for number, ids in by_number.items()}
 
     def prepare(self, match: str) -> None:
         """Do nothing: what is searched for is at hand."""
