@@ -138,11 +138,13 @@ class EmbeddingStore:
 
     async def look_up(self, space: Space, hashes: Sequence[TextHash], now: float) -> CachedTexts:
         """Return cached vectors and refusals of texts; found vectors count as used now."""
-        unsaved = {
-            text_hash: self._vectors[space, text_hash][0]
-            for text_hash in hashes
-            if (space, text_hash) in self._vectors
-        }
+        unsaved = rounded(
+            {
+                text_hash: self._vectors[space, text_hash][0]
+                for text_hash in hashes
+                if (space, text_hash) in self._vectors
+            }
+        )
         refused = self._unsaved_refusals(space, hashes)
         saved = await self._attempt(self.read, _look_up, space, hashes) or CachedTexts({}, frozenset())
         if saved.vectors and self.failure is None:
@@ -155,8 +157,8 @@ class EmbeddingStore:
         return unsaved | (await self._attempt(self.read, _held, space, hashes) or frozenset())
 
     async def put(self, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
-        """Cache vectors, rounded as they are read again."""
-        for text_hash, vector in rounded(vectors).items():
+        """Cache vectors; they are read again as `compact_vectors.rounded` has them."""
+        for text_hash, vector in vectors.items():
             self._vectors[space, text_hash] = vector, now
         await self._attempt(self._save)
         while len(self._vectors) > UNSAVED:
@@ -378,7 +380,12 @@ def put_rows(
     connection.executemany(
         "INSERT OR REPLACE INTO cache (provider, model, provider_key, hash, vector, exponent, used_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(*space, text_hash, *pack(vector), now) for (space, text_hash), (vector, now) in vectors.items()],
+        [
+            (*space, text_hash, *packed, now)
+            for ((space, text_hash), (_, now)), packed in zip(
+                vectors.items(), pack([vector for vector, _ in vectors.values()]), strict=True
+            )
+        ],
     )
     connection.executemany(
         "INSERT OR REPLACE INTO set_aside (provider, model, provider_key, hash, reason, at) VALUES (?, ?, ?, ?, ?, ?)",

@@ -275,7 +275,12 @@ def _pack_vectors(connection: apsw.Connection) -> None:
     while rows := _vectors_after(last, connection):
         connection.executemany(
             "UPDATE cache SET vector = ?, exponent = ? WHERE rowid = ?",
-            ((*compact_vectors.pack(vector), rowid) for rowid, vector in rows),
+            [
+                (*packed, rowid)
+                for (rowid, _), packed in zip(
+                    rows, compact_vectors.pack([vector for _, vector in rows]), strict=True
+                )
+            ],
         )
         last, _ = rows[-1]
 

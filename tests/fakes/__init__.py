@@ -44,7 +44,7 @@ class HashingProvider:
         self.closed = False
         self._dimensions = dimensions
         self._failing = 0
-        self._buckets: dict[str, tuple[int, float]] = {}
+        self._buckets: dict[str, int] = {}  # twice the bucket of a feature, and 1 more if it adds to it
 
     def fail_next(self, n: int) -> None:
         """Let the next n requests, for passages or a question, end in EmbedUnavailable."""
@@ -82,24 +82,23 @@ class HashingProvider:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The vectors of some texts, shape (n, dimensions), at once."""
-        features = [[self._bucket(feature) for feature in _features(text)] for text in texts]
+        features = [_features(text) for text in texts]
         sizes = [len(each) for each in features]
-        table = np.array(list(chain.from_iterable(features)), np.float64).reshape(-1, 2)
-        cells = table[:, 0].astype(np.intp) + np.repeat(np.arange(len(texts)) * self._dimensions, sizes)
-        sums = np.bincount(cells, table[:, 1], minlength=len(texts) * self._dimensions)
+        every = list(chain.from_iterable(features))
+        self._buckets |= {feature: self._bucket(feature) for feature in set(every) - self._buckets.keys()}
+        found = np.fromiter(map(self._buckets.__getitem__, every), np.int64, len(every))
+        cells = (found >> 1) + np.repeat(np.arange(len(texts)) * self._dimensions, sizes)
+        sums = np.bincount(cells, 2.0 * (found & 1) - 1.0, minlength=len(texts) * self._dimensions)
         rows = sums.reshape(len(texts), self._dimensions).astype(np.float32)
         # A text without words, or whose words cancel out, still has a direction.
         rows[~rows.any(axis=1), 0] = 1.0
         unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
 
-    def _bucket(self, feature: str) -> tuple[int, float]:
-        found = self._buckets.get(feature)
-        if found is None:
-            # crc32 and not hash(), which differs from process to process.
-            code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
-            found = self._buckets[feature] = (code >> 1) % self._dimensions, 1.0 if code & 1 else -1.0
-        return found
+    def _bucket(self, feature: str) -> int:
+        # crc32 and not hash(), which differs from process to process.
+        code = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
+        return 2 * ((code >> 1) % self._dimensions) | code & 1
 
     def _fail_if_told(self) -> None:
         if self._failing:

@@ -29,7 +29,7 @@ from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from memd.runtime.synchronization import ChangeNotifier
-from memd.store.compact_vectors import pack, unpack
+from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
@@ -69,7 +69,7 @@ def texts_of(count: int, word: str = "note") -> dict[TextHash, str]:
 def vector_of(text: str, dimensions: int = DIMENSIONS) -> bytes:
     """What must be kept of a text."""
     row = HashingProvider(dimensions=dimensions).embed([text])[0].astype(np.float64)
-    return unpack(*pack((row / np.linalg.norm(row)).astype("<f4").tobytes()))
+    return rounded({text: (row / np.linalg.norm(row)).astype("<f4").tobytes()})[text]
 
 
 def dialect_of(name: str, base_url: str, *, most: int = 50_000, most_bytes: int = 90_000_000) -> BatchDialect:
