@@ -9,6 +9,7 @@ import re
 import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -31,6 +32,16 @@ _NEAR_PASS = 14  # signs between the word "pass", which is a verb, too, and a va
 _NEAR_CODE = 60  # signs between a word and a number
 _NEAR_NUMBER = 12  # signs between two numbers of which the second one is told
 _NEAR_WEAK = 40  # signs between a word and a value that is weak
+# So many signs are read before a value for what tells it, for who logs in, for what it is called instead, and before a word
+# for whose it is, for what else has such a word, and for a place.
+_CHARS_OF_TELLING, _CHARS_OF_MAY_TELL, _CHARS_OF_VERB = 40, 12, 4
+_CHARS_OF_USER, _CHARS_OF_FIELD, _CHARS_OF_NOUN = 80, 24, 28
+_CHARS_OF_OWNER, _CHARS_OF_OTHER_CODE, _CHARS_OF_PLACE = 40, 12, 9
+_SIGNS_OF_ANCHOR = (
+    6  # of what says that a value was set: shorter words stand everywhere, and are sought near values alone
+)
+_AHEAD = 512  # signs that are searched at once for such
+_MATCH = 24  # signs of what says that a value was set, is asked for, or stands in a program
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 # What words have none of: a digit beside a letter, or a sign between two. And what a code begins with.
@@ -61,7 +72,7 @@ _OF_ACCESS = _any_of(_WORDS.access)
 _OF_SERVICE = _any_of(_WORDS.services)
 _OF_LOCK = _any_of(_WORDS.locks)
 _OF_CODE_WORD = _any_of(_WORDS.codes)
-_OF_SETTING = re.compile(either(_WORDS.sets), re.IGNORECASE)
+_OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # Whose code it is, before the word: what else has a code has a place in a program, a country or a file.
@@ -122,7 +133,9 @@ _COUNTED = re.compile(
 _OF_ERRORS = re.compile(either(_WORDS.errors), re.IGNORECASE)
 _ALARM_TIME = re.compile(r"(?:[01][0-9]|2[0-3])[0-5][0-9]")
 _PLACE = re.compile(r"(?:at|to|from|near|in|by|via)[ ](?:the[ ])?\Z", re.IGNORECASE)
-_MAY_ASK = re.compile(rf"[?？؟]|{either(_WORDS.asks)}")
+_MAY_ASK = re.compile(
+    rf"\?|？|؟|{either(_WORDS.asks)}"
+)  # alternatives of literals alone are searched for fastest
 # A line that asks for something, at its end or by how it begins.
 _ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{either(_WORDS.asks)}", re.IGNORECASE)
 _SPEAKER = r"[ \t>*_-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
@@ -149,14 +162,19 @@ def _near(*, codes: bool) -> Walk:
     """
 
     def walk(text: str, places: Sequence[int], known: Covered) -> Iterator[Span]:
-        search, read = (
-            (_OF_CODE.search, graded_values.code) if codes else (_OF_VALUE.search, graded_values.password)
+        search, may_be, read = (
+            (_OF_CODE.search, graded_values.is_code, graded_values.code)
+            if codes
+            else (_OF_VALUE.search, graded_values.may_be_password, graded_values.password)
         )
-        cues = _Cues(text, places)
+        near = _Surroundings(text, places)
         for word, begin in _words(text, _lines(text, places), search):
-            if known.has(begin, begin + len(word)) or (value := read(word, begin)) is None:
+            if not may_be(word) or known.has(begin, begin + len(word)):
                 continue
-            if not known.has(value.start, value.end) and _is_told(text, value, cues):
+            value = read(word, begin)
+            if value is None or known.has(value.start, value.end):
+                continue
+            if _is_told(text, value, near):
                 yield value.start, value.end
 
     return walk
@@ -169,10 +187,10 @@ def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
         text: All of it.
         parts: The parts of it that are looked through, in order and apart.
     """
-    cues = _Cues(text, ())
+    near = _Surroundings(text, ())
     for word, begin in _words(text, parts, _SIGN_WITHIN.search):
         value = graded_values.password(word, begin)
-        if value is not None and value.has_sign and _is_told(text, value, cues):
+        if value is not None and value.has_sign and _is_told(text, value, near):
             yield value.start, value.end
 
 
@@ -190,16 +208,22 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
 
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """The lines that some places stand in, as far as they are near; with those behind one that asks something."""
-    end = 0
+    """The lines that some places stand in, as far as they are near; with those behind one that may ask something."""
+    asks = _Matches(_MAY_ASK, text)
+    start = end = 0
+    is_whole = True  # the part ends where its line does
     for at in places:
-        if at < end:
+        if at < end and is_whole:
             continue
-        left = max(end, at - _BEFORE)
-        start = text.rfind("\n", left, at) + 1 or left
-        end = text.find("\n", at, at + _BEHIND)
-        if end < 0 or _MAY_ASK.search(text, start, end + _BEFORE) is not None:
-            end = min(len(text), at + _BEHIND)
+        if at >= end:
+            if end > start:
+                yield start, end
+            left = max(end, at - _BEFORE)
+            start = text.rfind("\n", left, at) + 1 or left
+        line_end = text.find("\n", max(at, end), at + _BEHIND)
+        is_whole = line_end >= 0 and not asks.any_in(max(start, at - _BEFORE), line_end + _BEFORE)
+        end = line_end if is_whole else min(len(text), at + _BEHIND)
+    if end > start:
         yield start, end
 
 
@@ -211,31 +235,92 @@ class _Cue(msgspec.Struct, frozen=True):
     code_points: int  # for a number
     is_password: bool
     is_code: bool
-    is_set: bool
 
 
-class _Cues:
-    """The words of a text near which values are looked for. Each is classified once, however many values stand near it."""
+class _Matches:
+    """Where a pattern matches in a text. Asked of parts that ascend, it searches none twice."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str, *, lowered: bool = False) -> None:
+        """Search nothing yet.
+
+        Args:
+            pattern: Its matches have at most _MATCH signs. Alternatives that all begin with a letter in one case are found fastest.
+            text: All of it.
+            lowered: True: what is searched is the text in small letters.
+        """
+        self._pattern = pattern
+        self._text = text
+        self._lowered = lowered
+        self._starts: list[int] = []
+        self._from = self._till = 0  # what has been searched
+
+    def any_in(self, start: int, end: int) -> bool:
+        """Whether a match begins in a part of the text."""
+        if not self._from <= start <= self._till:
+            self._starts.clear()
+            self._from = self._till = start
+        if end > self._till:
+            till = end + _AHEAD
+            piece = self._text[self._till : till + _MATCH]
+            if self._lowered:
+                piece = piece.replace("İ", "i").lower()
+            starts = [self._till + match.start() for match in self._pattern.finditer(piece)]
+            self._starts += starts[: bisect_left(starts, till)]
+            self._till = till
+        at = bisect_left(self._starts, start)
+        return at < len(self._starts) and self._starts[at] < end
+
+
+class _Surroundings:
+    """What stands around the values of a text. Each word is classified once, however many values stand near it."""
 
     def __init__(self, text: str, places: Sequence[int]) -> None:
         """Classify nothing yet.
 
         Args:
             text: All of it.
-            places: Where such words may begin, in order.
+            places: Where words may begin near which values are looked for, in order.
         """
+        self.sets = _Matches(_OF_SETTING, text, lowered=True)
+        self.code = _Matches(_SPEAKS_OF_CODE, text)
         self._text = text
         self._places = places
         self._known: dict[int, _Cue | None] = {}
+        self._told: dict[str, int] = {}
 
-    def between(self, start: int, end: int) -> list[_Cue]:
-        """Return those that begin in a part of the text, in order."""
-        found: list[_Cue] = []
-        for at in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
+    def line(self, start: int, end: int) -> Span:
+        """Where the line of a value begins and ends, as far as that is near.
+
+        Args:
+            start: Of the value.
+            end: Of the value.
+        """
+        begin = max(0, start - _BEHIND)
+        till = self._text.find("\n", end, end + _BEFORE)
+        return (
+            self._text.rfind("\n", begin, start) + 1 or begin,
+            min(len(self._text), end + _BEFORE) if till < 0 else till,
+        )
+
+    def between(self, start: int, end: int) -> Iterator[_Cue]:
+        """Yield the words that begin in a part of the text, the last one first."""
+        for at in reversed(self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]):
             cue = self._known[at] if at in self._known else self._known.setdefault(at, self._classified(at))
             if cue is not None:
-                found.append(cue)
-        return found
+                yield cue
+
+    def told(self, before: str) -> int:
+        """The points of what stands right before a value."""
+        said = before[-_CHARS_OF_TELLING:]
+        if said not in self._told:
+            self._told[said] = (
+                _TOLD
+                if _TELLS.search(said)
+                else _MAYBE_TOLD
+                if _MAY_TELL.search(said[-_CHARS_OF_MAY_TELL:])
+                else 0
+            )
+        return self._told[said]
 
     def _classified(self, at: int) -> _Cue | None:
         text = self._text
@@ -243,12 +328,13 @@ class _Cues:
         is_code = _OF_CODE_WORD.match(text, at) is not None and (
             _CODE_ALONE.match(text, at) is None
             or (
-                _OWNED.search(text, max(0, at - 40), at) is not None
-                and _OTHER_CODE.search(text, max(0, at - 12), at) is None
+                _OWNED.search(text, max(0, at - _CHARS_OF_OWNER), at) is not None
+                and _OTHER_CODE.search(text, max(0, at - _CHARS_OF_OTHER_CODE), at) is None
             )
         )
         is_lock = is_code or (
-            _OF_LOCK.match(text, at) is not None and _PLACE.search(text, max(0, at - 9), at) is None
+            _OF_LOCK.match(text, at) is not None
+            and _PLACE.search(text, max(0, at - _CHARS_OF_PLACE), at) is None
         )
         points = (
             _PASSWORD
@@ -261,53 +347,62 @@ class _Cues:
             if is_lock or _OF_SERVICE.match(text, at)
             else 0
         )
-        is_set = _OF_SETTING.match(text, at) is not None
         code_points = _LOCK if is_lock else _PASSWORD if is_password else 0
-        cue = _Cue(at, points, code_points, is_password, is_code, is_set)
-        return cue if points or code_points or is_set else None
+        return _Cue(at, points, code_points, is_password, is_code) if points or code_points else None
 
 
-def _is_told(text: str, value: GradedValue, cues: _Cues) -> bool:
+def _is_told(text: str, value: GradedValue, near: _Surroundings) -> bool:
     """Whether what stands around a value says that it is a password or a code."""
     start, end = value.start, value.end
-    begin = max(0, start - _BEHIND)
-    line = text.rfind("\n", begin, start) + 1 or begin
-    till = text.find("\n", end, end + _BEFORE)
-    till = min(len(text), end + _BEFORE) if till < 0 else till
-    before = text[line:start]
     if value.grade == "digits" and (
         not (value.said.endswith("#") or _ENDS.match(text, end)) or _COUNTED.match(text, end) is not None
     ):
         return False
-    near, behind = cues.between(line, start), cues.between(end, till)
-    if _points(text, value, near, behind, before) < _NEEDED and not (
-        line > begin and _is_answer(text, value, cues, line, before)
+    line, till = near.line(start, end)
+    before = text[line:start]
+    if _points(text, value, near, before, till) < _NEEDED and not (
+        line > max(0, start - _BEHIND) and _is_answer(text, value, near, line, before)
     ):
         return False
     # What says that it is something else takes longest to read: it is asked last.
-    if _SPEAKS_OF_CODE.search(text, line, till) is not None or _OF_FIELD.search(before[-24:]) is not None:
+    if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
-    return _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-28:]) is None
+    return _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:]) is None
 
 
-def _points(text: str, value: GradedValue, near: Sequence[_Cue], behind: Sequence[_Cue], before: str) -> int:
-    """The points of a value by itself and by its sentence."""
+def _points(text: str, value: GradedValue, near: _Surroundings, before: str, till: int) -> int:
+    """The points of a value by itself and by its sentence.
+
+    Args:
+        text: All of it.
+        value: The value.
+        near: What stands around it.
+        before: What stands before it in its line.
+        till: Where its line ends, as far as that is near.
+    """
+    start, end = value.start, value.end
+    line = start - len(before)
     is_code = value.grade == "digits"
-    told = _TOLD if _TELLS.search(before[-40:]) else _MAYBE_TOLD if _MAY_TELL.search(before[-12:]) else 0
-    ends = _ENDS.match(text, value.end) is not None
-    best = max((_of_cue(text, value, cue, told=told, ends=ends) for cue in near[-_LAST:]), default=0)
-    after = max((cue.code_points if is_code else cue.points for cue in behind), default=0) - _FARTHER
-    if _IS_THEN_CALLED.match(text, value.end) is not None and not is_code:
-        told, after = _TOLD, max(after, _PASSWORD)
+    told = near.told(before)
+    ends = _ENDS.match(text, end) is not None
+    cues = list(islice(near.between(line, start), _LAST))
+    behind = list(near.between(end, till))
+    best = max((_of_cue(text, value, cue, told=told, ends=ends) for cue in cues), default=0)
     points = _OF_GRADE[value.grade]
     if is_code:
         return points + best
-    alone = told if value.has_sign and told == _TOLD and _ENDS_VERB.search(before[-4:]) else 0
+    after = max((cue.points for cue in behind), default=0) - _FARTHER
+    if _IS_THEN_CALLED.match(text, end) is not None:
+        told, after = _TOLD, max(after, _PASSWORD)
+    alone = told if value.has_sign and told == _TOLD and _ENDS_VERB.search(before[-_CHARS_OF_VERB:]) else 0
     points += max(best, after + told if after > 0 else 0, alone)
-    points += _IS_SET if any(cue.is_set for cue in (*near, *behind)) else 0
-    may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (near or behind or value.has_sign)
-    return points + (_WITH_USER if may_be_told and _USER.search(before[-80:]) else 0)
+    if _NEEDED - _IS_SET - _WITH_USER <= points < _NEEDED and (
+        near.sets.any_in(line, start) or near.sets.any_in(end, till)
+    ):
+        points += _IS_SET
+    may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (cues or behind or value.has_sign)
+    return points + (_WITH_USER if may_be_told and _USER.search(before[-_CHARS_OF_USER:]) else 0)
 
 
 def _of_cue(text: str, value: GradedValue, cue: _Cue, *, told: int, ends: bool) -> int:
@@ -354,7 +449,7 @@ def _may_be_code(value: GradedValue, cue: _Cue, between: str, *, told: int) -> b
     return not is_time or "off" in between or "code" in between
 
 
-def _is_answer(text: str, value: GradedValue, cues: _Cues, line: int, before: str) -> bool:
+def _is_answer(text: str, value: GradedValue, near: _Surroundings, line: int, before: str) -> bool:
     """Whether a value is what a line begins to answer, where the one before asks for it."""
     if _TELLS_ANSWER.fullmatch(before) is None:
         return False
@@ -362,16 +457,14 @@ def _is_answer(text: str, value: GradedValue, cues: _Cues, line: int, before: st
     if _ASKS.search(text[begin : line - 1]) is None:
         return False
     earlier = text.rfind("\n", max(0, begin - 1 - _BEHIND), max(0, begin - 1)) + 1
-    near = cues.between(begin, line) or (cues.between(earlier, begin) if value.grade == "sure" else [])
+    cues = list(near.between(begin, line)) or (
+        list(near.between(earlier, begin)) if value.grade == "sure" else []
+    )
     begins = _BEGINS_ANSWER.fullmatch(before) is not None
     if value.grade == "digits":
-        return begins and 4 <= len(value.said) <= 8 and any(cue.code_points for cue in near)
-    points = max((cue.points for cue in near), default=0)
-    return (
-        bool(points)
-        and (begins or _TELLS.search(before[-40:]) is not None)
-        and _OF_GRADE[value.grade] + points >= 4
-    )
+        return begins and 4 <= len(value.said) <= 8 and any(cue.code_points for cue in cues)
+    points = max((cue.points for cue in cues), default=0)
+    return bool(points) and (begins or near.told(before) == _TOLD) and _OF_GRADE[value.grade] + points >= 4
 
 
 _OF_PASSWORDS = (
@@ -380,7 +473,7 @@ _OF_PASSWORDS = (
     *_WORDS.access,
     *_WORDS.services,
     *_WORDS.locks,
-    *_WORDS.sets,
+    *(word for word in _WORDS.sets if len(word) >= _SIGNS_OF_ANCHOR),
 )
 _OF_CODES = (*_WORDS.passwords, *_WORDS.locks, *_WORDS.codes)
 RULES = (

@@ -79,6 +79,16 @@ class GradedValue(msgspec.Struct, frozen=True):
         )
 
 
+def is_code(word: str) -> bool:
+    """Whether a word without the punctuation around it may be a code."""
+    return _CODE.fullmatch(word.strip(_AROUND + _ENDS)) is not None
+
+
+def may_be_password(word: str) -> bool:
+    """Whether a word has the signs of a password at first sight; `password` judges it."""
+    return len(word) >= _SHORTEST and not word.isdecimal()
+
+
 def code(word: str, at: int) -> GradedValue | None:
     """A word without the punctuation around it, if it may be a code.
 
