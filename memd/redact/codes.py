@@ -151,6 +151,46 @@ _CODES = re.compile(
     re.IGNORECASE,
 )
 
+# Backup codes somewhere behind their label: two or more of the same form.
+_OF_SERIES = re.compile(
+    r"(?:backup|recovery|scratch|emergency|rescue|one-time)(?P<named>[ _-](?:login[ ])?(?:codes?|keys?|passcodes?))?(?![A-Za-z])"
+    r"|(?P<chinese>(?:恢复|备用|备份|应急|救援)(?:验证)?(?:码|代码|密钥))",
+    re.IGNORECASE,
+)
+# Between the label and the first code: no sentence ends.
+_ANNOUNCES_SERIES = re.compile(
+    r"[^\n.;!?。；！？]{0,60}(?:(?<=[:：，, 个是])|\n\s{0,8}(?:[-*•>]|[0-9]{1,2}[.)]|\[[ x]?\])?)[ ]{0,2}"
+)
+_AT_ONCE = re.compile(r"[ :：,]{1,3}")
+_CHARS_OF_SERIES = 90
+_OF_SAME_FORM = re.compile(
+    r"(?<![\w-])(?:[0-9]{4}[ ][0-9]{4}|(?=[0-9-]{0,12}[A-Za-z])(?=[A-Za-z-]{0,12}[0-9])[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,3}"
+    r"|(?=[0-9]{0,9}[a-z])(?=[a-z]{0,9}[0-9])[a-z0-9]{8,10})(?![A-Za-z0-9_-])",
+    re.ASCII,
+)
+_BETWEEN_CODES = re.compile(r"[\s,;、，；|/`\"'*•>()\[\]和与及-]{1,12}(?:and[ ]|[0-9]{1,2}[.)][ ]?)?")
+_MOST_CODES = 32
+
+
+def _series(text: str, at: int) -> Span | None:
+    """Return backup codes of the same form, from the first one to the last one."""
+    label = _OF_SERIES.match(text, at)
+    if label is None:
+        return None
+    first = _OF_SAME_FORM.search(text, label.end(), label.end() + _CHARS_OF_SERIES)
+    announces = _ANNOUNCES_SERIES if label["named"] or label["chinese"] else _AT_ONCE
+    if first is None or announces.fullmatch(text, label.end(), first.start()) is None:
+        return None
+    form = re.sub("[A-Za-z0-9]", "x", first[0])
+    end, count = first.end(), 1
+    while count < _MOST_CODES and (between := _BETWEEN_CODES.match(text, end)) is not None:
+        following = _OF_SAME_FORM.match(text, between.end())
+        if following is None or re.sub("[A-Za-z0-9]", "x", following[0]) != form:
+            break
+        end, count = following.end(), count + 1
+    return (first.start(), end) if count > 1 else None
+
+
 # Backup codes in capitals, of which some have no digit.
 _CAPITAL_CODES = re.compile(
     r"(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?)[^\n:]{0,40}:\s{1,4}(?P<secret>[A-Z0-9]{5,10}(?:[ \t]{0,4}[ ,;|/\n][ \t]{0,8}[A-Z0-9]{5,10}){1,30})(?![\w-])",
@@ -303,13 +343,20 @@ RULES = (
         ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援"),
         _matched(_CODES),
     ),
+    Rule(
+        "backup-codes-in-series",
+        "code",
+        ("backup", "recovery", "scratch", "emergency", "rescue", "one-time", "恢复", "备用", "备份", "应急", "救援"),
+        _series,
+        needs=Nearby(DIGIT, 0, 120),
+    ),
     Rule("backup-codes-capital", "code", ("backup", "recovery", "scratch", "emergency", "rescue"), _capital_codes),
     Rule("code-spoken", "code", ("code", "pin", "combination", "combo"), _matched(_SPOKEN)),
     Rule(
         "authenticator-seed",
         "code",
         (
-            "authenticator", "setup key", "secret key", "this key", "key instead", "key in your app", "manual entry", "totp", "2fa", "mfa", "otp", "two-factor",
+            "authenticator", "authy", "seed", "setup key", "secret key", "this key", "key instead", "key in your app", "manual entry", "totp", "2fa", "mfa", "otp", "two-factor",
             "二次验证", "两步验证", "双重验证", "双因素", "验证器", "动态口令",
         ),
         _seed,

@@ -77,11 +77,12 @@ _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # Whose code it is, before the word: what else has a code has a place in a program, a country or a file.
 _OWNED = re.compile(
-    r"(?:(?:your|my|our|ihr|dein|tu|votre|ton|seu|tuo|twój)[ ](?:\w{2,14}[ ]){0,2}|(?:apple[ ]id|google|whatsapp|uber|bank|paypal|amazon|microsoft|telegram|signal|instagram"
-    r"|facebook|door|gate|room|sms|login|verification|security|service|control)\]?[ ])\Z",
+    rf"(?:(?:{either(_WORDS.possessives)})[ ](?:\w{{2,14}}[ ]){{0,2}}|(?:{either(_WORDS.owners)})\]?[ ])\Z",
     re.IGNORECASE,
 )
 _OTHER_CODE = re.compile(rf"(?:{either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
+_KEY_ALONE = re.compile(r"keys?(?![A-Za-z])", re.IGNORECASE)
+_OTHER_KEY = re.compile(rf"(?:{either(_WORDS.other_keys)})[ _-]?\Z", re.IGNORECASE)
 _OPEN = r"[*_]{0,2}[\"'`“「『(（]?"
 _TELLS = re.compile(
     rf"(?:(?:(?<![\w’'])(?:{either(_WORDS.tells)})(?:[ ](?:now|still|just|the|probably|usually|always|only|again|simply|literally|currently|to|your|this|all)){{0,2}}[ ]"
@@ -103,11 +104,11 @@ _TELLS_ANEW = re.compile(
 )
 # Behind a value: "... as a password", "... works", "... opens the safe", "...就能打开".
 _IS_THEN_CALLED = re.compile(
-    r"[\"'`”)]?[ ](?:as|is|was|for|or)[ ](?:[\w'’]{1,12}[ ]){0,4}?(?:pass(?:word|code|phrase|wd)|pass(?=[.,;!?)]|\s|\Z)(?![ ]\w)|pwd?|login)(?![a-z])"
-    r"|[\"'`”)]?[ ](?:(?:is|was)[ ]what[ ]|still[ ]|also[ ])?(?:works|worked|unlocks?|opens?|gets[ ](?:you|me|us)[ ]in|logs[ ](?:you|me)[ ]in)(?![a-z])"
-    r"|[\"'`”]?[ ]?(?:comme|als|como|come)[ ](?:\w{1,10}[ ])?(?:mot[ ]de[ ]passe|phrase|passwort|wachtwoord|contraseña|senha|password)"
-    r"|[ ]?[就才]?是[^，。\n]{0,8}(?:密码|口令)"
-    r"|[\"'`”」]?[ ]?(?:就能|就可以|才能|可以)(?:打?开|登|解|进)",
+    rf"[\"'`”)]?[ ](?:as|is|was|for|or)[ ](?:[\w'’]{{1,12}}[ ]){{0,4}}?(?:(?:{either(_WORDS.called)})(?![a-z])|(?:{either(_WORDS.called_at_end)})(?=[.,;!?)]|\s|\Z)(?![ ]\w))"
+    rf"|[\"'`”)]?[ ](?:(?:{either(_WORDS.before_does)})[ ])?(?:{either(_WORDS.does)})(?![a-z])"
+    rf"|[\"'`”]?[ ]?(?:{either(_WORDS.as_abroad)})[ ](?:\w{{1,10}}[ ])?(?:{either(_WORDS.called_abroad)})"
+    rf"|[ ]?[就才]?是[^，。\n]{{0,8}}(?:{either(_WORDS.called_in_chinese)})"
+    rf"|[\"'`”」]?[ ]?(?:{either(_WORDS.can_in_chinese)})(?:{either(_WORDS.does_in_chinese)})",
     re.IGNORECASE,
 )
 _OTHER_NOUN = re.compile(
@@ -209,7 +210,7 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
     """The lines that some places stand in, as far as they are near; with those behind one that may ask something."""
-    asks = _Matches(_MAY_ASK, text)
+    asks = Matches(_MAY_ASK, text)
     start = end = 0
     is_whole = True  # the part ends where its line does
     for at in places:
@@ -237,7 +238,7 @@ class _Cue(msgspec.Struct, frozen=True):
     is_code: bool
 
 
-class _Matches:
+class Matches:
     """Where a pattern matches in a text. Asked of parts that ascend, it searches none twice."""
 
     def __init__(self, pattern: re.Pattern[str], text: str, *, lowered: bool = False) -> None:
@@ -281,8 +282,8 @@ class _Surroundings:
             text: All of it.
             places: Where words may begin near which values are looked for, in order.
         """
-        self.sets = _Matches(_OF_SETTING, text, lowered=True)
-        self.code = _Matches(_SPEAKS_OF_CODE, text)
+        self.sets = Matches(_OF_SETTING, text, lowered=True)
+        self.code = Matches(_SPEAKS_OF_CODE, text)
         self._text = text
         self._places = places
         self._known: dict[int, _Cue | None] = {}
@@ -324,6 +325,11 @@ class _Surroundings:
 
     def _classified(self, at: int) -> _Cue | None:
         text = self._text
+        if (
+            _KEY_ALONE.match(text, at) is not None
+            and _OTHER_KEY.search(text, max(0, at - _CHARS_OF_OTHER_CODE), at) is not None
+        ):
+            return None
         is_password = _OF_PASSWORD.match(text, at) is not None
         is_code = _OF_CODE_WORD.match(text, at) is not None and (
             _CODE_ALONE.match(text, at) is None

@@ -52,6 +52,7 @@ _SERIES = re.compile(
 _ROW = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _NUMBERED = re.compile(r"[A-Za-z]{2,12}[-_.]?[0-9]")  # value1, step-2
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]{4,16}_[0-9]{2,6}")
+_WORDS_AND_NUMBER = re.compile(r"[a-z]{2,12}(?:_[a-z]{2,12}){1,3}_[0-9]{2,6}")
 _WORDS = re.compile(
     r"[A-Za-z]{3,12}([-.])[A-Za-z]{3,12}(?:\1[A-Za-z]{3,12}){1,8}|[a-z]{3,12}(?:_[a-z]{3,12}){3,8}"
 )
@@ -138,7 +139,9 @@ def _graded(said: str) -> Grade | None:
 
 def _graded_without_sign(said: str, plain: str) -> Grade | None:
     if not secret_values.is_strong(said):
-        return "likely" if _WORD_AND_NUMBER.fullmatch(plain) is not None else None
+        if _WORD_AND_NUMBER.fullmatch(plain) is not None:
+            return "likely"
+        return "weak" if _WORDS_AND_NUMBER.fullmatch(plain) is not None else None
     if secret_values.is_scrambled(said):
         return "sure"
     if _NUMBERED.fullmatch(plain) is not None:

@@ -37,6 +37,29 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     other_codes: tuple[str, ...]
     units: tuple[str, ...]
     errors: tuple[str, ...]
+    other_keys: tuple[str, ...]
+    possessives: tuple[str, ...]
+    owners: tuple[str, ...]
+    called: tuple[str, ...]
+    called_at_end: tuple[str, ...]
+    does: tuple[str, ...]
+    before_does: tuple[str, ...]
+    as_abroad: tuple[str, ...]
+    called_abroad: tuple[str, ...]
+    called_in_chinese: tuple[str, ...]
+    can_in_chinese: tuple[str, ...]
+    does_in_chinese: tuple[str, ...]
+
+
+class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands before, between and behind words for keys, for memd.redact.keys_in_sentences."""
+
+    secret: tuple[str, ...]
+    owned: tuple[str, ...]
+    others: tuple[str, ...]
+    others_in_chinese: tuple[str, ...]
+    sets: tuple[str, ...]
+    sets_in_chinese: tuple[str, ...]
 
 
 class SecretLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +69,7 @@ class SecretLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ambiguous_passwords: tuple[str, ...]
     codes: tuple[CodeLabel, ...]
     context: ContextWords
+    keys: KeyWords
 
 
 LABELS = msgspec.convert(

@@ -84,7 +84,15 @@ def _paired(text: str, at: int) -> Span | None:
         return None
     if match["auth"] and text[match.start("secret") - 3 : match.start("secret")] != " / ":
         return None
-    return strong_span(text, *match.span("secret"))
+    span = strong_span(text, *match.span("secret"))
+    if span is not None or text[match.start("secret") - 3 : match.start("secret")] != " / ":
+        return span
+    named = _NAME_AND_NUMBER.match(match["secret"])
+    return None if named is None else (match.start("secret"), match.start("secret") + named.end())
+
+
+# Behind a user, what is the name of a variable elsewhere is a password.
+_NAME_AND_NUMBER = re.compile(r"[a-z]{2,12}(?:_[a-z]{2,12}){0,3}_[0-9]{2,8}(?![\w-])")
 
 
 def _with_mail(text: str, at: int) -> Span | None:

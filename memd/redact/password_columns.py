@@ -12,6 +12,10 @@ _NAMES = re.compile(
     r"|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"'\] ]{0,6}",
     re.IGNORECASE,
 )
+_PASS = re.compile(r"[*_`\" ]{0,4}pass[*_`\" ]{0,4}", re.IGNORECASE)
+_LOGS_IN = re.compile(
+    r"(?<![a-z])(?:user|login|log-in|account|e-?mail|username)|[账帐]号|用户", re.IGNORECASE
+)
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
 # Separators of cells; in an aligned table, two blanks.
 _ENDS_CELL = re.compile(
@@ -132,8 +136,15 @@ def _columns(header: str) -> tuple[str, tuple[int, ...]]:
         cells = header.split(mark)
         is_drawn = mark in {"|", "│"}
         if 2 <= len(cells) <= _MANY_CELLS and (is_drawn or all(map(_HEADING.fullmatch, cells))):
-            return mark, tuple(at for at, cell in enumerate(cells) if _NAMES.fullmatch(cell.strip()))
+            return mark, tuple(at for at, cell in enumerate(cells) if _is_name(cell.strip(), header))
     return "", ()
+
+
+def _is_name(cell: str, header: str) -> bool:
+    """Return whether a cell of a header is named like a secret; "pass" alone is so beside a column for who logs in."""
+    return _NAMES.fullmatch(cell) is not None or (
+        _PASS.fullmatch(cell) is not None and _LOGS_IN.search(header) is not None
+    )
 
 
 def _starts(header: str) -> tuple[tuple[int, int], ...]:
@@ -151,7 +162,7 @@ def _starts(header: str) -> tuple[tuple[int, int], ...]:
     return tuple(
         (start, till)
         for start, till, cell in zip(edges, following, cells, strict=True)
-        if _NAMES.fullmatch(cell)
+        if _is_name(cell, header)
     )
 
 
@@ -172,7 +183,7 @@ def _ordered_cells(row: str, start: int, header: str) -> list[Span]:
     return [
         (start + cell.start(), start + cell.end())
         for cell, name in zip(cells, names, strict=True)
-        if _NAMES.fullmatch(name) and " " not in cell[0] and _is_secret(cell[0])
+        if _is_name(name, header) and " " not in cell[0] and _is_secret(cell[0])
     ]
 
 

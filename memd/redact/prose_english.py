@@ -187,12 +187,20 @@ _QUOTED_PHRASE = re.compile(
     r"pass[ -]?phrase(?:[ ][a-z]{1,10}){0,3}[ :][ ]?[\"“](?P<secret>[a-z]{3,10}(?:[ -][a-z]{3,10}){2,9})[\"”]",
     re.IGNORECASE,
 )
+# "Use pass phrase seven green bottles hanging low for ..."
+_USED_PHRASE = re.compile(
+    r"pass[ -]?phrase[ :]{1,2}(?P<secret>[a-z]{3,12}(?:[ ][a-z]{3,12}){3,11}?)(?=[ ](?:for|on|to|when|if)[ ]|[.,;](?!\w)|[ \t]{0,4}(?:\n|\Z))",
+    re.IGNORECASE,
+)
+_USES = ("use ", "using ", "with ", "type ", "enter ", "the ")
 # A word of sentences about passwords that also begins the best-known passphrase.
 _OF_PHRASES = frozenset({"correct"})
 
 
 def _worded(text: str, at: int) -> Span | None:
     match = _PHRASE.match(text, at) or _QUOTED_PHRASE.match(text, at)
+    if match is None and text[max(0, at - 8) : at].lower().endswith(_USES):
+        match = _USED_PHRASE.match(text, at)
     if match is None or any(
         word in secret_values.SENTENCE_WORDS
         or (word in secret_values.HARMLESS_WORDS and word not in _OF_PHRASES)

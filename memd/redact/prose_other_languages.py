@@ -189,6 +189,18 @@ def _of_share(text: str, at: int) -> Span | None:
     return None if match is None else match.span("secret")
 
 
+# The answer to a security question.
+_CHINESE_ANSWER = re.compile(
+    r"密保(?:问题|答案)?[^\n。；]{0,30}?(?:——|(?:答案|填的)(?:是|：|:)?)[ ]?[「“\"]?(?P<secret>[一-鿿A-Za-z0-9]{2,12})(?=[」”\"，。；、\s]|\Z)"
+)
+_NO_ANSWER = re.compile("[密存填加忘不没写谁]|什么|自己|随便|乱|假|问题|答案")
+
+
+def _answered(text: str, at: int) -> Span | None:
+    match = _CHINESE_ANSWER.match(text, at)
+    return None if match is None or _NO_ANSWER.search(match["secret"]) else match.span("secret")
+
+
 # The ending of the word, what it is for, and what announces its value: punctuation, a verb, or a particle.
 _ENDING = r"\w{0,4}?[\"'`*_)]{0,3}"
 _OF_IT = r"(?:[ ][^\W\d_][\w.'’-]{0,20}){0,6}?"
@@ -317,6 +329,7 @@ RULES = (
         needs=Nearby(DIGIT, 80, 0),
     ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
+    Rule("answer-chinese", "password", ("密保",), _answered),
     Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼"), _of_share),
     Rule(
         "password-abroad",

@@ -17,6 +17,7 @@ from memd.redact import (
     context,
     fixed_places,
     headers,
+    keys_in_sentences,
     lists,
     logins,
     password_columns,
@@ -54,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     *prose_other_languages.RULES,
     *command_line.RULES,
     *fixed_places.RULES,
+    *keys_in_sentences.RULES,
     *context.RULES,
 )
 """All built-in rules."""
@@ -73,6 +75,7 @@ _REASONS: Mapping[str, str] = {
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
+        (keys_in_sentences.RULES, "a key that its sentence tells"),
         (context.RULES, "a value that the words around it tell"),
         (fixed_places.RULES, "a place that a tool, a device or an export has for a secret"),
     )

@@ -212,4 +212,6 @@ def secrets() -> Mapping[str, str]:
         "announced": f"the new key just came in: 4kR7{token(24)}, and call_{token(24)} took 3 s",
         "loop": f"password: {token(10)}1\n" * 1_000,
         "key whose dashes were lost": block(64, 9).replace("-----", "--"),
+        "key by its word": f"the API key we use for maps is {'4f1c0b7e9a42d0e8' * 2}; DB_PASSWORD is now {token(11)}3",
+        "codes of one form": "recovery codes, printed today:\n4f1c0-b7e9a\n42d0e-8c55a",
     }

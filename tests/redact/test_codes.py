@@ -4,6 +4,7 @@ import pytest
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from tests.bounds import shipped
 
 _REDACTOR = Redactor(Redact())
 
@@ -132,4 +133,46 @@ def test_codes_go(text: str, secret: str) -> None:
 )
 def test_other_numbers_stay(text: str) -> None:
     """Years, lengths, identifiers, and words of four letters."""
+    assert _REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GitHub recovery codes, printed 2026-01-04:\n§\n§\n§",
+        "My Google backup codes in case the phone dies: § § §",
+        "GitHub 恢复码剩这仨\n§\n§\n§",
+        "If I lose the yubikey: Discord backup §, §, §",
+        "谷歌的备用验证码先记三个，§、§和§",
+    ],
+)
+@pytest.mark.parametrize("codes", ["f3a91-0cc27 81d0e-b6642 c94f7-3ae15", "a8fk-20xz m3pq-77rt k2v9-84qe"])
+def test_codes_of_one_form_go_wherever_their_label_stands(text: str, codes: str) -> None:
+    """All of them: what stands between says what they are for."""
+    some = iter(codes.split())
+    redacted = _REDACTOR.redact("".join(next(some) if sign == "§" else sign for sign in text)).text
+    assert not any(code in redacted for code in codes.split())
+
+
+def test_a_long_series_of_codes_goes_up_to_a_bound() -> None:
+    """More than anybody has; what follows stands apart."""
+    most = shipped("memd.redact.codes._MOST_CODES")
+    codes = [f"a{number:03}x-b{number:03}y" for number in range(most + 1)]
+    redacted = _REDACTOR.redact(f"recovery codes, all of them: {' '.join(codes)}").text
+    assert codes[-2] not in redacted
+    assert codes[-1] in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "backup of 2021-2022 and 2022-2023 on tape",
+        "backup code lives in src/backup, see restore_v2 and restore_v3",
+        "recovery codes expired. Builds a8fk-20xz and m3pq-77rt are fine",
+        "the rescue keys work with model a8fk-20xz",
+        "one-time setup for host01ab and host02cd",
+    ],
+)
+def test_what_is_no_series_of_codes_stays(text: str) -> None:
+    """Years, names of files, what a later sentence speaks of, and one alone."""
     assert _REDACTOR.redact(text).text == text

@@ -1,9 +1,12 @@
 """Passwords and codes that their context tells."""
 
+import re
+
 import pytest
 
 from memd.config.settings import Redact
 from memd.redact import graded_values
+from memd.redact.context import Matches
 from memd.redact.redactor import Redactor, explained
 
 _REDACTOR = Redactor(Redact())
@@ -105,3 +108,25 @@ def test_the_rule_is_named(text: str, rule: str) -> None:
     """With the reason that the words around it tell it."""
     (find,) = _REDACTOR.finds(text)
     assert explained(find) == (rule, "a value that the words around it tell")
+
+
+def test_a_word_in_reach_tells_however_many_stand_before_it() -> None:
+    """In a long line, whose earlier words for passwords have nothing near them."""
+    filler = "the password policy was discussed at length by everybody in the room for most of the afternoon, and then "
+    text = f"{filler * 3}somebody wrote that the wifi takes Pluto#Moon42"
+    for cut in range(0, 240, 7):
+        assert "Pluto#Moon42" not in _REDACTOR.redact(text[cut:]).text
+
+
+def test_matches_are_the_same_whatever_was_asked_before() -> None:
+    """No part is searched twice, and none is left out."""
+    text = "".join("changed " if number % 7 == 0 else f"word{number} " for number in range(3000))
+    parts = [(at, at + size) for at in range(0, len(text), 97) for size in (1, 40, 700)]
+    pattern = re.compile("changed")
+    asked = Matches(pattern, text)
+    for start, end in (*parts, *parts[::-1]):
+        expected = any(start <= match.start() < end for match in pattern.finditer(text))
+        assert asked.any_in(start, end) is expected
+    shouted = Matches(pattern, text.upper(), lowered=True)
+    assert shouted.any_in(0, 1) is True
+    assert Matches(pattern, text.upper()).any_in(0, len(text)) is False

@@ -63,3 +63,10 @@ def test_columns_that_double_width_moves_are_told_by_their_number() -> None:
     assert _redacted(text) == (
         "资产  IP  账号  口令\nR730-1  10.0.4.201  root  [REDACTED:password]\nESXi-3  10.0.4.203  root  [REDACTED:password]"
     )
+
+
+def test_pass_is_a_password_beside_who_logs_in() -> None:
+    """And a result of a test elsewhere."""
+    assert "leo4ever88" not in _redacted("| host | user | pass |\n|---|---|---|\n| nas | leo | leo4ever88 |")
+    results = "| suite | pass | fail |\n|---|---|---|\n| a1 | 12of14 | 2 |"
+    assert _redacted(results) == results

@@ -2,8 +2,8 @@
 
 Those of unseen.txt are older than the rules for labels and places, whose tests have many of the same forms. Those of
 unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt, unseen_blind_later.txt,
-unseen_third.txt and unseen_fourth.txt were written by somebody who had not seen the rules; those of unseen_fifth.txt, with
-harmless ones that look like them, before the rules were read. All have been mended on since: what they count now says nothing
+unseen_third.txt and unseen_fourth.txt were written by somebody who had not seen the rules; those of unseen_fifth.txt and
+unseen_sixth.txt, with harmless ones that look like them, before the rules were read. All have been mended on since: what they count now says nothing
 of messages that nobody has seen.
 """
 
@@ -28,6 +28,7 @@ FILES: Final = (
     "unseen_third.txt",
     "unseen_fourth.txt",
     "unseen_fifth.txt",
+    "unseen_sixth.txt",
 )
 _SECRET: Final = re.compile("⟦(~?)(.*?)⟧", re.DOTALL)
 
