@@ -35,10 +35,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # More in a run of all tests, deep with --hypothesis-profile=long.
-# None has a deadline: it would be a time, and other work on the machine is no failure. But for the long one, they try the
+# None has a deadline, nor a limit on what it takes to make an input: each would be a time, and other work on the machine is no
+# failure. But for the long one, they try the
 # same each time, so that a suite that was green stays green; the long one prints the seed of what it finds. Nothing is kept
 # in between: what was found belongs into a test.
-settings.register_profile("usual", max_examples=20, deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "usual",
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile("whole", settings.get_profile("usual"), max_examples=100)
 settings.register_profile(
     "long",
@@ -49,6 +57,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("usual")
+# Hypothesis would try the constants of all modules that are loaded, too: what a test tries would depend on those before it in its
+# worker, and each worker would parse all of memd (3 s of the processor in a new clone).
+_providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+if hasattr(_providers, "_get_local_constants"):
+    vars(_providers)["_get_local_constants"] = vars(_providers)["Constants"]
 
 # Where tests run daemons, programs or disks, or compute for long, files, directories and single tests: nine tenths of the time,
 # and a quarter of the tests. All others are `quick`.

@@ -1,5 +1,6 @@
 """What every test is run with, tried on a run of pytest of its own."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 _ROOT = Path(__file__).parents[1]
 
@@ -154,3 +157,26 @@ def test_rows_behind_the_first_are_long(tmp_path: Path) -> None:
     code, told = _pytest(tmp_path, _ROWS, "-n", "0")
     assert code == 0, told
     assert "2 passed, 3 deselected" in told
+
+
+def test_what_a_test_tries_does_not_depend_on_which_modules_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hypothesis would try their constants, and find in one order of tests what it does not find in another."""
+
+    def tried() -> list[int]:
+        seen: list[int] = []
+
+        @settings(max_examples=500, derandomize=True, database=None)
+        @given(st.integers())
+        def look(number: int) -> None:
+            seen.append(number)
+
+        look()
+        return seen
+
+    before = tried()
+    (tmp_path / "loaded_later.py").write_text(f"MANY = {list(range(7_000_001, 7_000_101))}\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "loaded_later", importlib.import_module("loaded_later"))
+    assert tried() == before
