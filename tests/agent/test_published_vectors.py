@@ -108,6 +108,25 @@ async def test_each_published_text_is_asked_for_once(
     assert [len(one) for one in there.asked[3:]] == [1]
 
 
+async def test_with_another_model_all_texts_are_asked_for_again(tmp_path: Path, there: FakeSnapshot) -> None:
+    """From the first chunk on."""
+    async with indexing(tmp_path, "qmd") as made:
+        made.write("memory/a.md", "The only note.\n")
+        await made.settle()
+        [only] = await made.index.waiting(10)
+        assert only.id == 1
+        vectors = _vectors(Clock())
+        other = Fingerprint("c1", "t1", ("memory",), "hashing", "words-and-pairs", "2", 4)
+        for space in (SPACE, other.space):
+            assert space is not None
+            found = await vectors.next_found(made.index, space)
+            assert found is not None
+            assert [one for one, *_ in found] == [1]
+            assert await vectors.next_found(made.index, space) is None
+            await made.index.adopt(other)
+    assert there.asked == [{only.hash}] * 2
+
+
 @pytest.mark.parametrize("is_other_model", [False, True])
 async def test_a_server_that_cannot_tell_is_left_alone_for_a_while(
     bench: Bench, there: FakeSnapshot, *, is_other_model: bool

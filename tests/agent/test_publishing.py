@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import msgspec
@@ -108,6 +109,54 @@ async def test_a_server_that_is_silent_is_asked_again(
         assert server.abandoned.is_set()
         server.is_silent = False
         await until_async(lambda: server.files and publisher.progress.reason is None)
+
+
+async def test_a_failure_that_lasts_is_logged_once(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the server is tried; another one is logged again."""
+    monkeypatch.setattr("memd.agent.publishing.LONGEST_WAIT_S", 0.001)
+    trouble, tried = "it is away", list[str]()
+
+    def refused() -> dict[str, bytes]:
+        tried.append(trouble)
+        raise SharedUnavailable(trouble)
+
+    monkeypatch.setattr(server, "open", refused)
+    with structlog.testing.capture_logs() as logs:
+        async with publishing(tmp_path):
+            await until_async(lambda: len(tried) > 3)
+            trouble = "it is full"
+            await until_async(lambda: tried.count(trouble) > 3)
+    assert [one["reason"] for one in logs if one["event"] == "publish.failed"] == ["it is away", "it is full"]
+
+
+async def test_an_index_that_stays_as_it_is_is_looked_at_once(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The publisher waits for a change: a memory that is published costs nothing while nothing is written."""
+    async with publishing(tmp_path) as (bench, publisher):
+        known, looks, looks_before = bench.index.known, 0, -1
+
+        async def counted(*given: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return await known(*given)
+
+        def is_at_rest() -> bool:
+            nonlocal looks_before
+            before, looks_before = looks_before, looks
+            return looks == before
+
+        monkeypatch.setattr(bench.index, "known", counted)
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await _embed(bench)
+        await until_async(
+            lambda: publisher.progress == PublishProgress(1, 0, None) and server.vectors["memory/a.md"]
+        )
+        assert looks
+        await until_async(is_at_rest, timeout_s=2)
 
 
 def test_a_transaction_has_longer_than_its_statements() -> None:

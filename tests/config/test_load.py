@@ -415,6 +415,26 @@ def test_the_command_line_goes_before_the_environment(
     assert location(file, environ, _HOME, platform=platform) == (Path(path), is_named)
 
 
+def test_an_included_memory_is_named_in_one_word_or_by_a_table() -> None:
+    """Each with the connection of its server, but for one that names its own."""
+    main = _main(
+        """
+        [shared.team]
+        dsn_file = "/keys/team"
+
+        [agents.main]
+        include = [
+            "team:alice/main",
+            {server = "team", memory = "bob/main", in_groups = true, dsn_file = "/keys/bob"},
+        ]
+        """
+    )
+    assert [(one.name, one.dsn_file, one.in_groups) for one in main.include] == [
+        ("team:alice/main", "/keys/team", False),
+        ("team:bob/main", "/keys/bob", True),
+    ]
+
+
 def test_a_relative_name_starts_at_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from memd.errors import MemdError
 from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
+from memd.runtime import malloc
 from tests.bounds import shipped
 from tests.clock import hastily, now_s
 from tests.wait import until_async
@@ -144,6 +145,39 @@ async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
         limit.follow(0)
         await soon(lambda: not machine.on_disk())
         assert not limit.is_set
+
+
+async def test_memory_goes_back_to_the_system_when_vectors_were_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And once more afterwards, as a search may have used them until then; not at every look, for it takes milliseconds."""
+    returned: list[set[str]] = []
+
+    async def give_back_beside() -> None:
+        returned.append(machine.on_disk())
+
+    monkeypatch.setattr(malloc, "give_back_beside", give_back_beside)
+    machine = Machine(100, a=Vectors(50))
+    async with kept(machine, 200) as limit:
+        await machine.some_looks()
+        assert returned == []
+        limit.follow(140)
+        await soon(lambda: len(returned) == 2)
+        await machine.some_looks()
+        assert returned == [{"a"}] * 2
+
+
+@pytest.mark.parametrize(("limit_mb", "times"), [(0, 0), (100, 1)])
+def test_under_a_limit_large_blocks_go_back_as_soon_as_they_are_free(
+    monkeypatch: pytest.MonkeyPatch, limit_mb: int, times: int
+) -> None:
+    """That costs each search a little, so that nobody without a limit pays for it."""
+    asked: list[None] = []
+    monkeypatch.setattr(malloc, "return_large_blocks", lambda: asked.append(None))
+    limit = Machine(100).limit
+    for _ in range(2):
+        limit.follow(limit_mb)
+    assert len(asked) == times
 
 
 async def test_a_worker_that_comes_and_goes_does_not_send_them_to_and_fro() -> None:
@@ -316,6 +350,17 @@ def test_it_is_told_how_much_a_process_holds(platform: str) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         assert 0 < (resident_bytes(other.pid, platform=platform) or 0) < 100 * MB
         other.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems need the library")
+def test_on_linux_no_library_is_loaded_to_tell_how_much_a_process_holds() -> None:
+    """It would take 3 MB itself."""
+    look = (
+        "import os, sys; from memd.memory_limit.enforce import resident_bytes;"
+        " print(resident_bytes(os.getpid()) > 0, 'psutil' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.split() == ["True", "False"]
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
