@@ -3,10 +3,10 @@
     python -m tests.bounds    # writes them down anew, after one was changed on purpose
 
 A bound is a number in capitals at the top of a module, whose name ends with what it counts (_S, _BYTES, _CHARS, ...) or has
-a word for a limit (MOST, MAX, LONGEST, ...), or that has a row in bounds.json: one whose name does not say so is added there by hand.
-Tests of the mechanism bring small ones of their own; so each shipped one is
-written down in bounds.json, where a changed digit is seen, and is named by a test that goes to it (``shipped``), or stands in
-bounds_unexercised.txt with the reason why none does.
+a word for a limit (MOST, MAX, LONGEST, ...), or the default of a struct's field with such a name. One whose name does not say so
+is a bound where it has a row in bounds.json, which is added by hand. Tests of the mechanism bring small ones of their own; so each
+shipped one is written down in bounds.json, where a changed digit is seen, and is named by a test that goes to it (``shipped``), or
+stands in bounds_unexercised.txt with the reason why none does.
 """
 
 import ast
@@ -55,6 +55,13 @@ def bounds() -> dict[str, float]:
     by_hand = written().keys()
     found: dict[str, float] = {}
     for module in modules():
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                found |= {
+                    f"{module.__name__}.{kind.__name__}.{field}": value
+                    for field, value in _defaults(kind)
+                    if value and is_bound(field.upper(), value)  # 0 is where something begins, or no limit
+                }
         source = Path(module.__file__ or "").read_text("utf-8")
         for name, value in vars(module).items():
             full_name = f"{module.__name__}.{name}"
@@ -66,6 +73,12 @@ def bounds() -> dict[str, float]:
     return dict(sorted(found.items()))
 
 
+def _defaults(kind: type) -> Iterator[tuple[str, Any]]:
+    """The fields of a struct that have defaults, with these."""
+    if issubclass(kind, msgspec.Struct) and (values := kind.__struct_defaults__):
+        yield from zip(kind.__struct_fields__[-len(values) :], values, strict=True)
+
+
 def written() -> dict[str, float]:
     """The bounds as they are written down."""
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, int | float])
@@ -75,11 +88,13 @@ def shipped(name: str) -> Any:
     """The value of a bound in this release, for a test that goes to it and beyond.
 
     Args:
-        name: With its module, written out where this is called: so it is known which test exercises it.
+        name: With its module, and its struct if it is a default, written out where this is called: so it is known which test
+            exercises it.
     """
-    module, _, constant = name.rpartition(".")
-    value = getattr(importlib.import_module(module), constant)
-    assert is_bound(constant, value) or name in written(), name
+    place, _, bound = name.rpartition(".")
+    owner = pkgutil.resolve_name(place)
+    value = dict(_defaults(owner))[bound] if isinstance(owner, type) else getattr(owner, bound)
+    assert is_bound(bound.upper(), value) or name in written(), name
     return value
 
 
@@ -90,7 +105,7 @@ def exercised() -> Mapping[str, frozenset[str]]:
     tests = Path(__file__).parent
     for file in tests.rglob("test_*.py"):
         text = file.read_text("utf-8")
-        if constants.isdisjoint(re.findall(r"\b[A-Z_][A-Z0-9_]+\b", text)):
+        if "shipped(" not in text and constants.isdisjoint(re.findall(r"\b[A-Z_][A-Z0-9_]+\b", text)):
             continue  # most have none: to parse them all takes three seconds
         tree = ast.parse(text)
         imported = {

@@ -28,6 +28,7 @@ from memd.server.acceptor import (
 from memd.server.connection import Connection
 from memd.server.listening_socket import ListeningSocket
 from memd_client.messages import Get, Note, Reply, Request
+from tests.bounds import shipped
 from tests.clock import hastily
 from tests.server.serving import serving
 from tests.server.stranger import Stranger
@@ -169,6 +170,32 @@ async def test_one_in_sixteen_gives_way_after_a_minute_of_silence(
     assert sorted(silent_s for one, silent_s in connections.items() if one.is_closed and silent_s) == parted
 
 
+async def test_a_client_that_is_let_in_while_the_daemon_stops_is_a_connection_when_it_has_stopped(
+    address: Path,
+) -> None:
+    """The daemon closes its connections afterwards: one that came to be later would stay open."""
+    asked, made = asyncio.Event(), list[asyncio.BaseTransport]()
+
+    class Newcomer(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(transport)
+
+    def most() -> int:
+        asked.set()
+        return 1
+
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as newcomer:
+        listening.bind(str(address))
+        listening.listen()
+        listening.setblocking(False)
+        acceptor = Acceptor(listening, cast("Any", Newcomer), [], most)
+        newcomer.connect(str(address))
+        await asked.wait()
+        await acceptor.close()
+        assert len(made) == 1
+        made[0].close()
+
+
 @pytest.mark.parametrize(("seconds", "lines"), [(59.0, 1), (61.0, 2), (119.0, 2), (121.0, 3)])
 def test_that_nobody_can_connect_is_logged_once_a_minute(address: Path, seconds: float, lines: int) -> None:
     """Not at each look, of which there are twenty a second; and again as long as it lasts."""
@@ -209,7 +236,7 @@ async def test_a_crowd_of_newcomers_keeps_nothing_else_waiting(address: Path) ->
         acceptor = Acceptor(listening, refused, [], most)
         await until_async(lambda: len(looks) == 101)  # the last one finds nobody
         await acceptor.close()
-    assert seen == [64]
+    assert seen == [shipped("memd.server.acceptor.AdmissionPolicy.at_once")]
 
 
 def refused() -> Connection:

@@ -30,6 +30,7 @@ from memd_client.messages import (
 )
 from tests.awkward.streams import pieces
 from tests.awkward.wire import STREAMS
+from tests.bounds import shipped
 from tests.server.serving import serving
 from tests.server.stranger import Stranger, asked, framed, whole
 from tests.wait import until
@@ -260,7 +261,11 @@ def test_a_slow_answer_does_not_count_against_the_client(address: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "allowed"), [(ConnectionLimits(in_flight=3), 3), (ConnectionLimits(), 64)]
+    ("bounds", "allowed"),
+    [
+        (ConnectionLimits(in_flight=3), 3),
+        (ConnectionLimits(), shipped("memd.server.connection.ConnectionLimits.in_flight")),
+    ],
 )
 def test_no_more_in_flight_than_allowed(address: Path, bounds: ConnectionLimits, allowed: int) -> None:
     """Of requests written in one piece, the allowed number is worked on at once; all are answered."""

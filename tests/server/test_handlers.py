@@ -1062,6 +1062,16 @@ async def test_a_text_is_redacted_for_the_owner_alone(bench: Bench) -> None:
         assert (refused.code, TOKEN in refused.message) == ("denied", False)
 
 
+async def test_a_group_that_may_see_memory_may_not_write_to_it(bench: Bench) -> None:
+    """What is redacted is about to be written: the scope says who sees memory, and nothing about that."""
+    await bench.serve(scope=Scope(default="allow", rules=()))
+    group = "agent:main:telegram:group:7"
+    assert not (await bench.found(session_key=group)).scope_denied
+    refused = await bench.handlers.handle(wire.RedactText(text="a note", session_key=group))
+    assert isinstance(refused, wire.Failure)
+    assert (refused.code, refused.message) == ("denied", "only its owner may write to memory")
+
+
 async def test_how_long_a_text_may_be_to_be_redacted(bench: Bench) -> None:
     """Another one is refused at once."""
     longest = "x" * shipped("memd.server.requests.control.MAX_REDACTED_CHARS")

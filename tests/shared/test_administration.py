@@ -482,6 +482,26 @@ def test_two_administrators_at_a_time(admin_dsn: str) -> None:
         assert administration.carry_out(one) != []
 
 
+def test_two_administrators_do_not_build_an_index_at_a_time(admin_dsn: str) -> None:
+    """It takes minutes, outside of a transaction, whose lock would end with it."""
+    member(admin_dsn, "alice", "alice/main")
+    with connect(admin_dsn) as one, connect(admin_dsn) as other:
+        one.execute(
+            "UPDATE memd.memories SET dimensions = 3, chunks = %s",
+            (shipped("memd.shared.nearest.MOST_COMPARED") + 1,),
+        )
+        one.commit()
+        one.execute("SELECT pg_advisory_lock(%s)", (0x6D656D64 + 1,))
+        one.commit()
+        other.execute("SET lock_timeout = '100ms'")
+        other.commit()
+        with pytest.raises(SharedUnavailable, match="lock timeout"):
+            administration.carry_out(other)
+        one.execute("SELECT pg_advisory_unlock(%s)", (0x6D656D64 + 1,))
+        one.commit()
+        assert len(administration.carry_out(one)) == 2
+
+
 def _impatient(connection: "psycopg.Connection[Any]") -> Any:
     """The same connection; its patience of ten seconds is cut to a tenth of one."""
 

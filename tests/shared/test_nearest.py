@@ -155,6 +155,28 @@ def test_what_a_filter_lets_through_is_compared_one_by_one(large: _Large) -> Non
         assert near.chunk_ids == (np.argsort(cosines)[:50][::-1][:20] + 1).tolist()
 
 
+def test_the_only_vector_of_a_memory_is_the_nearest(admin_dsn: str) -> None:
+    """And their mean."""
+    dsn = member(admin_dsn, "alice", "alice/main")
+    with psycopg.connect(dsn) as connection:
+        use_vectors(connection, "memd")
+        row = connection.execute("SELECT tenant FROM memd.memories").fetchone()
+        assert row is not None
+        for insert in (
+            "files VALUES (%s, 0, 'a.md', 0, 0, NULL, '', '')",
+            "chunks VALUES (%s, 5, 0, 0, 1, 1, '', '', '', NULL, NULL, NULL, NULL, 1)",
+            "vectors VALUES (%s, 5, 0, '[0.6, 0.8, 0]'::memd.vector)",
+        ):
+            connection.execute(f"INSERT INTO memd.{insert}", row)
+        query = np.array([1, 0, 0], np.float32)
+        asked = NearestQuery(row[0], query, 20, (Kind.NOTE,), [], [None], None)
+        [statement] = asked.statements("memd")
+        near, _ = asked.read(connection.execute(statement.sql, statement.values, binary=True).fetchall())
+    assert near.chunk_ids == [5]
+    mean, count = near.mean_cosine
+    assert (round(mean, 3), count) == (0.6, 1)
+
+
 def test_each_connection_sends_vectors(admin_dsn: str) -> None:
     """Also when another one has been made since."""
     dsn = member(admin_dsn, "alice", "alice/main")

@@ -12,15 +12,17 @@ from memd.domain_types import NO_FILTER, DegradedPart, Kind, SearchFilter
 from memd.search.searcher import Searcher
 from memd.shared.connection import SharedUnavailable
 from memd.shared.publication import Mirror
-from memd.shared.reading import ServerSnapshot, SharedConnections
+from memd.shared.reading import ServerQuery, ServerSnapshot, SharedConnections
 from memd.shared.searching import SharedIndex, find_file, matching
 from memd.store.chunks import StoredChunk
 from memd.store.embedding_cache import Space
+from memd.store.index import Index
 from memd.store.publication import PublishedChunk, PublishedFile
 from tests.bounds import shipped
 from tests.postgres import PostgresServer
 from tests.relay import relay
 from tests.shared.conftest import member
+from tests.store.conftest import chunk_of, found_file, ranked
 from tests.wait import until_async
 
 
@@ -137,6 +139,21 @@ async def test_nothing_is_kept_in_a_session(connections: SharedConnections) -> N
     connections.close()
 
 
+async def test_a_snapshot_is_one_transaction_until_its_last_question(connections: SharedConnections) -> None:
+    """What is asked afterwards reads the state of then, and nothing is left open, nor ended twice."""
+
+    def states(snapshot: ServerSnapshot) -> list[str]:
+        seen = []
+        for is_last in (False, True, True):
+            snapshot.ask(ServerQuery("SELECT 1"), is_last=is_last)
+            seen.append(snapshot._connection.info.transaction_status.name)  # noqa: SLF001 - whether one is open
+        snapshot.end()
+        return seen
+
+    assert await connections.run(states) == ["INTRANS", "IDLE", "IDLE"]
+    connections.close()
+
+
 async def test_a_statement_that_takes_too_long_is_ended(admin_dsn: str, tmp_path: Path) -> None:
     """Here and at the server, and the next one finds a connection."""
     file = tmp_path / "bob.dsn"
@@ -201,6 +218,41 @@ class _NoProvider:
         return None
 
 
+def _publish(admin_dsn: str, directory: Path) -> None:
+    """Each text is a note of alice's."""
+    dsn_file = directory / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
+    mirror = Mirror(dsn_file, "alice/main", "me")
+    mirror.open()
+    for number, text in enumerate(TEXTS):
+        chunk = PublishedChunk(1, 1, text, "", bytes([number] * 32), None, None, None, None, None, ())
+        file = PublishedFile(f"memory/{number}.md", Kind.NOTE, b"x" * 32, 1, None, (), (chunk,))
+        mirror.put(file, [text], file.digests([text], None))
+    mirror.close()
+
+
+async def test_keywords_have_the_scores_that_they_have_on_this_machine(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """Short texts before long ones, by the same lengths."""
+    _publish(admin_dsn, tmp_path)
+    there = SharedIndex(connections)
+    await there.refresh()
+    here = Index(tmp_path / "main.sqlite")
+    await here.open()
+    for number, text in enumerate(TEXTS):
+        await here.replace(found_file(f"memory/{number}.md"), b"1", [chunk_of(text)], {}, frozenset())
+    kinds = frozenset(Kind)
+    for match in ('"boiler"', '"friday"', '"tea"'):
+        found = await there.read(lambda reader: reader.keywords.search(match, 10, kinds, (NO_FILTER,)))  # noqa: B023
+        assert [one.r for _, one in found] == pytest.approx(
+            [one.r for _, one in await ranked(here, match, 10, kinds)]
+        )
+    await here.close()
+    connections.close()
+
+
 @pytest.mark.parametrize(
     ("question", "word", "more"),
     [
@@ -223,16 +275,7 @@ async def test_a_misspelt_name_is_searched_for_as_texts_there_spell_it(
     more: int,
 ) -> None:
     """With so many more round trips, however many words are misspelt."""
-    dsn_file = tmp_path / "alice.dsn"
-    dsn_file.touch(mode=0o600)
-    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
-    mirror = Mirror(dsn_file, "alice/main", "me")
-    mirror.open()
-    for number, text in enumerate(TEXTS):
-        chunk = PublishedChunk(1, 1, text, "", bytes([number] * 32), None, None, None, None, None, ())
-        file = PublishedFile(f"memory/{number}.md", Kind.NOTE, b"x" * 32, 1, None, (), (chunk,))
-        mirror.put(file, [text], file.digests([text], None))
-    mirror.close()
+    _publish(admin_dsn, tmp_path)
     trips = 0
     ask = ServerSnapshot.ask
 

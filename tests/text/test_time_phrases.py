@@ -86,6 +86,8 @@ first Sunday of October | 十月的第一个周日 | the first Sunday of October
 the last Friday of May | 五月最后一个周五 = 2025-05-30
 the second Tuesday of last month = 2026-01-13
 the last week of May = 2025-05-25..2025-05-31
+the second week of May | 五月第二周 = 2025-05-08..2025-05-14
+the fifth week of May = 2025-05-29..2025-05-31
 last 7 days | 过去七天 | 最近一周 | the past week | last few days | 这几天 = 2026-02-04..2026-02-11
 the past two weeks | 近两周 | last fortnight | recently | lately | 最近 = 2026-01-28..2026-02-11
 the past month | past month = 2026-01-11..2026-02-11
@@ -173,6 +175,9 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("the past 5000 years", []),
         ("past day", []),
         ("xlast week", []),
+        ("what did week 7 of the course cover", []),
+        ("第二周的课讲了什么", []),
+        ("what was decided in week 7 of last year", ["2025-02-10..2025-02-16"]),
     ],
 )
 def test_a_question_names_times(question: str, expected: list[str]) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
 from memd.providers.remote.known_models import KnownModel, is_from, known
+from tests.bounds import shipped
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,4 @@ def test_a_name_tells_whose_model_it_is(maker: str, name: str, *, can_be: bool) 
 def test_nothing_is_assumed_of_others(name: str) -> None:
     """Neither a length nor prefixes."""
     assert known(name) == KnownModel()
+    assert known(name).input_tokens == shipped("memd.providers.remote.known_models.KnownModel.input_tokens")
