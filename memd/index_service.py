@@ -12,9 +12,9 @@ from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_backlog import PublishedVectors
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.freshness import Freshness
 from memd.indexing.passes import Passes, PassReport
-from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.recent_files import RecentFileCheck, RecentFiles
 from memd.indexing.rules import IndexingRules
 from memd.indexing.run_pass import PassRunner

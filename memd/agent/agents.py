@@ -13,7 +13,7 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders
 from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.store.search_keywords import IndexMemory

@@ -20,7 +20,7 @@ from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.periodic_scan import scan_periodically
 from memd.indexing.rules import rules_of
 from memd.indexing.watch_changes import follow, look_by_scan

@@ -5,8 +5,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.passes import Passes
-from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.recent_files import LOOK_S, RecentFileCheck
 from memd.runtime.profiling import timed_part
 from memd.watch.event_barrier import EventBarrier

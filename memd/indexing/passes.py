@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.errors import FatalError, TransientError
-from memd.indexing.pending_changes import PendingChanges, TakenChanges
+from memd.indexing.debounced_changes import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.logs import SlowLog

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.runtime.timing import until_next_tick_s
 
 log = structlog.get_logger()

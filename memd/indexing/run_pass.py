@@ -14,9 +14,9 @@ import structlog
 
 from memd.domain_types import FoundFile, Stamp
 from memd.embedding.registry import AgentQueues
+from memd.indexing.debounced_changes import PendingChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.pending_changes import PendingChanges, TakenChanges
 from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from memd.domain_types import Stamp
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
 from memd.runtime.timing import ClockNs

@@ -11,7 +11,7 @@ from typing import Any
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.rules import rules_of
 from memd.runtime.timing import Debouncer
 from memd.sources.roots import roots_of

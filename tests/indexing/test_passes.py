@@ -22,10 +22,10 @@ from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
 from memd.errors import FatalError, MemdError, TransientError
 from memd.indexing import passes, plan, run_pass
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.passes import NOTABLE, OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
-from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MANY, MaintenanceTriggers
 from memd.runtime.logs import SlowLog

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
 from memd.runtime.timing import Debouncer
 from tests.bounds import shipped

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
 from memd.indexing import transcript_schedule
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.pending_changes import PendingChanges
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Debouncer

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.domain_types import Stamp
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differences, follow, look_by_scan, poll
 from memd.runtime.timing import Debouncer
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile

@@ -17,7 +17,7 @@ from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.indexing.rules import rules_of
 from memd.runtime.timing import Debouncer
 from memd.search.searcher import Searcher

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.pending_changes import PendingChanges
+from memd.indexing.debounced_changes import PendingChanges
 from memd.runtime.timing import Debouncer
 from tests.clock import hastily, now_s
 

@@ -1,4 +1,4 @@
-"""Collects marks of changed paths for the next pass; marks of a failed pass are put back."""
+"""Collects marks of changed paths until a burst of changes is over, for the next pass; marks of a failed pass are put back."""
 
 import asyncio
 import contextlib
