@@ -292,7 +292,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     The score of a candidate is tanh(meaning + by_words): vector_share x what its cosine means, and text_share
     x .8 x the share of the words, and that of the older one where it is ranked before one. See
-    memd.search.fuse.
+    memd.search.fuse_scores.
     """
 
     terms: tuple[str, ...]
@@ -310,7 +310,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     share_taken: float = 0.0
     calibration: tuple[float, float] | None = None  # cosines that count as 0 and as 1
     min_score: float
-    # Strength of the best candidate; below answers_from, the hits are weak. See memd.search.fuse.strength.
+    # Strength of the best candidate; below answers_from, the hits are weak. See memd.search.fuse_scores.strength.
     strength: float = 0.0
     answers_from: float = 0.0
     missing: tuple[str, ...] = ()  # names in the question that occur in no text

@@ -18,7 +18,7 @@ Vectors = NDArray[np.float32]  # shape (n, dimensions), each row of length 1
 Vector = NDArray[np.float32]  # shape (dimensions,), of length 1
 
 READABLE = 0.365
-"""The meaning from which on a text is worth reading, by itself: a relevance of .35 (memd.search.fuse)."""
+"""The meaning from which on a text is worth reading, by itself: a relevance of .35 (memd.search.fuse_scores)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):

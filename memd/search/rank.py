@@ -13,7 +13,7 @@ import msgspec
 from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId, FoundHit, Window
 from memd.search.copies import ComparedText, recency_key
-from memd.search.fuse import Scored, place_in_order
+from memd.search.fuse_scores import Scored, place_in_order
 from memd.search.query import Query
 from memd.search.snippet import ShownLines, ShownPart, fresh_part
 from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces

@@ -25,7 +25,7 @@ from memd.runtime.profiling import timed_part
 from memd.runtime.threads import beside
 from memd.runtime.timing import zone_of
 from memd.search import query, spelling
-from memd.search.fuse import (
+from memd.search.fuse_scores import (
     POOL,
     Candidates,
     Dated,

@@ -7,7 +7,7 @@ import msgspec
 
 from memd.chunk.split import Span
 from memd.config.settings import WORTH_READING
-from memd.search.fuse import Scored, relevance
+from memd.search.fuse_scores import Scored, relevance
 from memd.search.query import Query
 from memd.search.terms import held
 from memd.store.chunks import StoredChunk

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from memd.domain_types import ChunkId
-from memd.search.fuse import Candidates, Fused, Scored, place_in_order
+from memd.search.fuse_scores import Candidates, Fused, Scored, place_in_order
 from memd.search.ranked import AnswerEvidence, Lane, Proposal, Ranked, last_s, supported
 from memd.search.trace import SideResults
 from memd.store.chunks import StoredChunk

@@ -7,7 +7,7 @@ import numpy as np
 
 from memd.domain_types import ChunkId, Kind
 from memd.providers.provider import Calibration
-from memd.search.fuse import Candidates, Fused, FusionWeights, Scored, fuse
+from memd.search.fuse_scores import Candidates, Fused, FusionWeights, Scored, fuse
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId, FoundHit, Kind
-from memd.search.fuse import Scored
+from memd.search.fuse_scores import Scored
 from memd.search.joined import LOOKED_AT, TIMES, joined
 from memd.search.query import parse
 from memd.search.rank import Verdict, verdicts

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId, Kind
-from memd.search.fuse import Scored
+from memd.search.fuse_scores import Scored
 from memd.search.query import parse
 from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, QuestionEchoes, hits, verdicts
 from memd.store.chunks import StoredChunk

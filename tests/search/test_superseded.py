@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.domain_types import ChunkId, FoundHit, Kind
-from memd.search.fuse import Scored
+from memd.search.fuse_scores import Scored
 from memd.search.query import parse
 from memd.search.rank import verdicts
 from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces

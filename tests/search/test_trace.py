@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.domain_types import Candidate, ChunkId, FoundHit, Kind, Trace
 from memd.providers.provider import Calibration
-from memd.search.fuse import PART, WORDS, FusionWeights
+from memd.search.fuse_scores import PART, WORDS, FusionWeights
 from memd.search.query import Query, parse
 from memd.search.rank import verdicts
 from memd.search.terms import held

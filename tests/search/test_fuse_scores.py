@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId
 from memd.providers.provider import READABLE, Calibration
-from memd.search.fuse import (
+from memd.search.fuse_scores import (
     ALONE,
     ANSWERS,
     POOL,
