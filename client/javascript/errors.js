@@ -2,7 +2,7 @@
 
 const START = "Start it with `memd run` or `memd-ctl up`; if it listens elsewhere, set MEMD_SOCKET to that path.";
 
-/** Any error of the client; `hint` says how to mend it, where that is known. */
+/** Any error of the client; `hint` says how to fix it, where that is known. */
 export class MemdClientError extends Error {
   constructor(message, hint = null) {
     super(hint ? `${message} ${hint}` : message);

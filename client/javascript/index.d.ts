@@ -68,7 +68,7 @@ export function marked(text: string, kind?: "recall" | "workspace" | "flush"): s
 /** The reply of a tool with such a mark. */
 export function markedReply<T extends object>(reply: T): T & { _memd: string };
 
-/** Any error of the client; `hint` says how to mend it, where that is known. */
+/** Any error of the client; `hint` says how to fix it, where that is known. */
 export class MemdClientError extends Error {
   hint: string | null;
 }

@@ -241,7 +241,7 @@ export interface Hit {
   citation: string | null;
   /** the `score` is that of another backend (`qmd`), unchanged: `min_score` did not cut the hit, and .35 has no meaning. Tools show the field as `ownScale` */
   own_scale: boolean;
-  /** the hit is shown for want of better: nothing that was found is likely to answer. All hits of an answer are weak together, except hits of `qmd`, which never are; a part of a transcript that only repeats the question always is. `strict` leaves weak hits out */
+  /** nothing that was found is likely to answer. All hits of an answer are weak together, except hits of `qmd`, which never are; a part of a transcript that only repeats the question always is. `strict` leaves weak hits out */
   weak: boolean;
   /** of when the text is: a day, or the first and the last with a slash between; nil: not known */
   date: string | null;
@@ -898,6 +898,6 @@ export interface Failure {
   code: string;
   /** what is wrong, for a person */
   message: string;
-  /** how to mend it */
+  /** how to fix it */
   hint: string | null;
 }

@@ -22,7 +22,7 @@ _NAME_CHARS = 80
 _REASON_CHARS = 200
 _LEAST_EXCERPT = 100  # smallest excerpt, in characters, that the daemon accepts
 _FAR = 2**53  # no nextLine is larger
-_LOOK = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it."
+_LOOK = "`memd-ctl status` says how memd is, `memd-ctl doctor` what is wrong and how to fix it."
 
 # What a person can do, if the daemon gives no hint.
 _ACTIONS = {

@@ -7,7 +7,7 @@ import { configOf } from "./conversation.js";
 const MAX_RESULTS = 50; // that memd is asked for at once
 const MAX_CHARS = 4000; // of all snippets together
 const EXCERPT = { lines: 120, chars: 12_000, leastChars: 100 }; // of memory_get: OpenClaw's own figures, and the least that memd gives
-const DOCTOR = "`memd-ctl status` tells how memd is, `memd-ctl doctor` what is wrong and how to mend it.";
+const DOCTOR = "`memd-ctl status` says how memd is, `memd-ctl doctor` what is wrong and how to fix it.";
 const ACTIONS = {
   unknown_agent: "memd does not know this agent: add it to ~/.config/memd/config.toml, then `memd-ctl reload`.",
   bad_request: "Call the tool again, with other arguments.",

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "measure search on questions whose answers are known",
     "web": "open a page in the browser that shows what is remembered",
     "demo": "show what memd does, on a workspace made for it",
-    "doctor": "find what is wrong, and tell how to mend it",
+    "doctor": "find what is wrong, and tell how to fix it",
     "config": "check, show or write the configuration",
     "logs": "print the log of a daemon that `up` started",
     "redact": "show what would be taken out of a text as secret",
@@ -290,7 +290,9 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def _add_search_alone(parser: argparse.ArgumentParser) -> None:
     _add_search(parser)
-    parser.add_argument("--strict", action="store_true", help="no hit that is only shown for want of better")
+    parser.add_argument(
+        "--strict", action="store_true", help="leave out weak hits, which probably do not answer"
+    )
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
@@ -335,7 +337,7 @@ def _add_get(parser: argparse.ArgumentParser) -> None:
 
 def _add_config(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     summaries = {
-        "check": "say whether the configuration is right",
+        "check": "report every fault of the configuration",
         "show": "print the configuration that is in force, defaults included",
         "init": "write a configuration to start from",
         "import": "write what another program's configuration says of memory as memd's",
@@ -372,7 +374,7 @@ def _add_logs(parser: argparse.ArgumentParser) -> None:
 def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     summaries = {
         "install": "have systemd or launchd start memd at login, and now",
-        "uninstall": "have it do so no more",
+        "uninstall": "stop doing so",
         "start": "start it now",
         "stop": "stop it until the next login",
         "restart": "stop it and start it again",
@@ -434,7 +436,7 @@ def _add_hook(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) 
         "pre-compact": "ask for the index to be brought up to date",
         "session-end": "likewise",
         "install": "have a program call the hooks",
-        "uninstall": "have it call them no more",
+        "uninstall": "remove the hooks",
     }
     events = _subparsers(parser, common, "event", summaries)
     for name in ("install", "uninstall"):

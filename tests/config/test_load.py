@@ -254,7 +254,7 @@ def test_a_shared_workspace_is_taken_before_the_default_one() -> None:
     ],
 )  # fmt: skip
 def test_a_complaint_has_the_line_and_the_key(text: str, complaint: str) -> None:
-    """A person finds the place in the file and reads how to mend it."""
+    """A person finds the place in the file and reads how to fix it."""
     assert _complaints(text) == [complaint]
 
 

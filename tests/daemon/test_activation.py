@@ -96,7 +96,7 @@ def _refused(given: Given) -> str:
 
 
 def test_another_path_is_a_clear_error(given: Given) -> None:
-    """Clients would look for it in vain: both paths are told, and how to mend it."""
+    """Clients would look for it in vain: both paths are told, and how to fix it."""
     with listening(given.home / "other") as manager:
         given.begin(manager)
         told = _refused(given)

@@ -76,7 +76,7 @@ def test_more_clients_than_descriptors_harm_nobody(home: Path) -> None:
 
 
 def test_agents_without_descriptors_are_left_out_by_name(home: Path) -> None:
-    """The others run as ever, main before all; who is left out is told how to mend it, once."""
+    """The others run as ever, main before all; who is left out is told how to fix it, once."""
     daemon = Few(home, limit=120)
     agents = [*(f"a{number}" for number in range(8)), "main"]
     for agent in agents:

@@ -45,7 +45,7 @@ async def refusal(client: AsyncClient, agent: str) -> RequestFailed:
 
 
 async def test_a_newer_store_leaves_out_its_agent_alone(home: Path) -> None:
-    """It is not touched, status and the error say what, where and how to mend it; mended, it serves after a sync."""
+    """It is not touched, status and the error say what, where and how to fix it; mended, it serves after a sync."""
     both, provider = two_agents(home), HashingProvider()
     async with running(home, settings=both) as client:
         await client.sync()

@@ -92,7 +92,7 @@ def test_an_unknown_model_is_a_reason(provider: str) -> None:
 @pytest.mark.usefixtures("no_model")
 @pytest.mark.parametrize("provider", ["auto", "local"])
 def test_a_missing_package_is_a_reason(provider: str) -> None:
-    """Without the package search is by keywords, and the reason says how to mend that."""
+    """Without the package search is by keywords, and the reason says how to fix that."""
     choice = chosen(provider=provider)
     assert choice.primary is None
     assert choice.reason is not None

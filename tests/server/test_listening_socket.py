@@ -427,7 +427,7 @@ def test_what_is_given_to_another_process_is_left_alone(address: Path, variables
     ],
 )
 def test_what_is_no_socket_for_it_is_told(address: Path, wrong: str, told: str) -> None:
-    """Each says what is wrong with the unit, where memd would listen, and how to mend it."""
+    """Each says what is wrong with the unit, where memd would listen, and how to fix it."""
     with listening(address) as manager, socket.socket(socket.AF_UNIX) as client:
         match wrong:
             case "elsewhere":

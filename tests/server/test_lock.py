@@ -97,7 +97,7 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    """The message names the file and how to mend it."""
+    """The message names the file and how to fix it."""
     with pytest.raises(LockUnusable, match=r"memd\.lock: No such file.* MEMD_STATE_DIR"):
         Lock(tmp_path / "none" / "memd.lock", tmp_path)
 

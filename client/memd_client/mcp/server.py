@@ -39,7 +39,7 @@ _READS_ONLY: Mapping[str, bool] = MappingProxyType(
 )
 _TITLES = {"memory_search": "Search memory", "memory_get": "Read memory", STATUS: "Status of memory"}
 _STATUS_SAYS = (
-    "How long-term memory is: what is indexed, what waits, and what is wrong, with how to mend it. For when the user asks, "
+    "How long-term memory is: what is indexed, what waits, and what is wrong, with how to fix it. For when the user asks, "
     "or when memory_search says that something is degraded; it needs no arguments."
 )
 

@@ -78,7 +78,7 @@ def _uninstall(files: Mapping[str, Path], home: Path) -> Outcome:
     )
     return Outcome(
         TerminalFiles([str(file) for file in ours]),
-        f"Deleted {deleted}." if deleted else "There is nothing.",
+        f"Deleted {deleted}." if deleted else "There is nothing to delete.",
         left,
     )
 

@@ -47,7 +47,7 @@ def _check(invocation: Invocation) -> Outcome:
         usual, _ = location(None, invocation.environ, home)
         text = f"There is no {shown(usual, home)}: built-in defaults hold, {agents}."
     else:
-        text = f"{shown(config.file, home)} is right: {agents}."
+        text = f"{shown(config.file, home)} is valid: {agents}."
     file = None if config.file is None else str(config.file)
     return Outcome({"file": file, "agents": sorted(config.agents), "remarks": remarks}, text, remarks)
 
@@ -165,7 +165,7 @@ def _init(invocation: Invocation) -> Outcome:
         raise Failed(
             "exists",
             f"{shown(file, home)} is there already; it was left alone.",
-            "--force replaces it. `memd-ctl config check` says whether it is right.",
+            "--force replaces it. `memd-ctl config check` says whether it is valid.",
         )
     there = starter.find_installed_agents(invocation.environ)
     choice = starter.choose_sources(invocation, there)
@@ -189,11 +189,11 @@ def _init(invocation: Invocation) -> Outcome:
     lines = [f"Wrote {shown(file, home)}. {found}"]
     notes = [starter.notes_in_words(one) for one in there if one.preset in choice.memory]
     if notes:
-        lines.append(f"It has the notes of {listed(notes)} searched too.")
+        lines.append(f"memd will also search the notes of {listed(notes)}.")
     transcripts = [one for one in there if one.transcripts]
     if choice.sessions:
         named = listed([starter.NAMES[preset] for preset in choice.sessions])
-        lines.append(f"It has the transcripts of {named} searched, without secrets.")
+        lines.append(f"memd will also search the transcripts of {named}, without secrets.")
     elif choice.sessions is None and transcripts:
         lines.append(
             f"Not searched are the transcripts of {listed(list(map(starter.transcripts_in_words, transcripts)))}: "
@@ -254,8 +254,8 @@ def run_reload(invocation: Invocation) -> Outcome:
         if reply.config is None
         else visible(shown(reply.config, invocation.places.home))
     )
-    text = f"memd follows {file}; " + (
-        f"new in force: {visible(', '.join(reply.changed))}." if reply.changed else "nothing had changed."
+    text = f"memd uses {file}; " + (
+        f"changed: {visible(', '.join(reply.changed))}." if reply.changed else "nothing had changed."
     )
     return Outcome({"config": reply.config, "changed": reply.changed}, text)
 
@@ -273,7 +273,7 @@ def reloaded(invocation: Invocation) -> Reloaded:
         raise Failed(
             "bad_config",
             f"memd keeps its old configuration, since the new one is wrong:\n{reply.error}",
-            "Mend the file, then run this again.",
+            "Fix the file, then run this again.",
             exit_code=BAD_CONFIG,
         )
     return reply

@@ -110,5 +110,5 @@ def _stop_service(
     data = {"was_running": pid is not None, "pid": pid, "took_s": round(took_s, 3), "service": name}
     again = "It starts it again at the next login; `memd-ctl service uninstall` ends that."
     if pid is None:
-        return Outcome(data, f"memd was not running, and {name} waits for its clients no more. {again}")
+        return Outcome(data, f"memd was not running, and {name} no longer waits for its clients. {again}")
     return Outcome(data, f"{name} stopped memd (pid {pid}) in {duration(took_s)}. {again}")

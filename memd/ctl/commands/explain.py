@@ -111,7 +111,7 @@ def _counts(explanation: Explanation) -> str:
     if not explanation.considered:
         return "none"
     listed = len(explanation.candidates)
-    some = f"; told of {listed:,}" if listed < explanation.considered else ""
+    some = f"; {listed:,} are listed" if listed < explanation.considered else ""
     return f"{explanation.considered:,}: {explanation.by_words:,} by words, {explanation.by_meaning:,} by meaning{some}"
 
 
@@ -125,7 +125,7 @@ def _hit(one: ExplainedHit, explanation: Explanation) -> Iterator[tuple[str, _Fa
     if one.repeats:
         yield "place", "it only repeats the question: its score was lowered to what is just worth reading"
     if one.superseded:
-        yield "place", "what it says holds no more: its score was lowered"
+        yield "place", "it is superseded: its score was lowered"
     if one.older is not None:
         yield "place", f"before candidate {one.older}, which says the same earlier, and with its score"
     if one.owed:
@@ -153,7 +153,7 @@ def _sum(one: ExplainedHit, explanation: Explanation) -> str:
 
 def _meaning(one: ExplainedHit, explanation: Explanation) -> str:
     if one.cosine is None:
-        return f"no vector yet: closeness taken to be {explanation.assumed_cosine:.3f}, as others have it"
+        return f"no vector yet: a closeness of {explanation.assumed_cosine:.3f} is assumed, the median of the others"
     part = "" if one.part is None else f" of the whole, {one.part:.3f} of its best part"
     return f"cosine {one.cosine:.3f}{part}, {_ranked(one.vector_rank)}"
 
@@ -168,7 +168,7 @@ def _other_script(one: ExplainedHit, explanation: Explanation) -> str | None:
     """Return the remark that a candidate in another script is given a higher share of words; None: it is not."""
     if not one.foreign or one.share >= explanation.share_taken or not explanation.text_share:
         return None
-    return f"{one.foreign:.0%} in another script: taken towards a share of {explanation.share_taken:.3f}, as others have it"
+    return f"{one.foreign:.0%} in another script: its share is raised towards {explanation.share_taken:.3f}, as close texts in the question's script have"
 
 
 def _window(one: ExplainedHit) -> str:

@@ -84,7 +84,7 @@ def _change(invocation: Invocation) -> Outcome:
             name=name,
             by_hand=f"Take out {'.'.join(client.way)} yourself.",
         )
-        text = f"{client.title} starts memd no more; {name} has no entry for it."
+        text = f"{client.title} no longer starts memd; {name} has no entry for it."
         return Outcome(McpResult(options.client, str(file), changed, []), text)
     if options.trust and client.trusted is None:
         raise UsageError(f"--trust says nothing to {client.title}.", "It has its own way to approve tools.")
@@ -106,7 +106,7 @@ def _change(invocation: Invocation) -> Outcome:
     text = (
         f"{client.title} starts memd from now on; {name} says so. Sessions that are open have to be started again."
         if changed
-        else f"{client.title} starts memd already; {name} was right."
+        else f"{client.title} starts memd already; {name} needed no change."
     )
     return Outcome(McpResult(options.client, str(file), changed, command), text, _remarks(invocation, client))
 
@@ -147,7 +147,7 @@ def _token(invocation: Invocation) -> Outcome:
     name = visible(shown(tokens.file(*wanted), home))
     if options.revoke:
         was_there = tokens.revoke(*wanted)
-        text = f"The token in {name} is in force no more." if was_there else "There was no such token."
+        text = f"The token in {name} is no longer valid." if was_there else "There was no such token."
         return Outcome({"file": str(tokens.file(*wanted)), "revoked": was_there}, text)
     old = None if options.rotate else tokens.find(*wanted)
     made = old or tokens.make(*wanted)
@@ -188,9 +188,7 @@ async def _serve_http(invocation: Invocation) -> None:
         listening = await McpHttpServer(tokens, connect).listen(port)
     except OSError as error:
         hint = "--port names another one; 0 is any that is free."
-        raise Failed(
-            "not_listening", f"{ADDRESS}:{port} is not to be had: {error.strerror}.", hint
-        ) from error
+        raise Failed("not_listening", f"{ADDRESS}:{port} cannot be used: {error.strerror}.", hint) from error
     stopped = asyncio.Event()
     for one in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(one, stopped.set)

@@ -113,7 +113,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
     text = (
         f"OpenClaw's memory is memd's from now on; {name} says so. A gateway that runs follows by itself."
         if changed
-        else f"OpenClaw's memory is memd's already; {name} was right."
+        else f"OpenClaw's memory is memd's already; {name} needed no change."
     )
     report = find_answer(invocation.places)
     remarks = [remark_if_not_running(invocation.places, "start it with `memd-ctl up`.")]

@@ -72,7 +72,7 @@ def _install(invocation: Invocation, found: installation.ServiceInstallation, pl
     text = (
         f"{found.supervisor.name} runs memd (pid {pid}), and starts it at each login; {where} says so."
         if changed
-        else f"{found.supervisor.name} runs memd already (pid {pid}); {where} was right."
+        else f"{found.supervisor.name} runs memd already (pid {pid}); {where} needed no change."
     )
     files = [str(unit.path) for unit in found.units]
     return Outcome(
@@ -170,7 +170,7 @@ def _uninstall(invocation: Invocation, found: installation.ServiceInstallation) 
         return _dry_run(invocation, plan)
     installation.execute_plan(plan, found, invocation.environ)
     files = listed([visible(shown(one.path, invocation.places.home)) for one in there])
-    text = f"{name} starts memd no more; removed {files}. Your notes and the index are as they were."
+    text = f"{name} no longer starts memd; removed {files}. Your notes and the index are as they were."
     return Outcome({"changed": True, "files": [str(one.path) for one in there]}, text)
 
 

@@ -153,7 +153,7 @@ def _revoke(invocation: Invocation) -> Outcome:
     if not taken:
         raise Failed("not_found", f"{options.member} had no such right.", exit_code=NOT_FOUND)
     what = options.memory or ("a memory" if taken == 1 else f"{taken} memories")
-    return Outcome({"member": options.member, "taken": taken}, f"{options.member} may use {what} no more.")
+    return Outcome({"member": options.member, "taken": taken}, f"{options.member} may no longer use {what}.")
 
 
 def _status(invocation: Invocation) -> Outcome:

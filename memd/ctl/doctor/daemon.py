@@ -169,7 +169,7 @@ def _config(report: StatusReport, config: Config | None, context: DoctorContext)
         return failed(
             name,
             f"the daemon refused the configuration and keeps the one before:\n{report.config_error}",
-            f"Mend the file, then: {context.ctl('reload')}",
+            f"Fix the file, then: {context.ctl('reload')}",
         )
     if config is None:
         return passed(name, "the daemon goes on with the configuration it has")

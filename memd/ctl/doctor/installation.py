@@ -179,7 +179,7 @@ def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
         agents = f"{counted(len(config.agents), 'agent')}: {', '.join(sorted(config.agents))}"
         if config.file is None:
             return passed(NAME, f"no {name}: built-in defaults hold ({agents})")
-        return passed(NAME, f"{name} is right ({agents})")
+        return passed(NAME, f"{name} is valid ({agents})")
     if result.timed_out:
         return failed(
             NAME,
@@ -194,4 +194,4 @@ def check_configuration(result: ProbeResult, context: DoctorContext) -> Finding:
 def _configuration_fix(file: Path, context: DoctorContext) -> str:
     if not file.exists():
         return f"Write one to start from: {context.ctl('config', 'init')}"
-    return f"Mend {context.shown(file)}, then look again: {context.ctl('config', 'check')}"
+    return f"Fix {context.shown(file)}, then look again: {context.ctl('config', 'check')}"

@@ -127,7 +127,7 @@ def change_hooks(invocation: Invocation) -> Outcome:
     text = (
         f"{client.title} brings memory into its sessions from now on; {name} says so."
         if changed
-        else f"{client.title} calls memd already; {name} was right."
+        else f"{client.title} calls memd already; {name} needed no change."
     )
     running = remark_if_not_running(
         invocation.places, "start it with `memd-ctl up`. Until then the hooks say nothing."

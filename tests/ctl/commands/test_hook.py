@@ -410,7 +410,7 @@ def test_what_was_installed_brings_memory(run: Run, settings: Path, daemon: Daem
     )
     assert "PostgreSQL" in ran.stdout
     assert run("hook", "install", "--client", "claude", "--socket", str(daemon.socket)).out.endswith(
-        "was right.\n"
+        "needed no change.\n"
     )
     assert settings.read_bytes() == before
 

@@ -104,7 +104,7 @@ def test_an_entry_is_added_once_and_taken_out(run: Run, home: Path, address: Pat
     assert Path(entry["command"]).is_absolute()
     assert entry["args"] == ["--socket", str(address)]
     installed = file.read_bytes()
-    assert run("mcp", "install", "--client", client).out.endswith("was right.\n")
+    assert run("mcp", "install", "--client", client).out.endswith("needed no change.\n")
     assert file.read_bytes() == installed
     run("mcp", "install", "--client", client, "--agent", "work", "--session-key", "agent:work:main")
     assert entry_of(file, client)["args"][2:] == ["--agent", "work", "--session-key", "agent:work:main"]
@@ -139,7 +139,7 @@ def test_print_changes_nothing(run: Run, home: Path, client: str) -> None:
     assert not (home / FILES[client]).exists()
     pasted = put(home, client, out)
     before = pasted.read_bytes()
-    assert run("mcp", "install", "--client", client).out.endswith("was right.\n")
+    assert run("mcp", "install", "--client", client).out.endswith("needed no change.\n")
     assert pasted.read_bytes() == before
 
 
@@ -222,7 +222,7 @@ def test_a_client_may_be_told_not_to_ask(run: Run, home: Path, client: str, trus
         assert (code, "--trust says nothing to Zed" in err) == (2, True)
         return
     assert entry_of(home / FILES[client], client)["trust"] is True
-    assert run("mcp", "install", "--client", client).out.endswith("was right.\n")
+    assert run("mcp", "install", "--client", client).out.endswith("needed no change.\n")
     assert entry_of(home / FILES[client], client)["trust"] is True
 
 
@@ -394,7 +394,7 @@ def test_tokens_are_made_shown_replaced_and_revoked(run: Run, home: Path) -> Non
     assert run("mcp", "token", *flags, "--rotate").out not in {out, ""}
     assert "agent main, session key agent:main:main" in run("mcp", "token", "--list").out
     assert out.strip() not in run("mcp", "token", "--list", "--json").out
-    assert "in force no more" in run("mcp", "token", *flags, "--revoke").out
+    assert "no longer valid" in run("mcp", "token", *flags, "--revoke").out
     assert "no such token" in run("mcp", "token", *flags, "--revoke").out
     assert not file.exists()
 
@@ -465,6 +465,6 @@ def test_the_server_says_where_it_is_and_ends_with_a_signal(run: Run, home: Path
             text=True,
             check=False,
         )
-        assert (taken.returncode, "is not to be had" in taken.stderr) == (1, True)
+        assert (taken.returncode, "cannot be used" in taken.stderr) == (1, True)
         process.terminate()
         assert process.wait(20) == 0

@@ -54,7 +54,10 @@ def test_what_is_installed_is_undone_wholly(run: Run, home: Path, config: Path) 
         "undo.json",
     }
     code, out, err = run("openclaw", "install")
-    assert (code, out) == (0, "OpenClaw's memory is memd's already; ~/.openclaw/openclaw.json was right.\n")
+    assert (code, out) == (
+        0,
+        "OpenClaw's memory is memd's already; ~/.openclaw/openclaw.json needed no change.\n",
+    )
     assert "memd-ctl up" in err
     assert "// mine" in config.read_text()
     assert run("openclaw", "uninstall").code == 0

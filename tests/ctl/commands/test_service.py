@@ -122,7 +122,7 @@ def test_the_first_client_starts_it(user: UserManager) -> None:
     assert (resting["state"], resting["pid"]) == ("waiting for a client", None)
     assert user.ctl("search", "postgresql").out.startswith("MEMORY.md:1-1  ")
     user.run("systemctl", "--user", "stop", "memd.service")
-    assert "systemd waits for its clients no more" in user.ctl("down").out
+    assert "systemd no longer waits for its clients" in user.ctl("down").out
     assert user.ctl("status").code == 69
 
 

@@ -63,7 +63,7 @@ def test_from_an_empty_database_to_a_member_and_back(run: Run, home: Path, admin
     checked = {one["name"]: one for one in json.loads(run("doctor", "--json").out)["data"]}
     assert checked["shared.team"]["detail"] == "memd_user_bob may use alice/main, carol/main"
 
-    assert run("shared", "revoke", "bob", "alice/main", *admin).out == "bob may use alice/main no more.\n"
+    assert run("shared", "revoke", "bob", "alice/main", *admin).out == "bob may no longer use alice/main.\n"
     assert "alice/main" not in run("shared", "status").out
     assert run("shared", "revoke", "bob", *admin).code == 0
     assert run("shared", "revoke", "bob", *admin).code == NOT_FOUND

@@ -141,7 +141,10 @@ def test_without_a_terminal_notes_are_searched_and_transcripts_are_not(
     """What was found of them is named in a comment, and said."""
     code, out, err = run("config", "init")
     assert (code, err) == (0, "")
-    assert "the notes of Claude Code (2 notes), Codex (2 notes) and Gemini CLI (2 notes) searched too" in out
+    assert (
+        "memd will also search the notes of Claude Code (2 notes), Codex (2 notes) and Gemini CLI (2 notes)"
+        in out
+    )
     assert "Not searched are the transcripts of OpenClaw (8 transcripts), Claude Code (1 transcript)" in out
     assert _main(file, home) == (("memory",), ("claude-code", "codex", "gemini"), ())
     assert '#presets = ["openclaw", "claude-code", "codex", "gemini"]\n' in file.read_text()

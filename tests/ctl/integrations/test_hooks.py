@@ -154,7 +154,7 @@ def test_they_are_added_once_and_taken_out(name: str, run: Run, home: Path) -> N
     text = (home / FILES[name]).read_text(encoding="utf-8")
     hooks = HOOK_CLIENTS[name].events.values()
     assert all(f"hook {hook}" in text or f'"hook", "{hook}"' in text for hook in hooks)
-    assert run("hook", "install", "--client", name).out.endswith("was right.\n")
+    assert run("hook", "install", "--client", name).out.endswith("needed no change.\n")
     assert (home / FILES[name]).read_text(encoding="utf-8") == text
     assert run("hook", "install", "--client", name, "--print").out == text
     assert run("hook", "uninstall", "--client", name).code == 0

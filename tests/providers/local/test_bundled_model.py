@@ -222,7 +222,7 @@ def test_what_is_installed_here_works() -> None:
 
 
 def test_a_model_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to mend it."""
+    """With how to fix it."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(sys, "meta_path", [importlib.machinery.PathFinder])
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
