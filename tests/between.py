@@ -1,4 +1,4 @@
-"""What others do between two system calls, at a place that a test names: a race that is lost each time it is run."""
+"""Runs an action between two system calls at a chosen place, so that a race happens each time."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ LOOKS = ("open", "stat", "lstat", "fstat", "scandir", "readlink", "read")
 
 
 class Calls:
-    """Counts calls of functions of os, and acts before one of them."""
+    """Counts calls of functions of os, and runs an action before one of them."""
 
     def __init__(self, at: int, act: Callable[[], None]) -> None:
         self.made = 0
@@ -20,7 +20,7 @@ class Calls:
         self._is_acting = False
 
     def come(self) -> None:
-        """A call is about to be made."""
+        """Count a call that is about to be made."""
         if self._is_acting:
             return
         if self.made == self._at:
@@ -34,7 +34,7 @@ class Calls:
 
 @contextmanager
 def before_call(at: int, act: Callable[[], None], names: tuple[str, ...] = LOOKS) -> Iterator[Calls]:
-    """Act right before the call of that number, from 0, of any of these functions."""
+    """Run an action before call number `at`, from 0, of any of these functions."""
     calls = Calls(at, act)
 
     def counted(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ def before_call(at: int, act: Callable[[], None], names: tuple[str, ...] = LOOKS
 
 
 def each_moment(do: Callable[[], object], set_up: Callable[[], None], act: Callable[[], None]) -> int:
-    """Do something as often as it makes calls, with the act before another one of them each time.
+    """Repeat some work, with the action before another one of its calls each time.
 
     Args:
         do: What is tried; raises where an outcome is wrong.

@@ -1,4 +1,4 @@
-"""The bounds of memd, of time, size and number: what they are called, and what they are in this release.
+"""The bounds of memd (limits of time, size and number): their names, and their values in this release.
 
     python -m tests.bounds    # writes them down anew, after one was changed on purpose
 
@@ -33,7 +33,7 @@ _HAS_LIMIT = re.compile(rf"(?:^|.*_)(?:{_LIMITS})(?:_.*)?")
 
 
 def is_bound(name: str, value: object) -> bool:
-    """Whether a global of a module is a bound by its name and kind."""
+    """Return whether a global of a module is a bound, by its name and type."""
     return _is_constant(name, value) and bool(_ENDS_WITH_UNIT.fullmatch(name) or _HAS_LIMIT.fullmatch(name))
 
 
@@ -42,7 +42,7 @@ def _is_constant(name: str, value: object) -> bool:
 
 
 def modules() -> Iterator[ModuleType]:
-    """All of memd and its client, but what is run as a program."""
+    """Return all modules of memd and its client, except programs."""
     for package in (memd, memd_client):
         yield package
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -51,7 +51,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def bounds() -> dict[str, float]:
-    """The bounds as the product has them, by module and name; each where it is assigned, not where it is imported."""
+    """Return the bounds in the code by module and name, each in the module that assigns it."""
     by_hand = written().keys()
     found: dict[str, float] = {}
     for module in modules():
@@ -74,18 +74,18 @@ def bounds() -> dict[str, float]:
 
 
 def _defaults(kind: type) -> Iterator[tuple[str, Any]]:
-    """The fields of a struct that have defaults, with these."""
+    """Return the fields of a struct with default values."""
     if issubclass(kind, msgspec.Struct) and (values := kind.__struct_defaults__):
         yield from zip(kind.__struct_fields__[-len(values) :], values, strict=True)
 
 
 def written() -> dict[str, float]:
-    """The bounds as they are written down."""
+    """Return the bounds that tests/bounds.json lists."""
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, int | float])
 
 
 def shipped(name: str) -> Any:
-    """The value of a bound in this release, for a test that goes to it and beyond.
+    """Return the value of a bound in this release, for a test that reaches and exceeds it.
 
     Args:
         name: With its module, and its struct if it is a default, written out where this is called: so it is known which test
@@ -99,7 +99,7 @@ def shipped(name: str) -> Any:
 
 
 def exercised() -> Mapping[str, frozenset[str]]:
-    """The files of tests that name each bound: by shipped("..."), or by what they import."""
+    """Return by bound the test files that name it: in shipped("..."), or in an import."""
     known, found = bounds(), defaultdict[str, set[str]](set)
     constants = {name.rpartition(".")[2] for name in known}
     tests = Path(__file__).parent
@@ -130,7 +130,7 @@ def exercised() -> Mapping[str, frozenset[str]]:
 
 
 def unexercised() -> Mapping[str, str]:
-    """Why no test goes to a bound, by its name: a line is a reason, those below it that are indented are the bounds."""
+    """Return by bound why no test reaches it: in the file, a line with the reason precedes the indented bounds."""
     found, reason = {}, ""
     for line in UNEXERCISED.read_text("utf-8").splitlines():
         if line.startswith("    "):

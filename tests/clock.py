@@ -1,4 +1,4 @@
-"""Clocks that a test sets, and an event loop on which no wait takes any time."""
+"""Clocks that a test sets, and an event loop on which waits take no time."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Clock:
-    """Seconds, monotonic; they pass when the test says so."""
+    """A monotonic clock in seconds that only the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -19,12 +19,12 @@ class Clock:
         return self.now
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
 
 
 class Ticking(Clock):
-    """Each look at it takes a second, so that whatever is measured takes its time."""
+    """A clock that advances one second with each reading."""
 
     def __call__(self) -> float:
         self.now += 1
@@ -57,17 +57,17 @@ class _HastyLoop(asyncio.SelectorEventLoop):
 
 
 def now_s() -> float:
-    """The time of the event loop, in seconds."""
+    """Return the time of the event loop, in seconds."""
     return asyncio.get_running_loop().time()
 
 
 def hastily(main: Coroutine[Any, Any, T]) -> T:
-    """What comes of it on a loop where no wait takes any time; nothing in it may wait for threads or processes."""
+    """Run a coroutine on a loop where waits take no time, and return its result; nothing in it may wait for threads or processes."""
     with asyncio.Runner(loop_factory=_HastyLoop) as runner:
         return runner.run(main)
 
 
 async def for_s(seconds: float, work: Coroutine[Any, Any, object]) -> None:
-    """Let something that goes on for ever go on for so long."""
+    """Run an endless coroutine for some seconds, and cancel it."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(work, seconds)

@@ -1,4 +1,4 @@
-"""Running a function as a user who is not root: root may read whatever the modes say."""
+"""Calls functions as another user than root, since root may read files of any mode."""
 
 import importlib
 import json
@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 
 def as_other_user(module: str, function: str, *args: str) -> Any:
-    """What the function of a module returns, as JSON has it, when another user calls it with strings."""
+    """Call a function of a module with string arguments as another user; return its result, decoded from JSON."""
     with tempfile.TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
         acting = partial(_act_as_nobody, module, function, args)
@@ -29,7 +29,7 @@ def as_other_user(module: str, function: str, *args: str) -> Any:
 
 
 def _act_as_nobody(module: str, function: str, args: tuple[str, ...]) -> int:
-    """Print what the function returns, as JSON."""
+    """Print the result of the function as JSON."""
     # Imported before the change of user, who may not be able to read the interpreter's files.
     acting = getattr(importlib.import_module(module), function)
     if os.getuid() == 0:
@@ -43,7 +43,7 @@ def _act_as_nobody(module: str, function: str, args: tuple[str, ...]) -> int:
 
 @contextmanager
 def shared_directory() -> Iterator[Path]:
-    """An empty directory the other user owns and can reach, which pytest's own are not."""
+    """Create an empty directory that the other user owns and can reach, unlike pytest's directories."""
     directory = Path(os.path.realpath(tempfile.mkdtemp()))
     try:
         directory.chmod(0o755)

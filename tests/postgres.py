@@ -1,4 +1,4 @@
-"""A real PostgreSQL server with pgvector, which a package brings: started once for the tests of a worker."""
+"""A real PostgreSQL server with pgvector from a package, started once per test worker."""
 
 import atexit
 import contextlib
@@ -67,7 +67,7 @@ def as_nobody() -> dict[str, Any]:
 
 
 class PostgresServer:
-    """One server on the loopback, with passwords. PostgreSQL refuses root, so nobody runs it for root."""
+    """One server on the loopback, with passwords. PostgreSQL refuses to run as root, so it runs as nobody then."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class PostgresServer:
         return {**as_nobody(), "env": {"PATH": os.environ["PATH"], **self._environ}}
 
     def standby(self, directory: Path) -> "PostgresServer":
-        """A replica, which follows this server and only reads."""
+        """Create a read-only replica of this server."""
         if os.getuid() == 0:
             os.chown(directory, NOBODY, NOBODY)
         at_server = ("-h", "127.0.0.1", "-p", str(self.port), "-U", ADMIN)
@@ -115,7 +115,7 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """Of the process that all others of the server descend from."""
+        """The process id of the server's main process."""
         assert self._process is not None
         return self._process.pid
 
@@ -131,7 +131,7 @@ class PostgresServer:
         assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
-        """Have it serve, as it was configured at its last start."""
+        """Start the server with its last configuration."""
         settings = (
             *("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=32MB"),
             *("max_connections=60", "max_parallel_workers_per_gather=0", "autovacuum=off"),
@@ -162,18 +162,18 @@ class PostgresServer:
         return False
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End it: SIGINT rolls back what is under way, SIGQUIT is a crash."""
+        """Stop it: SIGINT rolls back running transactions, SIGQUIT is a crash."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(START_S)
             self._process = None
 
     def log_text(self) -> str:
-        """What it has logged."""
+        """Return the server's log."""
         return self._log.read_text()
 
     def dsn(self, database: str) -> str:
-        """Of the superuser."""
+        """Return the superuser's DSN of a database."""
         return f"postgresql://{ADMIN}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{database}"
 
     def database(self, template: str = "template0") -> str:

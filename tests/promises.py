@@ -1,4 +1,4 @@
-"""Writes into tests/PROMISES.md how the tests behind each promise went.
+"""Writes the test results of each promise into tests/PROMISES.md.
 
     pytest --junit-xml=FILE
     python -m tests.promises FILE
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"`([\w/.]+(?:\.py|/))`")
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """One line of the table."""
+    """One row of the table."""
 
     text: str
     tests: tuple[str, ...]  # files and directories, below tests/
@@ -33,7 +33,7 @@ class Promise(msgspec.Struct, frozen=True):
 
 
 def promises(page: str) -> list[Promise]:
-    """The promises that a page makes, in order; headings within the table are passed over.
+    """Yield the promises of a page in order; headings within the table are skipped.
 
     Raises:
         ValueError: there is no table of promises, or one of its lines has not three columns.
@@ -55,14 +55,14 @@ def promises(page: str) -> list[Promise]:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How the tests of one file went."""
+    """The results of the tests of one file."""
 
     passed: int = 0
     others: tuple[str, ...] = ()  # that failed, or did not run
 
 
 def outcomes(report: str) -> dict[str, Outcome]:
-    """How the tests went, by file below tests/, as JUnit's XML tells it."""
+    """Return the results by file below tests/, from JUnit XML."""
     by_file: dict[str, Outcome] = {}
     for case in ET.fromstring(report).iter("testcase"):
         # A class within a file would add to the name, but there are none.
@@ -76,7 +76,7 @@ def outcomes(report: str) -> dict[str, Outcome]:
 
 
 def written(page: str, by_file: Mapping[str, Outcome]) -> str:
-    """The page with how many tests of each promise passed.
+    """Return the page with the number of passed tests of each promise.
 
     Raises:
         ValueError: one of them did not, or there is none.

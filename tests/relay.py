@@ -1,4 +1,4 @@
-"""A relay on the loopback in front of a server, that can stop passing anything on without closing a connection."""
+"""A loopback relay in front of a server, which can stop passing data on without closing connections."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ CHUNK = 65_536
 
 
 class Relay:
-    """Passes bytes on between clients and a server, while it is not held."""
+    """Passes bytes between clients and a server, unless it is held."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -22,11 +22,11 @@ class Relay:
         self.accepted = 0
 
     def hold(self) -> None:
-        """Pass nothing on: whoever waits for an answer waits."""
+        """Stop passing data on; clients wait for their replies."""
         self._moving.clear()
 
     def release(self) -> None:
-        """Pass on again, with what came meanwhile."""
+        """Pass data on again, including what arrived meanwhile."""
         self._moving.set()
 
     def serve(self) -> None:
@@ -60,7 +60,7 @@ class Relay:
 
 @contextmanager
 def relay(port: int) -> Iterator[Relay]:
-    """A relay in front of a port of the loopback."""
+    """Run a relay in front of a loopback port."""
     one = Relay(port)
     threading.Thread(target=one.serve, daemon=True).start()
     try:

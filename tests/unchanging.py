@@ -1,4 +1,4 @@
-"""A configuration whose file nobody reads again."""
+"""A configuration that is never reloaded."""
 
 from memd.config.reload import Configuration
 from memd.config.settings import Config, DaemonSettings
@@ -7,7 +7,7 @@ _EMPTY = Config(daemon=DaemonSettings(), agents={}, file=None)
 
 
 def unchanging(config: Config = _EMPTY) -> Configuration:
-    """What is in force, and stays so."""
+    """Return a Configuration with fixed settings."""
 
     async def applied(old: Config, new: Config) -> None:
         assert old == new
@@ -16,5 +16,5 @@ def unchanging(config: Config = _EMPTY) -> Configuration:
 
 
 async def nothing_changed() -> tuple[str, ...]:
-    """What a reload of it comes to."""
+    """Return the result of a reload that changes nothing."""
     return ()

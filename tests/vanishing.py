@@ -1,4 +1,4 @@
-"""A client that goes away before it has its answer."""
+"""A client that disconnects before it has its reply."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ def vanish(socket: Path, request: Request, share: float) -> None:
     """Connect, send a greeting with a request, or a part of that, and hang up without reading.
 
     Args:
-        socket: Where the daemon listens.
-        request: What is asked.
-        share: How much of the bytes is sent, 0..1.
+        socket: The daemon's socket.
+        request: The request.
+        share: The share of the bytes to send, 0..1.
 
     Raises:
-        DaemonNotRunning, ConnectionLost: there was nobody to vanish from.
+        DaemonNotRunning, ConnectionLost: no daemon accepts the connection.
     """
     talk = Conversation()
     data = talk.hello() + talk.ask(request, None)[1]

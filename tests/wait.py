@@ -1,4 +1,4 @@
-"""Waiting for a condition: the only code of the tests that sleeps."""
+"""Waits for conditions; the only code of the tests that sleeps."""
 
 import asyncio
 import time
@@ -8,20 +8,20 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _STEP_S, _LONGEST_STEP_S = 0.005, 0.05
-# Waits may last so many times as long as on an idle machine: what is waited for ends the wait, so that patience costs nothing.
+# Waits may take this many times as long as on an idle machine. A long limit costs nothing, since a wait ends with its condition.
 _BUSY = 4
 
 
 def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
-    """The first true value of the condition.
+    """Return the first true value of the condition.
 
     Args:
-        condition: Asked after a few milliseconds, and less often the longer it takes: whoever is asked all the time is
-            slower at what is waited for. And once more at the end of the time.
-        timeout_s: How long it may take on an idle machine, in seconds; a busy one has more.
+        condition: Checked every few milliseconds at first, and less often later, since frequent checks slow down what is
+            waited for; and once more at the end.
+        timeout_s: The time limit on an idle machine, in seconds; a busy machine gets more.
 
     Raises:
-        AssertionError: it did not come true in time.
+        AssertionError: the condition was not true in time.
     """
     deadline = time.monotonic() + _BUSY * timeout_s
     while True:
@@ -34,7 +34,7 @@ def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
 
 
 async def until_async(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
-    """Like until, leaving the event loop to others meanwhile."""
+    """Like until, but without blocking the event loop."""
     deadline = time.monotonic() + _BUSY * timeout_s
     while True:
         late = time.monotonic() >= deadline
@@ -46,7 +46,7 @@ async def until_async(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
 
 
 async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) -> T:
-    """The first true answer of something that has to be awaited itself, such as a daemon's; as until."""
+    """Return the first true result of an awaitable, such as a daemon's answer; see until."""
     deadline = time.monotonic() + _BUSY * timeout_s
     while True:
         late = time.monotonic() >= deadline
@@ -58,7 +58,7 @@ async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) ->
 
 
 def _step_s(deadline: float, timeout_s: float) -> float:
-    """From one look to the next: a twentieth of the time that it has taken so far."""
+    """Return the pause until the next check: a twentieth of the time waited so far."""
     waited_s = time.monotonic() - (deadline - _BUSY * timeout_s)
     return min(max(_STEP_S, waited_s / 20), _LONGEST_STEP_S)
 

@@ -1,4 +1,4 @@
-"""How much work and memory something takes, counted, and so the same on a busy machine."""
+"""Counts function calls and memory, which are the same on a busy machine."""
 
 import sys
 import tracemalloc
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def calls(action: Callable[[], object]) -> int:
-    """How many functions are called, those written in C among them."""
+    """Return the number of function calls, including functions written in C."""
     count = 0
 
     def called(_: FrameType, event: str, __: Any) -> None:
@@ -25,7 +25,7 @@ def calls(action: Callable[[], object]) -> int:
 
 
 def peak_bytes(action: Callable[[], object]) -> int:
-    """How much more memory is taken at a time, at most, than before."""
+    """Return by how many bytes the allocated memory grows at most."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

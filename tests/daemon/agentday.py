@@ -1,4 +1,4 @@
-"""Days in the life of four agents: their sessions, what becomes of the files, and what must be found of them."""
+"""Simulates days of four agents with their sessions and files, and checks what must be found."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,21 +49,21 @@ Session = ClaudeCodeSession | CodexSession | GeminiSession | OpenClawSession
 
 
 def settled_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process, and daemons that it starts, find the four agents at home in a directory."""
+    """Use a directory as the home of the four agents, for this process and the daemons that it starts."""
     monkeypatch.setenv("HOME", str(home))
     for name in ELSEWHERE:
         monkeypatch.delenv(name, raising=False)
 
 
 class _Backup(msgspec.Struct, frozen=True):
-    """A session as it was."""
+    """A copy of a session's file."""
 
     session: Session
     content: bytes
 
 
 class Talk:
-    """One session, with what is known of its file."""
+    """One session, with its file and its expected turns."""
 
     def __init__(self, day: "Day", agent: str, session: Session) -> None:
         self.agent = agent
@@ -82,18 +82,18 @@ class Talk:
 
     @property
     def turns(self) -> list[Spoken]:
-        """What must be found of it."""
+        """The turns that must be found."""
         if not self.is_there:
             return []
         return self.session.turns[:-1] if self._is_unsaid else list(self.session.turns)
 
     @property
     def words(self) -> list[str]:
-        """One of each thing that must be found of it."""
+        """A unique word of each text that must be found."""
         return [word for turn in self.turns for word in _words_in(turn.text)]
 
     def talk(self, *, exchanges: int = 1) -> None:
-        """Somebody asks, a tool is called, the assistant answers."""
+        """Add a question, a tool call and an answer."""
         self._open()
         for _ in range(exchanges):
             self.session.user(self._day.saying(), self._day.now())
@@ -104,7 +104,7 @@ class Talk:
                 self.session.assistant(self._day.saying(), self._day.now())
 
     def stammer(self) -> None:
-        """Half of a line is written; the rest comes when the session goes on."""
+        """Write half a line; the rest follows when the session continues."""
         self._open()
         self.session.user(self._day.saying(), self._day.now())
         content = self.session.path.read_bytes()
@@ -116,16 +116,16 @@ class Talk:
             stream.truncate(kept)
 
     def copy_over(self) -> None:
-        """A copy of the file is renamed over it, as programs do that synchronise directories."""
+        """Rename a copy of the file over it, as synchronisation programs do."""
         self._replace(self.session.path.read_bytes())
 
     def keep(self) -> None:
-        """Somebody makes a backup."""
+        """Make a backup of the file."""
         self.complete()
         self._backup = _Backup(copy.deepcopy(self.session), self.session.path.read_bytes())
 
     def restore(self, *, in_place: bool | None = None) -> None:
-        """The backup is put back, whatever became of the file since: over what is there, or in its place."""
+        """Put the backup in the place of the file, whatever has become of it."""
         assert self._backup is not None
         self._held, self._is_unsaid = b"", False
         old, was_there = self.session.path, self.is_there
@@ -140,7 +140,7 @@ class Talk:
         self._replace(self._backup.content)
 
     def delete(self) -> None:
-        """The file is deleted, as its agent does it."""
+        """Delete the file as its agent would."""
         self._held, self._is_unsaid = b"", False
         self.is_there = False
         if isinstance(self.session, OpenClawSession):
@@ -151,12 +151,12 @@ class Talk:
             self.session.delete()
 
     def compact(self) -> None:
-        """The conversation is compacted."""
+        """Compact the conversation."""
         self._open()
         self.session.compact("a summary that tells of the quaggasummary", self._day.now())
 
     def regret(self) -> None:
-        """The user goes back behind his last question, in the way of the agent."""
+        """Rewind to before the user's last question, as its agent does."""
         self._open()
         match self.session:
             case CodexSession():
@@ -169,7 +169,7 @@ class Talk:
                 self.session.interrupt(self._day.now())
 
     def put_aside(self) -> None:
-        """The file becomes an archive, or a compressed one, or is written anew, or plain again: as its agent has it."""
+        """Archive, compress, rewrite or restore the file, as its agent does."""
         self.complete()
         match self.session:
             case CodexSession() if self.session.path.suffix == ".zst":
@@ -187,7 +187,7 @@ class Talk:
                 self.session.command("clear", "quaggacommand", self._day.now())
 
     def delegate(self) -> None:
-        """The assistant has somebody else do something, of which nothing is indexed."""
+        """Let a subagent work, of which nothing is indexed."""
         self._open()
         match self.session:
             case ClaudeCodeSession():
@@ -202,7 +202,7 @@ class Talk:
                 self.session.flush(self._day.now())
 
     def can(self, act: "Act") -> bool:
-        """Whether this may happen to it now."""
+        """Return whether an action is possible now."""
         name = act.__name__
         if name == "restore":
             return self._backup is not None and not self.is_over
@@ -215,7 +215,7 @@ class Talk:
         return not self.is_over
 
     def _open(self) -> None:
-        """Make it a file that can be appended to, as its agent does."""
+        """Turn the file into one that can be appended to, as its agent does."""
         self.complete()
         if isinstance(self.session, CodexSession):
             if self.session.path.suffix == ".zst":
@@ -224,7 +224,7 @@ class Talk:
                 self.session.path = self.session.path.rename(self._place)
 
     def complete(self) -> None:
-        """The rest of a line is written."""
+        """Write the rest of a half line."""
         if self._held:
             with self.session.path.open("ab") as stream:
                 stream.write(self._held)
@@ -254,10 +254,10 @@ ACTS: Mapping[Act, int] = {
 
 
 class Day:
-    """Four homes, and all sessions that ever were in them."""
+    """Four homes, and all sessions in them."""
 
     def __init__(self, home: Path, rng: Random, secrets: Sequence[str] = ()) -> None:
-        """Nothing has happened yet.
+        """Start without sessions.
 
         Args:
             home: Of all four agents.
@@ -275,12 +275,12 @@ class Day:
         self._at = MORNING
 
     def now(self) -> float:
-        """The time goes on by a minute."""
+        """Advance the time by a minute, and return it."""
         self._at += 60
         return self._at
 
     def saying(self) -> str:
-        """Something that has a word like no other."""
+        """Return a text with a unique word."""
         self._said.append(f"quokka{len(self._said):04}x")
         said = self._sayings().format(self._said[-1]).strip()
         if self._secrets and self.rng.random() < 1 / 3:
@@ -288,7 +288,7 @@ class Day:
         return said
 
     def begin(self, agent: str) -> Talk:
-        """A session begins, in one of two projects, chats or agents."""
+        """Begin a session of a random agent, in one of two projects or chats."""
         session: Session
         which = self.rng.randrange(2)
         match agent:
@@ -304,7 +304,7 @@ class Day:
         return self.talks[-1]
 
     def happen(self) -> None:
-        """Something happens, to some session."""
+        """Apply a random action to a random session."""
         there = [talk for talk in self.talks if talk.is_there]
         if len(there) < 4 or self.rng.random() < 0.05:
             self.begin(self.rng.choice(AGENTS)).talk(exchanges=self.rng.randint(1, 4))
@@ -316,23 +316,23 @@ class Day:
             act(talk)
 
     def finish(self) -> None:
-        """Whoever was in the middle of a line comes to its end."""
+        """Complete all half lines."""
         for talk in self.talks:
             talk.complete()
 
     @property
     def last_word(self) -> str:
-        """Of what was said last."""
+        """The unique word of the last text."""
         return self._said[-1]
 
     @property
     def words(self) -> dict[str, str]:
-        """Of what must be found: its word, and the name of its session."""
+        """The unique words of all texts that must be found, with the names of their sessions."""
         return {word: talk.name for talk in self.talks for word in talk.words}
 
     @property
     def unsaid(self) -> list[str]:
-        """Words of what was deleted, taken back, or not said to its end."""
+        """The unique words of texts that were deleted, rewound or never completed."""
         words = self.words
         return [word for word in self._said if word not in words]
 
@@ -348,7 +348,7 @@ def _words_in(text: str) -> Iterator[str]:
 
 
 def read_all(client: Client, name: str) -> str:
-    """A transcript from its first line to its last one, a part at a time."""
+    """Return a whole transcript by reading it part by part."""
     pages, line = list[str](), 1
     while True:
         note = client.get(name, start_line=line)
@@ -361,7 +361,7 @@ def read_all(client: Client, name: str) -> str:
 
 
 def as_told(turns: Iterable[Spoken]) -> str:
-    """Turns as a reader is to get them."""
+    """Format turns as `get` returns them."""
     return "\n\n".join(
         f"{datetime.fromtimestamp(turn.at).astimezone():%Y-%m-%d %H:%M} {turn.role.title()}: {turn.text}"
         for turn in turns
@@ -369,13 +369,13 @@ def as_told(turns: Iterable[Spoken]) -> str:
 
 
 def found_at(client: Client, word: str) -> set[str]:
-    """Where a word is shown."""
+    """Return the places at which a word is shown."""
     hits = client.search(word, max_results=50, min_score=0).results
     return {hit.path for hit in hits if word in hit.snippet}
 
 
 def assert_told(client: Client, day: Day, *, one_word_in: int = 1) -> None:
-    """All that is to be found of a day is read by get and found by search, and nothing else.
+    """Check that get and search return all of a day that must be found, and nothing else.
 
     Args:
         client: Of a daemon that has indexed everything.

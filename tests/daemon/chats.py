@@ -1,4 +1,4 @@
-"""Transcripts of an agent beside its workspace, and what its daemon is told of them."""
+"""Writes transcripts of an agent, and asks its daemon about them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ IMPATIENT = QUICK.replace("10000", "200")  # no search waits for a pass that is 
 
 
 def directory(home: Path) -> Path:
-    """Where the transcripts of a home are."""
+    """Return the directory of a home's transcripts."""
     return home / ".claude" / "projects"
 
 
 def settings(home: Path, sessions: str = NEVER, more: str = "", *, provider: str = "none") -> str:
-    """TOML of an agent with notes and transcripts."""
+    """Return TOML settings of an agent with notes and transcripts."""
     return (
         f'sources = ["memory", "sessions"]\nprovider = "{provider}"\n{QUICK}\n'
         f'sessions = {{ paths = ["{directory(home)}"], {sessions} }}\n{more}'
@@ -29,42 +29,42 @@ def settings(home: Path, sessions: str = NEVER, more: str = "", *, provider: str
 
 
 def begun(home: Path, *texts: str) -> ClaudeCodeSession:
-    """A session in which the user says something."""
+    """Create a session with a first message of the user."""
     session = ClaudeCode(home).session(at=AT)
     say(session, *texts)
     return session
 
 
 def say(session: ClaudeCodeSession, *texts: str) -> None:
-    """The user says something more."""
+    """Append a message of the user."""
     for text in texts:
         session.user(text, AT + 60 * len(session.turns))
 
 
 def name_of(session: ClaudeCodeSession) -> str:
-    """What the index calls a session."""
+    """Return the name of a session in the index."""
     return f"sessions/projects/{session.path.parent.name}/{session.path.name.removesuffix('.zst')}"
 
 
 def holding(client: Client, word: str) -> Sequence[Hit]:
-    """The hits that show a word."""
+    """Return the hits whose snippet contains a word."""
     return [hit for hit in client.search(word, min_score=0).results if word in hit.snippet]
 
 
 def status(client: Client) -> AgentStatus:
-    """Of the only agent."""
+    """Return the status of the only agent."""
     [agent] = client.status().agents.values()
     return agent
 
 
 def waiting(client: Client) -> int:
-    """How many transcripts still grow."""
+    """Return the number of transcripts that have grown and were not read yet."""
     sessions = status(client).sessions
     return 0 if sessions is None else sessions.waiting
 
 
 def configured(daemon: Daemon, sessions: str = NEVER, more: str = "") -> Daemon:
-    """A daemon with notes and transcripts, before it is started."""
+    """Create a daemon with notes and transcripts, without starting it."""
     directory(daemon.home).mkdir(parents=True, exist_ok=True)
     daemon.configure(settings(daemon.home, sessions, more))
     return daemon

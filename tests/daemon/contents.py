@@ -1,4 +1,4 @@
-"""What an index file holds, read past memd: to compare two indexes row by row."""
+"""Reads index files directly, to compare two indexes row by row."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class Content(msgspec.Struct, frozen=True):
-    """One chunk with everything that is derived from it."""
+    """A chunk with everything that is derived from it."""
 
     start_line: int
     end_line: int
@@ -24,7 +24,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def contents(file: Path) -> dict[str, list[Content]]:
-    """The chunks of each file of an index, in the order of their lines.
+    """Return the chunks of each file of an index, in the order of their lines.
 
     The turns of a transcript stand under its path and " (turns)".
 
@@ -95,7 +95,7 @@ def _vectors(connection: apsw.Connection) -> dict[int, tuple[float, ...]]:
 
 
 def differences(one: dict[str, list[Content]], other: dict[str, list[Content]]) -> list[str]:
-    """Where two indexes differ, in words; empty where they are equal."""
+    """Describe the differences of two indexes; empty if they are equal."""
     told = [f"only one has {path}" for path in one.keys() ^ other.keys()]
     for path in one.keys() & other.keys():
         first, second = one[path], other[path]

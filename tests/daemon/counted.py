@@ -1,4 +1,4 @@
-"""`memd run` with a hashing embedder that writes down what it was asked, and a disk that may kill the process."""
+"""`memd run` with a hashing embedder that logs its requests, and a disk that may kill the process."""
 
 import json
 import os
@@ -19,7 +19,7 @@ KILL = "MEMD_TEST_KILL"  # "end of a file's name:count": the write to it that is
 
 
 class Counted(HashingProvider):
-    """Writes its requests down before it answers."""
+    """Logs each request before it answers."""
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         _write_down(texts)
@@ -32,7 +32,7 @@ def _write_down(texts: Sequence[str]) -> None:
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
-    """The one embedder."""
+    """Return the hashing embedder for all settings."""
     return ProviderChoice(Counted(), None)
 
 

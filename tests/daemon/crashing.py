@@ -1,4 +1,4 @@
-"""`memd run` that fails in a way that nobody expects when it begins to embed, and quotes what it may read."""
+"""`memd run` with an unexpected failure, which quotes a text, when embedding begins."""
 
 import sys
 from pathlib import Path
@@ -12,14 +12,14 @@ from tests.fakes import HashingProvider
 
 
 async def crash(self: UserSwitches, agent: str) -> NoReturn:
-    """End the task of an agent, which catches what it meets only later."""
+    """Fail in a task of an agent."""
     home = Path(sys.argv[1]).parent
     texts = [file.read_text(encoding="utf-8") for kind in ("*.md", "*.jsonl") for file in home.rglob(kind)]
     raise ZeroDivisionError(f"{agent}: {texts}")
 
 
 def choose(_: AgentSettings) -> ProviderChoice:
-    """An embedder of which nothing is wrong."""
+    """Return a hashing embedder that works."""
     return ProviderChoice(HashingProvider(), None)
 
 

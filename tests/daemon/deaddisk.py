@@ -1,4 +1,4 @@
-"""A disk that dies under a running daemon: whoever asks it anything waits, until it is taken away again.
+"""A disk that stops answering under a running daemon, until it is unmounted.
 
 It is a FUSE mount that no program serves, in the mount namespace of the daemon.
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def dead(daemon: Namespaced, directory: Path) -> Iterator[None]:
-    """Meanwhile, what the daemon asks of a directory is not answered."""
+    """Within the context, calls of the daemon on a directory do not return."""
     into = ["nsenter", "--target", str(daemon.process.pid), "--user", "--mount", "--preserve-credentials"]
     command = [*into, sys.executable, "-m", "tests.daemon.deaddisk", str(directory)]
     # Whoever enters another mount namespace is at its root directory, where Python finds no tests.
@@ -35,7 +35,7 @@ def dead(daemon: Namespaced, directory: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """``deaddisk.py DIRECTORY``: until standard input ends."""
+    """``deaddisk.py DIRECTORY``: serve it until standard input ends."""
     directory = sys.argv[1]
     system = ctypes.CDLL(None, use_errno=True)
     # As long as the descriptor is open, who asks waits for an answer.

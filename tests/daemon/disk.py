@@ -1,4 +1,4 @@
-"""A disk that fails when it is told to: the layer of SQLite that reads and writes files, with faults put in."""
+"""A disk that fails on demand: a VFS layer of SQLite that injects faults."""
 
 import contextlib
 import encodings.utf_8_sig  # noqa: F401 - the other user may not read the interpreter's files
@@ -19,7 +19,7 @@ Fault = Callable[[], None]
 
 
 def fails(code: int) -> Fault:
-    """A fault that is an error of SQLite, by its (extended) code."""
+    """Return a fault that raises an error of SQLite, by its (extended) code."""
 
     def fail() -> None:
         raise apsw.exception_for(code)
@@ -28,7 +28,7 @@ def fails(code: int) -> Fault:
 
 
 def kills_after(count: int) -> Fault:
-    """A fault that ends the process, without a chance to tidy up, at the so manieth time."""
+    """Return a fault that kills the process at call number `count`."""
     left = count
 
     def kill() -> None:
@@ -41,10 +41,10 @@ def kills_after(count: int) -> Fault:
 
 
 class FaultyDisk(apsw.VFS):
-    """Every database that is opened while it is there is read and written through it."""
+    """Reads and writes every database that is opened while it is registered."""
 
     def __init__(self) -> None:
-        """Nothing fails yet."""
+        """Create a disk without faults."""
         self.faults: dict[tuple[str, Operation], Fault] = {}  # (end of the file's name, operation)
         self.base = apsw.vfs_names()[0]
         super().__init__("faulty", base=self.base, makedefault=True)
@@ -53,7 +53,7 @@ class FaultyDisk(apsw.VFS):
         return FaultyFile(self, name, flags)
 
     def meet(self, file: str, operation: Operation) -> None:
-        """Fail, if that is wanted."""
+        """Inject the fault, if there is one for this operation."""
         for (ending, wanted), fault in list(self.faults.items()):
             if wanted == operation and file.endswith(ending):
                 fault()
@@ -61,7 +61,7 @@ class FaultyDisk(apsw.VFS):
     @classmethod
     @contextmanager
     def inserted(cls) -> Iterator[Self]:
-        """A disk for the databases that are opened meanwhile."""
+        """Register the disk within the context."""
         disk = cls()
         try:
             yield disk
@@ -71,7 +71,7 @@ class FaultyDisk(apsw.VFS):
 
 
 class FaultyFile(apsw.VFSFile):
-    """A file on it."""
+    """A file on the faulty disk."""
 
     def __init__(self, disk: FaultyDisk, name: Any, flags: list[int]) -> None:
         self._disk = disk
@@ -91,7 +91,7 @@ SIZE = "16m"
 
 
 class SmallDisk(Daemon):
-    """A daemon whose state directory is a small disk of its own, which goes with the process."""
+    """A daemon whose state directory is on a small disk, which disappears with its process."""
 
     @property
     def command(self) -> list[str]:
@@ -102,7 +102,7 @@ class SmallDisk(Daemon):
 
     @property
     def kept(self) -> Path:
-        """What is on the disk when it is put in."""
+        """The content of the disk when it is mounted."""
         directory = self.home / "kept"
         directory.mkdir(exist_ok=True)
         return directory
@@ -117,7 +117,7 @@ class SmallDisk(Daemon):
         return self.seen / "filler"
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Fill the disk."""
         with contextlib.suppress(OSError), self.filler.open("ab", buffering=0) as file:
             while file.write(bytes(4096)):
                 pass

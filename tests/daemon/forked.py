@@ -1,4 +1,4 @@
-"""Programs forked off a process that has imported memd already.
+"""Forks programs from a process that has already imported memd.
 
 A daemon starts in .08 s of the processor instead of .33, `memd-ctl doctor` ends after .1 s instead of .3, other commands after .01
 instead of .07.
@@ -23,7 +23,7 @@ HASHING = "tests.daemon.hashing"
 
 
 class Files(NamedTuple):
-    """What a program reads and prints; the last two are appended to."""
+    """The standard streams of a program; output is appended."""
 
     out: Path
     err: Path
@@ -32,12 +32,12 @@ class Files(NamedTuple):
 
 
 class ForkedProcess:
-    """What a test needs of subprocess.Popen."""
+    """The part of subprocess.Popen that tests need."""
 
     def __init__(
         self, main: Callable[[], int], argv: Sequence[str], environ: Mapping[str, str], files: Files
     ) -> None:
-        """It runs.
+        """Take over a running process.
 
         Args:
             main: A function of a module, whose return is the exit status.
@@ -53,21 +53,21 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative where a signal ended it; None: it runs."""
+        """The exit status, negative for a signal; None while it runs."""
         return self._process.exitcode
 
     def poll(self) -> int | None:
-        """The same."""
+        """Return the exit status, or None while it runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, once it has ended.
+        """Wait until the process has ended, and return its exit status.
 
         Raises:
             subprocess.TimeoutExpired: it runs on after so many seconds.
@@ -78,18 +78,18 @@ class ForkedProcess:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self._process.exitcode is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Send SIGKILL."""
         self._process.kill()
 
 
 @cache
 def _fork_server() -> ForkServerContext:
-    """The process that imports memd once, of this one."""
+    """Return the fork server of this process, which imports memd once."""
     context = multiprocessing.get_context("forkserver")
     programs = [HASHING, "memd.ctl.commands.doctor", "memd.ctl.commands.up"]
     # Modules of tests, of which another user calls functions, need the first two.
@@ -108,7 +108,7 @@ def _fork_server() -> ForkServerContext:
 
 
 def _run(main: Callable[[], int], argv: list[str], environ: Mapping[str, str], files: Files) -> None:
-    """Be the program."""
+    """Run the program in the forked process."""
     os.environ.clear()
     os.environ.update(environ)
     time.tzset()

@@ -1,4 +1,4 @@
-"""An index beside the one that a daemon keeps up to date, made anew of the same files: the two must not differ."""
+"""Builds a new index of the same files beside a daemon's index, which must be equal."""
 
 import asyncio
 import itertools
@@ -18,10 +18,10 @@ QUICK = "sync = { watch_debounce_ms = 50, watch_max_wait_ms = 200, wait_ms = 100
 
 
 class Fresh:
-    """What a daemon finds that never saw the workspace before."""
+    """The index of a daemon that has never seen the workspace before."""
 
     def __init__(self, daemon: Daemon, settings: str = QUICK) -> None:
-        """Let another daemon, in this process, index the workspace of one.
+        """Let a second daemon, in this process, index the workspace of the first.
 
         Args:
             daemon: Whose workspace.
@@ -35,7 +35,7 @@ class Fresh:
         self.contents = contents(home / "state" / "agents" / "main.sqlite")
 
     def texts(self) -> dict[str, str]:
-        """The chunks of each file, put together."""
+        """The chunks of each file, joined."""
         return {path: "\n".join(chunk.text for chunk in chunks) for path, chunks in self.contents.items()}
 
 
@@ -46,12 +46,12 @@ async def _skipped(home: Path, settings: str) -> dict[str, int]:
 
 
 def index_of(daemon: Daemon) -> Path:
-    """The index of its agent."""
+    """Return the index file of the daemon's agent."""
     return daemon.state / "agents" / "main.sqlite"
 
 
 def becomes_fresh(daemon: Daemon, client: Client, settings: str = QUICK) -> Fresh:
-    """Wait until a daemon, by what its watcher sees alone, has the index of a fresh start.
+    """Wait until a daemon's index, updated by its watcher alone, equals a fresh one.
 
     Args:
         daemon: That runs.
@@ -89,6 +89,6 @@ def _differences(daemon: Daemon, client: Client, fresh: Fresh) -> list[str]:
 
 
 def holding(client: Client, word: str) -> set[str]:
-    """The notes that a search for a word finds, and that show it."""
+    """Return the notes that a search for a word finds and that show it."""
     hits = client.search(word, max_results=50, min_score=0).results
     return {hit.path for hit in hits if word in hit.snippet}

@@ -1,4 +1,4 @@
-"""`memd run` with the hashing embedder in place of a model: as fast as the rest of the daemon."""
+"""`memd run` with a hashing embedder in place of a model."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.fakes import HashingProvider
 
 
 def choose(settings: AgentSettings) -> ProviderChoice:
-    """Keyword-only where the settings want that, else the hashing embedder."""
+    """Return no provider if the settings say so, else the hashing embedder."""
     if settings.provider == "none":
         return ProviderChoice(None, "provider = none")
     return ProviderChoice(HashingProvider(), None)

@@ -1,4 +1,4 @@
-"""Hunts for secrets in whatever a daemon writes and says."""
+"""Searches for secrets in everything that a daemon writes and prints."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _PIECE = re.compile(r"[0-9a-z]{10,}")
 
 
 class Hunt:
-    """The secrets that must be nowhere: none as a whole, and not the end of any.
+    """The secrets to search for, as a whole and by their ends.
 
     Letters count alike in both cases, for what is indexed is small.
     """
@@ -39,7 +39,7 @@ class Hunt:
         }
 
     def met(self, data: bytes) -> set[bytes]:
-        """The ends of secrets that stand in some bytes, in whatever case."""
+        """Return the ends of secrets that occur in some bytes, ignoring case."""
         small = data.lower()
         found = self._short.intersection(_TOKEN.split(small))
         for offset in range(_WORD):
@@ -54,7 +54,7 @@ class Hunt:
         return found
 
     def met_below(self, directory: Path) -> dict[str, set[bytes]]:
-        """The same of every file below a directory, by name, and of the words that its indexes know."""
+        """Return the same for all files below a directory, by name, and for the words in its keyword indexes."""
         found = {}
         for file in directory.rglob("*"):
             if file.is_file() and (met := self.met(file.read_bytes())):
@@ -86,7 +86,7 @@ class Hunt:
         return found | {word.encode() for word in words if word[:_WORD] in self._pieces}
 
     def caught(self, met: Iterable[bytes]) -> list[tuple[str, str, str]]:
-        """What was met, for a person: the kind, the setting and the text of some samples."""
+        """Describe the secrets found: kind, setting, and text of some samples."""
         tails = set(met)
         return [
             (sample.kind, sample.setting, sample.text)
@@ -109,12 +109,12 @@ def halves(text: str) -> tuple[str, str] | None:
 
 
 def as_note(samples: Sequence[Sample]) -> str:
-    """A note that holds some samples, each under a heading of its own."""
+    """Return a note that contains some samples, each below a heading."""
     return "\n\n".join(f"# Part {number}\n\n{sample.text}" for number, sample in enumerate(samples)) + "\n"
 
 
 def quoted(samples: Sequence[Sample]) -> Iterator[str]:
-    """Each text of some samples as somebody pastes it: by itself, after a sentence, in a fence, in JSON."""
+    """Yield each text of some samples as users paste it: alone, after a sentence, in a fence, in JSON."""
     for number, sample in enumerate(samples):
         match number % 4:
             case 0:

@@ -1,4 +1,4 @@
-"""How long the event loop of a daemon was kept from its work."""
+"""Measures how long the event loop of a daemon is blocked."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ BOUNDS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 
 
 class Lag(msgspec.Struct):
-    """How late the loop came to a task that wanted to run every few milliseconds."""
+    """The delays of a task that is due every few milliseconds."""
 
     computing: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS_MS) + 1))  # by BOUNDS_MS
     longest_computing_ms: float = 0.0
@@ -41,7 +41,7 @@ class Lag(msgspec.Struct):
 
 
 def told(lag: Lag) -> str:
-    """A line for each range that was met, and the longest times."""
+    """Format a line per range of delays, and the longest delays."""
     names = [f"up to {bound:g} ms" for bound in BOUNDS_MS] + [f"beyond {BOUNDS_MS[-1]:g} ms"]
     lines = [f"  {name:>15}  {count}" for name, count in zip(names, lag.computing, strict=True) if count]
     return "\n".join(
@@ -76,7 +76,7 @@ async def watch(tell: Callable[[Lag], object], unscheduled_s: Callable[[], float
 
 
 def unscheduled_s() -> float:
-    """How long the calling thread has waited for a processor, as Linux counts it; 0 where that is not known."""
+    """Return how long the calling thread has waited for a processor, as Linux counts it; 0 if unknown."""
     try:
         fields = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_bytes().split()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A service manager, as a daemon finds one."""
+"""A fake service manager for daemons."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ from tests.server.given import as_manager
 
 
 class Manager:
-    """The service manager's end of sd_notify(3): what was heard, and whether the daemon answered at that moment."""
+    """The service manager's end of sd_notify(3): the messages received, and whether the daemon answered at that moment."""
 
     def __init__(self, directory: Path, answers: Path) -> None:
         self.address = directory / "notify"
@@ -39,7 +39,7 @@ class Manager:
             self.heard.append(message)
 
     def states(self, name: str) -> list[str]:
-        """All values that came under a name."""
+        """Return all values received under a name."""
         return [message[name] for message in list(self.heard) if name in message]
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Manager:
 
 @contextmanager
 def managed(daemon: Daemon) -> Iterator[Manager]:
-    """A service manager for a daemon."""
+    """Run a service manager for a daemon."""
     manager = Manager(daemon.home, daemon.socket)
     try:
         yield manager
@@ -60,10 +60,10 @@ def managed(daemon: Daemon) -> Iterator[Manager]:
 
 
 class Given(Daemon):
-    """A daemon that gets sockets from the test."""
+    """A daemon that gets its sockets from the test."""
 
     def begin(self, *passed: socket.socket, **variables: str) -> None:
-        """Start it with these sockets from descriptor 3 on.
+        """Start it with these sockets as descriptors from 3 on.
 
         Args:
             passed: The sockets.

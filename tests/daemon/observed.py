@@ -1,4 +1,4 @@
-"""What a running daemon uses, and what it complains of, seen from outside."""
+"""Measures what a running daemon uses and logs, from outside."""
 
 import os
 import resource
@@ -14,18 +14,18 @@ QUIET = 0.25  # of a core: what a daemon in trouble, which is asked all the whil
 
 
 def open_files(daemon: Daemon) -> set[int]:
-    """The descriptors it has."""
+    """Return the number of its open descriptors."""
     return {int(entry.name) for entry in Path(f"/proc/{daemon.process.pid}/fd").iterdir()}
 
 
 def spent_s(daemon: Daemon) -> float:
-    """The processor time it has used."""
+    """Return its processor time in seconds."""
     fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ends_within_s(daemon: Daemon) -> float:
-    """The processor time that it takes to stop: what a busy machine adds to the time on the wall is left out."""
+    """Return the processor time that stopping takes; unlike wall time, it does not depend on a busy machine."""
     assert isinstance(daemon.process, subprocess.Popen), "only the time of own children is known"
     children, timed_part = _children_s(), spent_s(daemon)
     assert daemon.stop() == 0
@@ -33,19 +33,19 @@ def ends_within_s(daemon: Daemon) -> float:
 
 
 def _children_s() -> float:
-    """The processor time of all children that have ended."""
+    """Return the processor time of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def rests(daemon: Daemon) -> bool:
-    """Whether it does next to nothing for a while."""
+    """Return whether it is nearly idle for a while."""
     began, before = time.monotonic(), spent_s(daemon)
     until(lambda: time.monotonic() - began > WATCHED_S, 10)
     return spent_s(daemon) - before < QUIET * (time.monotonic() - began)
 
 
 def warnings(daemon: Daemon) -> list[str]:
-    """What it complained of, but of how slow a busy machine is."""
+    """Return its warnings, except those about slow work, which a busy machine causes."""
     lines = daemon.printed().splitlines()
     return [line for line in lines if '"level":"info"' not in line and ".was_slow" not in line]

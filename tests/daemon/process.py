@@ -1,4 +1,4 @@
-"""A real daemon in a process of its own, for tests and benchmarks."""
+"""Runs a real daemon in its own process, for tests and benchmarks."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ _FORKED = {HASHING, "tests.daemon.counted"}  # they have a main
 
 
 class Daemon:
-    """A daemon on a scratch directory: its workspace, configuration, state and socket are all below it."""
+    """A daemon whose workspace, configuration, state and socket are below one scratch directory."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Daemon:
         entry: str = HASHING,
         forked: bool = True,
     ) -> None:
-        """Nothing is started yet.
+        """Create the object without starting the daemon.
 
         Args:
             home: The scratch directory; short enough for a socket.
@@ -63,7 +63,7 @@ class Daemon:
 
     @property
     def command(self) -> list[str]:
-        """What starts it."""
+        """The command line of the daemon."""
         if self._real_model:
             places = ["--config", self.config, "--state-dir", self.state, "--socket", self.socket]
             return [sys.executable, "-m", "memd", "run", *map(str, places)]
@@ -71,18 +71,18 @@ class Daemon:
 
     @property
     def forked(self) -> Callable[[], int] | None:
-        """What is run in a forked process; None: `command` is a program of its own."""
+        """What a forked process runs; None: `command` is started as a program."""
         is_usual = type(self).command is Daemon.command and not self._real_model
         return partial(_enter, self._entry) if is_usual and self._entry in _FORKED else None
 
     @property
     def process(self) -> subprocess.Popen[bytes] | ForkedProcess:
-        """The process that runs."""
+        """The running process."""
         assert self._process is not None
         return self._process
 
     def start(self, *, wait: bool = True, environ: dict[str, str] | None = None) -> Self:
-        """Start it, and wait until it can be connected to."""
+        """Start the daemon, and wait until it accepts connections."""
         # As `memd run` has it, before numpy loads: else OpenBLAS has threads that spin, for half of all time spent.
         whole = os.environ | (environ or {})
         prepare_environment(whole)
@@ -119,11 +119,11 @@ class Daemon:
             return False
 
     def client(self, timeout: float | None = 60.0) -> Client:
-        """A client of it."""
+        """Create a client."""
         return Client(socket=self.socket, timeout=timeout)
 
     def printed(self) -> str:
-        """All it logged."""
+        """Return everything it has logged."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
     def write(self, path: str, text: str) -> Path:
@@ -134,12 +134,12 @@ class Daemon:
         return file
 
     def kill(self) -> None:
-        """SIGKILL: no chance to tidy up."""
+        """Send SIGKILL."""
         self.process.kill()
         self.process.wait(20)
 
     def stop(self) -> int:
-        """SIGTERM, and the exit status."""
+        """Send SIGTERM, and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(20)
@@ -160,6 +160,6 @@ class Daemon:
 
 
 def _enter(entry: str) -> int:
-    """Be the program that a module is."""
+    """Run a module as the program of this process."""
     status: int = importlib.import_module(entry).main()
     return status

@@ -27,7 +27,7 @@ LONG_S = 60.0  # on a busy machine a model takes its time to load
 async def running(
     home: Path, *, environ: Mapping[str, str] | None = None, patience: FallbackThresholds | None = None
 ) -> AsyncIterator[AsyncClient]:
-    """A client of a daemon whose configuration (see configure), state and socket are below home.
+    """Run a daemon configured with `configure` below home, and yield a client.
 
     Args:
         home: Short enough for a socket.
@@ -43,17 +43,17 @@ async def running(
 
 
 def reload() -> None:
-    """Have the daemon of this process read its configuration again."""
+    """Let the daemon of this process read its configuration again."""
     os.kill(os.getpid(), signal.SIGHUP)
 
 
 async def status(client: AsyncClient) -> AgentStatus:
-    """Of agent main."""
+    """Return the status of agent main."""
     return (await client.status()).agents["main"]
 
 
 async def comes(client: AsyncClient, question: str, **wanted: object) -> Found:
-    """The first answer to a question of which this is true."""
+    """Return the first answer to a question for which a condition is true."""
 
     async def is_there() -> Found | None:
         found = await client.search(question)
@@ -65,7 +65,7 @@ async def comes(client: AsyncClient, question: str, **wanted: object) -> Found:
 
 
 async def says(client: AsyncClient, words: str) -> AgentStatus:
-    """The first status whose provider is said to have this trouble."""
+    """Return the first status in which the provider has this problem."""
 
     async def is_said() -> AgentStatus | None:
         now = await status(client)
@@ -77,14 +77,14 @@ async def says(client: AsyncClient, words: str) -> AgentStatus:
 
 
 def alike(one: Found, other: Found) -> bool:
-    """Whether two answers have the same hits, with the same scores but for rounding."""
+    """Return whether two answers have the same hits, with equal scores except for rounding."""
     return [hit.path for hit in one.results] == [hit.path for hit in other.results] and all(
         abs(a.score - b.score) < 1e-4 for a, b in zip(one.results, other.results, strict=True)
     )
 
 
 async def vectors_of(home: Path, server: EmbeddingServer) -> tuple[tuple[str, str, str] | None, int, bool]:
-    """The space of the index of a daemon that has stopped, its vectors, and whether all are those of the server."""
+    """Return the space and the vectors of a stopped daemon's index, and whether all vectors are the server's."""
     index = Index(home / "state/agents/main.sqlite")
     await index.open()
     try:
@@ -103,7 +103,7 @@ async def vectors_of(home: Path, server: EmbeddingServer) -> tuple[tuple[str, st
 
 
 def leaks(home: Path, secret: str) -> list[str]:
-    """The files below home, but for the configuration, that hold a secret."""
+    """Return the files below home, except the configuration, that contain a secret."""
     return [
         str(file)
         for file in home.rglob("*")
@@ -112,5 +112,5 @@ def leaks(home: Path, secret: str) -> list[str]:
 
 
 def told(document: object) -> str:
-    """A reply with everything in it."""
+    """Format a reply with all its fields."""
     return msgspec.json.encode(document).decode()

@@ -1,4 +1,4 @@
-"""Daemons that publish and search memories on a server, and what is there."""
+"""Daemons that publish and search memories on a server, and the server's content."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ dsn_file = "{dsn_file}"
 
 
 def publisher(home: Path, dsn: str, *, more: str = "", before: str = "", entry: str = HASHING) -> Daemon:
-    """A daemon, not started yet, that publishes as alice/main."""
+    """Create a daemon, without starting it, that publishes as alice/main."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
@@ -34,13 +34,13 @@ def publisher(home: Path, dsn: str, *, more: str = "", before: str = "", entry: 
 
 
 def contents(admin_dsn: str) -> dict[str, str]:
-    """What the server has of all memories, by path."""
+    """Return the files of all memories on the server by path."""
     with psycopg.connect(admin_dsn) as connection:
         return dict(connection.execute("SELECT path, content FROM memd.files ORDER BY path").fetchall())
 
 
 def counts(admin_dsn: str) -> dict[str, int]:
-    """How many rows each table has, and what a memory says of them."""
+    """Return the number of rows in each table, and the counters of all memories."""
     tables = ("files", "chunks", "vectors", "parts", "postings")
     with psycopg.connect(admin_dsn) as connection:
         row = connection.execute(
@@ -61,7 +61,7 @@ def counts(admin_dsn: str) -> dict[str, int]:
 
 
 def trouble(daemon: Daemon) -> str:
-    """Why nothing is published; empty: it is."""
+    """Return why nothing is published; empty if publishing works."""
     with daemon.client() as client:
         publish = client.status().agents["main"].publish
     assert publish is not None
@@ -69,7 +69,7 @@ def trouble(daemon: Daemon) -> str:
 
 
 def is_published(daemon: Daemon) -> bool:
-    """Whether the server has all that the daemon has."""
+    """Return whether the server has everything that the daemon publishes."""
     with daemon.client() as client:
         client.sync()
         publish = client.status().agents["main"].publish
@@ -78,7 +78,7 @@ def is_published(daemon: Daemon) -> bool:
 
 
 def reader(home: Path, dsn: str, *, more: str = "") -> Daemon:
-    """A daemon, not started yet, whose agent alice has no files: it searches what alice publishes."""
+    """Create a daemon, without starting it, whose agent alice has no files and searches what alice publishes."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
@@ -87,7 +87,7 @@ def reader(home: Path, dsn: str, *, more: str = "") -> Daemon:
 
 
 def whole(daemon: Daemon, admin_dsn: str) -> bool:
-    """Whether the server has all notes of a daemon, with all vectors of chunks and parts."""
+    """Return whether the server has all notes of a daemon, with all vectors of chunks and parts."""
     with daemon.client(timeout=300) as client:
         client.sync()
         status = client.status().agents["main"]
@@ -106,7 +106,7 @@ dsn_file = "{dsn_file}"
 
 
 def including(home: Path, dsn: str, *, more: str = "", wait_ms: int = 10_000) -> Daemon:
-    """A daemon, not started yet, whose agent has notes of its own and includes what alice publishes."""
+    """Create a daemon, without starting it, whose agent has its own notes and includes what alice publishes."""
     home.mkdir(exist_ok=True)
     dsn_file = home / "team.dsn"
     dsn_file.write_text(dsn)
@@ -115,12 +115,12 @@ def including(home: Path, dsn: str, *, more: str = "", wait_ms: int = 10_000) ->
 
 
 def shown(hit: Hit) -> tuple[object, ...]:
-    """What a hit says, but for its score."""
+    """Return the fields of a hit without its score."""
     return hit.path, hit.start_line, hit.end_line, hit.snippet, hit.superseded, hit.date, hit.copies
 
 
 def are_same(local: Found, shared: Found) -> bool:
-    """Whether two answers are alike: the same hits in the same order, but where scores are the same."""
+    """Return whether two answers have the same hits in the same order, except among equal scores."""
     return (
         (local.mode, local.degraded) == (shared.mode, shared.degraded)
         and [hit.score for hit in shared.results]

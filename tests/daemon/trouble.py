@@ -1,4 +1,4 @@
-"""What goes wrong in a store, and how a test sees that a daemon is well again."""
+"""Damages stores, and checks whether a daemon has recovered."""
 
 import random
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -16,7 +16,7 @@ RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, a
 
 
 def many_notes(workspace: Path, count: int) -> None:
-    """Notes of a few chunks each."""
+    """Write notes of a few chunks each."""
     rng = random.Random(5)
     (workspace / "memory").mkdir(parents=True, exist_ok=True)
     for number in range(count):
@@ -25,12 +25,12 @@ def many_notes(workspace: Path, count: int) -> None:
 
 
 async def comes_true(ask: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
-    """Ask until the answer is yes, with a pause in between: a daemon that is asked without any has less time to heal."""
+    """Ask until the answer is yes, with pauses, so that the daemon has time to recover."""
     await until_told(ask, timeout_s)
 
 
 async def finds(client: AsyncClient, query: str, *paths: str) -> bool:
-    """Whether a search is answered, with these files among the hits."""
+    """Return whether a search succeeds with these files among its hits."""
     try:
         found = await client.search(query, max_results=50)
     except RequestFailed:
@@ -39,7 +39,7 @@ async def finds(client: AsyncClient, query: str, *paths: str) -> bool:
 
 
 async def is_well(client: AsyncClient) -> bool:
-    """Whether a search is hybrid, and neither it nor status has anything to complain of."""
+    """Return whether a search is hybrid, and neither it nor status reports a problem."""
     try:
         found, status = await client.search("lighthouse red"), (await client.status()).agents["main"]
     except RequestFailed:
@@ -54,7 +54,7 @@ async def is_well(client: AsyncClient) -> bool:
 
 
 def harm_store(file: Path, sql: str) -> None:
-    """What another program may do to a file of memd's."""
+    """Damage a file of memd as another program may."""
     other = apsw.Connection(str(file))
     other.set_busy_timeout(10_000)
     try:
@@ -66,5 +66,5 @@ def harm_store(file: Path, sql: str) -> None:
 
 
 def bugs(logs: Sequence[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
-    """The events that tell of something nobody had thought of."""
+    """Return the logged events of unexpected errors."""
     return [event for event in logs if "exc_info" in event]
