@@ -253,7 +253,7 @@ class IndexService:
 
     def request(self, *, force: bool = False) -> int:
         """Request a pass over everything, growing transcripts included, that begins after this call; return its number."""
-        self._parts.rebuilder.hurry()
+        self._parts.rebuilder.retry_now()
         return self._pending.mark_all(force=force, eager=True)
 
     async def wait_for_pass(self, number: int) -> PassReport:
@@ -324,7 +324,7 @@ class IndexService:
             reason: Why, for the status.
             force: Whether to embed all chunks again, too.
         """
-        self._parts.rebuilder.want(reason, force=force)
+        self._parts.rebuilder.request(reason, force=force)
 
     async def cost(self, *, force: bool) -> RebuildCost:
         """Return what a rebuild would have to embed; see CostEstimate.of_rebuild."""

@@ -120,13 +120,13 @@ class ModelFollower:
         await self._queues.leave(but={used, beside})
         asked = self._permission.asked
         if asked is not None and providers.queue(asked.known.space) is not asked:
-            self._rebuilder.give_up()  # the queue is gone, so nobody can confirm through it any more
+            self._rebuilder.cancel_attempt()  # the queue is gone, so nobody can confirm through it any more
 
     async def _suspend(self) -> None:
         """Stop embedding, both in the current index and in one that is being built for another model."""
         stored = await self._index.fingerprint()
         if self._rebuilder.changes_space and stored is not None:
-            self._rebuilder.keep_space(with_vectors(self._fingerprint, stored))
+            self._rebuilder.keep_current_space(with_vectors(self._fingerprint, stored))
         await self._queues.leave()
 
     async def _take(self, wanted: Fingerprint) -> None:
@@ -134,10 +134,10 @@ class ModelFollower:
         if self._index.space is None:
             await self._index.take_vectors(wanted)
         if self._index.space == wanted.space:
-            self._rebuilder.keep_space(wanted)
+            self._rebuilder.keep_current_space(wanted)
             return
         stored = await self._index.fingerprint()
-        self._rebuilder.want_space(why(stored, wanted), wanted)
+        self._rebuilder.request_space(why(stored, wanted), wanted)
 
 
 def why(stored: Fingerprint | None, wanted: Fingerprint) -> str:

@@ -65,8 +65,8 @@ class Rebuilder:
         self._triggers = triggers
         self._rng = rng
         self._wanted = asyncio.Event()  # set when there may be a reason to rebuild
-        self._requested: str | None = None  # reason given to `want`
-        self._requests = 0  # number of calls of `want`
+        self._requested: str | None = None  # reason given to `request`
+        self._requests = 0  # number of calls of `request`
         self._hurried = asyncio.Event()
         self._embed_again = False  # all chunks are to be embedded again, until an attempt succeeds
         # Cached vectors were dropped for that: those in the cache are new ones.
@@ -99,7 +99,7 @@ class Rebuilder:
         """Whether the new index is to have vectors of another model."""
         return self._space_reason is not None
 
-    def want(self, reason: str, *, force: bool) -> None:
+    def request(self, reason: str, *, force: bool) -> None:
         """Build a new index beside the current one, and swap them.
 
         Args:
@@ -112,18 +112,18 @@ class Rebuilder:
         self._requests += 1
         self._wanted.set()
 
-    def want_space(self, reason: str, fingerprint: Fingerprint) -> None:
+    def request_space(self, reason: str, fingerprint: Fingerprint) -> None:
         """Rebuild for vectors of another model; a rebuild for a third model is cancelled."""
         if self._fingerprint == fingerprint and self.changes_space:
             return
         self._aim_at(fingerprint, reason)
         self._wanted.set()
 
-    def keep_space(self, fingerprint: Fingerprint) -> None:
+    def keep_current_space(self, fingerprint: Fingerprint) -> None:
         """Keep the current index's vectors; a rebuild for others is cancelled."""
         self._aim_at(fingerprint, None)
         if self.reason is None:
-            self.give_up()
+            self.cancel_attempt()
             self.failure = None
             self._hurried.set()  # nothing waits for another attempt
 
@@ -131,14 +131,14 @@ class Rebuilder:
         is_other = self._fingerprint != fingerprint
         self._fingerprint, self._space_reason = fingerprint, reason
         if is_other:
-            self.give_up()
+            self.cancel_attempt()
 
-    def give_up(self) -> None:
+    def cancel_attempt(self) -> None:
         """Cancel the rebuild in progress; if it is still wanted, it starts from the beginning."""
         if self._attempt is not None and self._swapping is None:
             self._attempt.cancel()
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Retry a failed rebuild now."""
         self._hurried.set()
 
@@ -180,7 +180,7 @@ class Rebuilder:
         self.replaced.notify()
 
     async def _try(self) -> bool:
-        """Rebuild once; return False if that was cancelled by `give_up`."""
+        """Rebuild once; return False if that was cancelled by `cancel_attempt`."""
         reason, requests, target, began = self.reason, self._requests, self._fingerprint, time.monotonic()
         log.info("rebuild.started", agent=self._agent, reason=reason)
         self._attempt = asyncio.create_task(self._rebuild(target))
@@ -234,7 +234,7 @@ class Rebuilder:
                 return  # free space does not show everything, such as a quota
 
     async def _pause(self, wait_s: float) -> bool:
-        """Wait until `hurry` is called or the time is over; return whether it was called."""
+        """Wait until `retry_now` is called or the time is over; return whether it was called."""
         self._hurried.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):

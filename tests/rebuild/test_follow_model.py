@@ -102,9 +102,9 @@ class Place:
             reason=None,
             failure=None,
             changes_space=False,
-            keep_space=lambda wanted: self.done.append(("keep", wanted.model)),
-            want_space=lambda reason, wanted: self.done.append(("want", wanted.model, reason)),
-            give_up=lambda: self.done.append("give up"),
+            keep_current_space=lambda wanted: self.done.append(("keep", wanted.model)),
+            request_space=lambda reason, wanted: self.done.append(("want", wanted.model, reason)),
+            cancel_attempt=lambda: self.done.append("give up"),
         )
         self.permission = SimpleNamespace(asked=None)
         self.follower = ModelFollower(

@@ -88,11 +88,11 @@ class Bench:
     async def rebuilt(self, *, force: bool = False) -> list[TextHash]:
         """What is embedded for an index that is built anew."""
         before = len(self.embedded)
-        self.rebuilder.want("a person wishes it", force=force)
+        self.rebuilder.request("a person wishes it", force=force)
 
         def is_built() -> bool:
             if self.rebuilder.failure is not None:
-                self.rebuilder.hurry()  # to wait after a failure is tried without waiting, below
+                self.rebuilder.retry_now()  # to wait after a failure is tried without waiting, below
             return self.rebuilder.reason is None
 
         await until_async(is_built, 20)
@@ -144,7 +144,7 @@ async def test_force_that_is_wished_again_meanwhile_holds_for_the_next_one(tmp_p
 
         def wish() -> None:
             bench.meanwhile = lambda: None
-            bench.rebuilder.want("again", force=True)
+            bench.rebuilder.request("again", force=True)
 
         bench.meanwhile = wish
         assert len(await bench.rebuilt(force=True)) == 2 * len(HASHES)
@@ -184,7 +184,7 @@ async def test_a_wish_is_carried_out_when_it_is_permitted_and_damage_is_mended_u
         bench.index.damage.report("page 7 is not what was written")
         await until_async(lambda: bench.rebuilder.replaced.version == 1)
         assert asked == []
-        bench.rebuilder.want("a person wishes it", force=True)
+        bench.rebuilder.request("a person wishes it", force=True)
         await until_async(lambda: asked)
         for _ in range(20):
             await asyncio.to_thread(int)
@@ -215,7 +215,7 @@ async def test_an_index_for_another_model_is_built_for_that(tmp_path: Path) -> N
     """And is what it was built for."""
     other = Fingerprint("c1", "t1", ("memory",))
     async with running(tmp_path) as bench:
-        bench.rebuilder.want_space("another model", other)
+        bench.rebuilder.request_space("another model", other)
         assert bench.rebuilder.changes_space
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert await bench.index.fingerprint() == other
@@ -235,11 +235,11 @@ async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hur
     monkeypatch.setattr(timing, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         for failures in (1, 2):
             await until_async(lambda failures=failures: len(pauses) == failures)  # type: ignore[misc]
             assert bench.failures == 2 - failures
-            bench.rebuilder.hurry()
+            bench.rebuilder.retry_now()
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert pauses == [1, 2]
 
@@ -258,10 +258,10 @@ async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
     async with running(tmp_path) as bench:
         bench.failures = 2
         for wishes in (1, 2):
-            bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+            bench.rebuilder.request_space("another model", Fingerprint("c1", "t1", ("memory",)))
             await until_async(lambda wishes=wishes: len(pauses) == wishes)  # type: ignore[misc]
             assert bench.rebuilder.failure == "something is in the way"
-            bench.rebuilder.keep_space(FINGERPRINT)
+            bench.rebuilder.keep_current_space(FINGERPRINT)
             await asyncio.sleep(0.01)
             assert bench.rebuilder.failure is None
         assert pauses == [1, 1]
@@ -281,12 +281,12 @@ async def test_after_an_index_that_was_built_the_next_failure_is_a_first_one(
     async with running(tmp_path) as bench:
         for wishes in (1, 2):
             bench.failures = 1
-            bench.rebuilder.want("a person wishes it", force=False)
+            bench.rebuilder.request("a person wishes it", force=False)
             await until_async(lambda wishes=wishes: len(pauses) == wishes)  # type: ignore[misc]
             for _ in range(20):
                 await asyncio.to_thread(int)
             assert bench.rebuilder.failure == "something is in the way"
-            bench.rebuilder.hurry()
+            bench.rebuilder.retry_now()
             await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert pauses == [1, 1]
 
@@ -306,12 +306,12 @@ async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
         tried = asyncio.Event()
 
         async def fails(_: Index) -> None:
-            bench.rebuilder.keep_space(FINGERPRINT)
+            bench.rebuilder.keep_current_space(FINGERPRINT)
             tried.set()
             raise StoreUnavailable("something is in the way")
 
         bench.fill = fails  # type: ignore[method-assign,assignment]
-        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        bench.rebuilder.request_space("another model", Fingerprint("c1", "t1", ("memory",)))
         await tried.wait()
         for _ in range(20):
             await asyncio.to_thread(int)
@@ -331,8 +331,8 @@ async def test_what_is_wanted_no_more_before_it_was_begun_is_not_built(tmp_path:
         bench.fill = counting  # type: ignore[method-assign]
         for _ in range(20):
             await asyncio.sleep(0)
-        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
-        bench.rebuilder.keep_space(FINGERPRINT)
+        bench.rebuilder.request_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        bench.rebuilder.keep_current_space(FINGERPRINT)
         for _ in range(20):
             await asyncio.to_thread(int)
         assert (filled, bench.rebuilder.replaced.version) == ([], 0)
@@ -367,7 +367,7 @@ async def test_a_rebuild_ends_with_the_daemon(tmp_path: Path) -> None:
             await asyncio.Event().wait()
 
         bench.fill = held  # type: ignore[method-assign]
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         await begun.wait()
         assert beside[0].file.exists()
     assert len(beside) == 1
@@ -386,7 +386,7 @@ async def test_a_disk_that_does_not_say_how_much_is_free_is_tried_after_a_while(
     monkeypatch.setattr(renewals, "shutil", SimpleNamespace(disk_usage=refused))
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         await until_async(lambda: bench.rebuilder.failure)
         for _ in range(20):
             await asyncio.to_thread(int)
@@ -409,14 +409,14 @@ async def test_what_is_built_for_another_model_is_given_up_when_a_third_one_is_w
             await fill(index)
 
         bench.fill = held  # type: ignore[method-assign]
-        bench.rebuilder.want_space("the second", second)
+        bench.rebuilder.request_space("the second", second)
         await until_async(lambda: begun)
         for _ in range(2):
-            bench.rebuilder.want_space("again", second)
+            bench.rebuilder.request_space("again", second)
             for _ in range(20):
                 await asyncio.to_thread(int)
         assert (begun, bench.rebuilder.reason) == ([second], "the second")
-        bench.rebuilder.want_space("the third", third)
+        bench.rebuilder.request_space("the third", third)
         await until_async(lambda: len(begun) == 2)
         assert (begun[1], bench.rebuilder.reason) == (third, "the third")
         go_on.set()
@@ -428,8 +428,8 @@ async def test_what_is_built_for_another_model_is_given_up_when_a_third_one_is_w
 async def test_what_is_given_up_takes_no_place(tmp_path: Path) -> None:
     """The index that serves stays, and nobody is told of another."""
     async with running(tmp_path) as bench:
-        bench.meanwhile = lambda: bench.rebuilder.keep_space(FINGERPRINT)
-        bench.rebuilder.want_space("another model", Fingerprint("c1", "t1", ("memory",)))
+        bench.meanwhile = lambda: bench.rebuilder.keep_current_space(FINGERPRINT)
+        bench.rebuilder.request_space("another model", Fingerprint("c1", "t1", ("memory",)))
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         await asyncio.sleep(0.01)
         assert bench.rebuilder.replaced.version == 0
@@ -483,7 +483,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         await until_async(lambda: len(pauses) > 9)
         assert bench.failures == 1
         free = 1 << 40
@@ -499,7 +499,7 @@ async def test_a_disk_that_tells_no_room_is_tried_after_a_while_all_the_same(
     monkeypatch.setattr(renewals, "CALM_S", 0.0)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert bench.failures == 0
 
@@ -540,10 +540,10 @@ async def test_room_for_three_of_an_index_is_enough(
         free = ROOM * bench.index.store_bytes - missing
         monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
         bench.failures, bench.failing = 1, StoreFull
-        bench.rebuilder.want("a person wishes it", force=False)
+        bench.rebuilder.request("a person wishes it", force=False)
         await until_async(lambda: len(pauses) == (5 if missing else 1))
         if missing:
-            bench.rebuilder.hurry()
+            bench.rebuilder.retry_now()
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert len(pauses) == (5 if missing else 1)
 
@@ -559,7 +559,7 @@ async def test_what_ends_the_daemon_is_not_tried_again(tmp_path: Path) -> None:
     await bench.cache.open()
     await bench.index.open()
     await bench.index.adopt(FINGERPRINT)
-    bench.rebuilder.want("a person wishes it", force=False)
+    bench.rebuilder.request("a person wishes it", force=False)
     with pytest.raises(FatalError):
         await asyncio.wait_for(bench.rebuilder.run(), 20)
     await bench.index.close()
@@ -626,19 +626,19 @@ class Course:
     def act(self, action: str, target: Fingerprint) -> None:
         match action:
             case "want":
-                self.rebuilder.want("a person wishes it", force=False)
+                self.rebuilder.request("a person wishes it", force=False)
             case "want space":
-                self.rebuilder.want_space(f"the model is {target.model} now", target)
+                self.rebuilder.request_space(f"the model is {target.model} now", target)
             case "keep space":
-                self.rebuilder.keep_space(target)
+                self.rebuilder.keep_current_space(target)
             case "damaged":
                 self.index.damage.report("a page is not what it was")
             case "keyword":
                 self.index.damage.report_keyword("malformed")
             case "begin again":
-                self.rebuilder.give_up()
+                self.rebuilder.cancel_attempt()
             case _:
-                self.rebuilder.hurry()
+                self.rebuilder.retry_now()
 
     async def run(self, steps: Sequence[tuple[str, int, float]]) -> None:
         """Go through steps: what happens, for which model, and how long nothing happens afterwards."""
@@ -783,9 +783,9 @@ async def test_what_was_begun_for_another_reason_is_begun_again(tmp_path: Path) 
             await asyncio.Event().wait()
 
         bench.fill = held  # type: ignore[method-assign,assignment]
-        bench.rebuilder.want("the chunking changed", force=False)
+        bench.rebuilder.request("the chunking changed", force=False)
         await begun.wait()
         wanted = msgspec.structs.replace(FINGERPRINT, parts=not FINGERPRINT.parts)
-        bench.rebuilder.keep_space(wanted)
+        bench.rebuilder.keep_current_space(wanted)
         await until_async(lambda: bench.rebuilder.reason is None, 20)
         assert await bench.index.fingerprint() == wanted
