@@ -200,7 +200,7 @@ class MemoryLimit:
         """Enforce the limit until cancelled."""
         while True:
             self._changed.clear()
-            await self._look()
+            await self._check()
             # Without a limit, continue while vectors remain on disk because they could not be read.
             is_done = not self.is_set and not any(one.is_shelved for one in self._agents.vectors().values())
             with contextlib.suppress(TimeoutError):
@@ -208,7 +208,7 @@ class MemoryLimit:
                 async with asyncio.timeout(None if is_done else wait_s):
                     await self._changed.wait()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         held = self._memory.held() if self.is_set else None
         if held is None:
             # Without a limit, or if memory cannot be measured, all vectors are kept in memory.
@@ -218,15 +218,15 @@ class MemoryLimit:
             self._seen = policy.seen_lately(self._seen, MemorySeen(self._clock(), rest))
             decision = policy.decide(self._limit_bytes, self._seen, self._holdings())
         for agent in decision.give_up:
-            await self._give_up(agent)
+            await self._shelve(agent)
         if decision.give_up or self._gave_up:
             # Again at the next check: a search may have used them until now.
             self._gave_up = bool(decision.give_up)
             await malloc.give_back_beside()
         for agent in decision.take_back:
-            await self._take_back(agent)
+            await self._unshelve(agent)
         if held is not None:
-            await self._judge()
+            await self._update_reason()
 
     def _holdings(self) -> list[AgentVectors]:
         now = self._clock()
@@ -243,7 +243,7 @@ class MemoryLimit:
             if not one.is_shelved or now - self._refused.get(agent, policy.NEVER) >= REFUSED_S
         ]
 
-    async def _give_up(self, agent: str) -> None:
+    async def _shelve(self, agent: str) -> None:
         vectors = self._agents.vectors().get(agent)
         if vectors is not None:
             freed = vectors.resident_bytes
@@ -253,7 +253,7 @@ class MemoryLimit:
                 self._given_up[agent] = self._clock()
                 log.info("memory.vectors_given_up", agent=agent, mb=round(freed / MB, 1))
 
-    async def _take_back(self, agent: str) -> None:
+    async def _unshelve(self, agent: str) -> None:
         vectors = self._agents.vectors().get(agent)
         if vectors is None:
             return
@@ -272,15 +272,15 @@ class MemoryLimit:
             self._refused.pop(agent, None)
             log.info("memory.vectors_taken_back", agent=agent, mb=round(vectors.resident_bytes / MB, 1))
 
-    async def _judge(self) -> None:
+    async def _update_reason(self) -> None:
         """Release SQLite's memory if the limit is still exceeded, and record whether it is kept."""
         held = self._held_bytes()
         if held > self._limit_bytes and self._clock() - self._squeezed_at >= SQUEEZED_S:
             self._squeezed_at = self._clock()
-            await self._squeeze()
+            await self._release_sqlite_memory()
             held = self._held_bytes()
         if self._changed.is_set():
-            return  # the limit has changed: the next check will judge
+            return  # the limit has changed: the next check decides
         if held > self._limit_bytes and not self._in_vectors():
             # Workers come and go: suggest a limit that had room for the most that was held lately.
             most = max([held, *(one.rest_bytes for one in self._seen)])
@@ -292,7 +292,7 @@ class MemoryLimit:
             self._reason = None
             log.info("memory.limit_kept", mb=round(held / MB), limit_mb=self._limit_bytes // MB)
 
-    async def _squeeze(self) -> None:
+    async def _release_sqlite_memory(self) -> None:
         for vectors in self._agents.vectors().values():
             # An agent that was stopped holds nothing.
             with contextlib.suppress(MemdError, TimeoutError):

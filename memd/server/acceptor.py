@@ -130,7 +130,7 @@ class Acceptor:
         for _ in range(self._policy.at_once):
             there = len(self._connections) + len(self._beginning)
             if there >= (most := self._most()):
-                self._part_with_silent()
+                self._close_idle()
                 self._pause(f"{most} clients are connected, and no more may be (ulimit -n)")
                 return
             try:
@@ -153,7 +153,7 @@ class Acceptor:
             log.debug("server.connection_not_begun", reason=failure.strerror)
             accepted.close()
 
-    def _part_with_silent(self) -> None:
+    def _close_idle(self) -> None:
         now = self._loop.time()
         silent = sorted(
             (since, id(one), one)

@@ -72,7 +72,7 @@ class EmbeddingStore:
         self._open_again_at: float | None = 0.0
         # Why the last attempt to open the file failed.
         self._unopened: StoreUnavailable | StoreNewer | None = None
-        self._mending = asyncio.Lock()
+        self._repairing = asyncio.Lock()
         # Vectors that are not written yet, the oldest first.
         self._vectors: dict[tuple[Space, TextHash], tuple[bytes, float]] = {}
         self._refusals: dict[tuple[Space, TextHash], tuple[str, float]] = {}  # likewise, refusals
@@ -84,7 +84,7 @@ class EmbeddingStore:
         """Open the file; if that fails, work without it until it succeeds."""
         await self._attempt(self._opened)
         if self._database.read_only is not None:
-            self._enter(self._database.read_only)
+            self._record_failure(self._database.read_only)
 
     async def close(self) -> None:
         """Close the file."""
@@ -131,7 +131,7 @@ class EmbeddingStore:
         try:
             await database.check()
         except StoreDamaged as damage:
-            await self._mended(seen, damage)
+            await self._replace_damaged(seen, damage)
             raise
 
     # --- vectors and refusals
@@ -223,10 +223,10 @@ class EmbeddingStore:
         try:
             return await work(*args, **kwargs)
         except (StoreUnavailable, StoreDamaged, StoreNewer) as failure:
-            self._enter(str(failure))
+            self._record_failure(str(failure))
             return None
 
-    def _enter(self, failure: str | None) -> None:
+    def _record_failure(self, failure: str | None) -> None:
         if failure is None and self.failure is not None:
             log.info("cache.recovered", file=str(self.file))
         elif failure is not None and self.failure is None:
@@ -240,7 +240,7 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreNewer: it cannot be opened, or a recent attempt failed.
         """
-        async with self._mending:
+        async with self._repairing:
             if self._open_again_at is None:
                 return self._database
             if self._clock() < self._open_again_at and self._unopened is not None:
@@ -262,8 +262,8 @@ class EmbeddingStore:
         self._counted = None
         self.renewed.notify()
 
-    async def _mended(self, seen: int, damage: StoreDamaged) -> None:
-        async with self._mending:
+    async def _replace_damaged(self, seen: int, damage: StoreDamaged) -> None:
+        async with self._repairing:
             if self.renewed.version == seen:  # otherwise another request has replaced the damaged file
                 await self._start_anew(damage)
 
@@ -275,7 +275,7 @@ class EmbeddingStore:
         Raises:
             StoreUnavailable, StoreDamaged, StoreNewer: the file cannot be read.
         """
-        return await self._relying(lambda database: database.read(fn, *args, **kwargs))
+        return await self._with_repair(lambda database: database.read(fn, *args, **kwargs))
 
     async def write(
         self, fn: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -305,9 +305,9 @@ class EmbeddingStore:
                 await database.write_anew()
             return await write(database)
 
-        return await self._relying(renewed)
+        return await self._with_repair(renewed)
 
-    async def _relying(self, use: Callable[[Database], Awaitable[T]]) -> T:
+    async def _with_repair(self, use: Callable[[Database], Awaitable[T]]) -> T:
         """Use the file; if it is damaged, replace it and try once more."""
         database, seen = await self._opened(), self.renewed.version
         # Paid vectors are not given up because of a temporary failure of the disk.
@@ -316,7 +316,7 @@ class EmbeddingStore:
         try:
             return await use(database)
         except StoreDamaged as damage:
-            await self._mended(seen, damage)
+            await self._replace_damaged(seen, damage)
             return await use(database)
 
     async def _save(self) -> None:
@@ -329,7 +329,7 @@ class EmbeddingStore:
                 if unsaved.get(key) is value:
                     del unsaved[key]
         # Not earlier: a read, or a prune without any find, does not prove that writing works.
-        self._enter(None)
+        self._record_failure(None)
 
 
 def _select(
