@@ -17,11 +17,11 @@ from memd_client.conversation import (
     Answer,
     ConnectionEnded,
     Conversation,
-    asked_at,
     checked_filters,
     checked_reply,
     checked_timeout,
     filters,
+    iso_time,
 )
 from memd_client.errors import ConnectionLost, MemdClientError, TimedOut
 from memd_client.messages import (
@@ -126,7 +126,7 @@ class AsyncClient:
             agent=agent,
             session_key=session_key,
             max_chars=max_chars,
-            now=asked_at(now),
+            now=iso_time(now),
             strict=strict,
             mode=mode,
             **filters(since, until, sort, tags, path, properties),
@@ -214,7 +214,7 @@ class AsyncClient:
             source=source,
             agent=agent,
             session_key=session_key,
-            now=asked_at(now),
+            now=iso_time(now),
             **filters(since, until, sort, tags, path, properties),
         )
         found = await self._ask(request, Explanation)

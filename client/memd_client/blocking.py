@@ -16,11 +16,11 @@ from memd_client.conversation import (
     CLOSED,
     ConnectionEnded,
     Conversation,
-    asked_at,
     checked_filters,
     checked_reply,
     checked_timeout,
     filters,
+    iso_time,
 )
 from memd_client.errors import ConnectionLost, TimedOut
 from memd_client.messages import (
@@ -151,7 +151,7 @@ class Client:
             agent=agent,
             session_key=session_key,
             max_chars=max_chars,
-            now=asked_at(now),
+            now=iso_time(now),
             strict=strict,
             mode=mode,
             **filters(since, until, sort, tags, path, properties),
@@ -268,7 +268,7 @@ class Client:
             source=source,
             agent=agent,
             session_key=session_key,
-            now=asked_at(now),
+            now=iso_time(now),
             **filters(since, until, sort, tags, path, properties),
         )
         found = self._ask(request, Explanation)

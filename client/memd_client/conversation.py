@@ -136,8 +136,8 @@ class Conversation:
             raise ConnectionLost(f"What answers is no memd daemon, or a broken one: {error}.") from error
 
 
-def asked_at(now: date | str | None) -> str | None:
-    """Return the day or time of a question in the form of a request."""
+def iso_time(now: date | str | None) -> str | None:
+    """Convert a day or time to ISO 8601; a text is returned unchanged."""
     return now.isoformat() if isinstance(now, date) else now
 
 
@@ -151,8 +151,8 @@ def filters(
 ) -> dict[str, Any]:
     """Return filters and order of a search in the form of a request."""
     return {
-        "since": asked_at(since),
-        "until": asked_at(until),
+        "since": iso_time(since),
+        "until": iso_time(until),
         "sort": sort,
         "only": [
             *(f"tag:{tag}" for tag in ([tags] if isinstance(tags, str) else tags)),

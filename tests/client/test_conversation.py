@@ -8,11 +8,11 @@ from memd_client.conversation import (
     Answer,
     ConnectionEnded,
     Conversation,
-    asked_at,
     checked_filters,
     checked_reply,
     checked_timeout,
     filters,
+    iso_time,
     patience_ms,
 )
 from memd_client.errors import ConnectionLost, ProtocolMismatch, RequestFailed
@@ -166,10 +166,10 @@ def test_settle(reply: Reply, code: str) -> None:
 
 def test_the_day_of_a_question_is_sent_in_iso_8601() -> None:
     """A day, a moment, or what somebody has written; nothing stays nothing."""
-    assert asked_at(date(2026, 2, 9)) == "2026-02-09"
-    assert asked_at(datetime(2026, 2, 9, 18, 30, tzinfo=UTC)) == "2026-02-09T18:30:00+00:00"
-    assert asked_at("2026-02-09") == "2026-02-09"
-    assert asked_at(None) is None
+    assert iso_time(date(2026, 2, 9)) == "2026-02-09"
+    assert iso_time(datetime(2026, 2, 9, 18, 30, tzinfo=UTC)) == "2026-02-09T18:30:00+00:00"
+    assert iso_time("2026-02-09") == "2026-02-09"
+    assert iso_time(None) is None
 
 
 @pytest.mark.parametrize(
