@@ -12,6 +12,8 @@ SMALL = Cost(
     chunks=200,
     text_s=1.0,
     complete_s=1.5,
+    text_cpu_s=0.8,
+    complete_cpu_s=0.9,
     search_p50_ms=2.0,
     search_p95_ms=4.0,
     search_cpu_ms=1.5,
@@ -20,6 +22,7 @@ SMALL = Cost(
     edit_ms=15.0,
     edit_vector_ms=20.0,
     first_answer_ms=450.0,
+    first_answer_cpu_ms=300.0,
     resident_mb=70.0,
     disk_times_text=26.0,
 )
@@ -73,6 +76,8 @@ def test_a_small_memory_is_measured(tmp_path: Path) -> None:
     assert 60 <= cost.chunks < 120
     assert 0 < cost.search_p50_ms <= cost.search_p95_ms
     assert cost.text_s <= cost.complete_s
+    assert 0 < cost.text_cpu_s <= cost.complete_cpu_s
+    assert cost.first_answer_cpu_ms > 0
     assert cost.edit_ms <= cost.edit_vector_ms
     assert cost.answers_s > 0
     assert cost.disk_times_text > 1
