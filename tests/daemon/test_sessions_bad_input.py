@@ -249,7 +249,8 @@ def meanwhile(work: Callable[[int], None]) -> Iterator[None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("rounds", [3, 12])
 def test_transcripts_that_are_compressed_deleted_and_rewritten_while_they_are_read(
     daemon: Daemon, rounds: int
 ) -> None:
