@@ -104,6 +104,11 @@ class Recording:
         return [part.contexts(file) for part in self._parts]
 
 
+def is_recorded(file: Path) -> bool:
+    """Whether a run came to its end, and wrote what it recorded."""
+    return file.with_suffix(".json").exists()
+
+
 class KeptRecordings:
     """Recordings in a directory. One holds for a file of tests until that file, or what its package shares, changes.
 

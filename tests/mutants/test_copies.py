@@ -150,6 +150,17 @@ def test_a_failure_that_the_fault_did_not_cause_tells_nothing(
     assert ended == Ended(Outcome.UNKNOWN, "tests/numbers/test_numbers.py::test_halves")
 
 
+def test_a_run_that_ends_before_it_has_recorded_anything_is_told(checkout: Path, tmp_path: Path) -> None:
+    """As pytest ends its process where a test hangs: with the status of tests that have failed."""
+    hanging = checkout / "tests" / "numbers" / "test_hanging.py"
+    hanging.write_text("import os\n\ndef test_hanging():\n    os._exit(1)\n", "utf-8")
+    try:
+        with pytest.raises(SystemExit, match=r"do not end \(1\): pytest tests/numbers/test_hanging.py"):
+            Copy(checkout, Children()).record(["tests/numbers/test_hanging.py"], tmp_path / "recorded")
+    finally:
+        hanging.unlink()
+
+
 def test_how_a_program_ended_is_told_and_what_it_started_ends_with_it() -> None:
     """By itself, by a signal, or not in its time; who is told to end starts no more."""
     children = Children()
