@@ -199,7 +199,7 @@ class Copy:
         command = [*_pytest("tests.mutants.recording"), "--timeout", "120", *places]
         environ = self._environ({RECORD: str(file)})
         status = self._children.run(command, _RECORDING_S, cwd=self._directory, env=environ)
-        # Where a test hangs, pytest ends its process with the status of tests that failed, and nothing is written.
+        # Where a test hangs, or pytest itself fails at its end, the status is that of tests that failed, and nothing is written.
         is_whole = status in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED} and is_recorded(file)
         if not is_whole:
             raise SystemExit(f"without a fault these tests do not end ({status}): pytest {' '.join(places)}")
