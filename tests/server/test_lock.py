@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -29,6 +30,25 @@ def test_a_second_holder_is_refused_and_told_the_first(tmp_path: Path) -> None:
     with pytest.raises(AlreadyRunning, match=rf"{tmp_path} \(pid {os.getpid()}\)") as refused:
         Lock(file, tmp_path)
     assert refused.value.exit_code == 75
+    held.release()
+
+
+def test_a_lock_is_looked_at_now_and_then_while_it_may_only_be_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes second waits for a moment, and does not compute all that time."""
+    held = Lock(tmp_path / "memd.lock", tmp_path)
+    tries: list[int] = []
+    flock = fcntl.flock
+
+    def counted(descriptor: int, operation: int) -> None:
+        tries.append(operation)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", counted)
+    with pytest.raises(AlreadyRunning):
+        Lock(tmp_path / "memd.lock", tmp_path)
+    assert len(tries) <= 25
     held.release()
 
 
