@@ -236,7 +236,7 @@ class ReadingFallback(Fallback[R]):
         is_found: Callable[[T], bool],
     ) -> T:
         """Return the second backend's answer once a search need not wait for the first any longer."""
-        await budget.timed_part.wait()
+        await budget.is_spent.wait()
         with contextlib.suppress(TransientError):
             answer = await put(self.second)
             if is_found(answer) or isinstance(self.first.state, CoolingDown):

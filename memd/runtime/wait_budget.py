@@ -11,10 +11,10 @@ from contextvars import ContextVar
 
 
 class WaitBudget:
-    """Seconds that a piece of work may wait; `spent` is set once it has waited for so long."""
+    """Seconds that a piece of work may wait; `is_spent` is set once it has waited that long."""
 
     def __init__(self, seconds: float) -> None:
-        self.timed_part = asyncio.Event()
+        self.is_spent = asyncio.Event()
         self._left_s = seconds
         self._is_passing = False
 
@@ -35,7 +35,7 @@ class WaitBudget:
             return
         loop = asyncio.get_running_loop()
         began = loop.time()
-        timer = loop.call_later(max(0.0, self._left_s), self.timed_part.set)
+        timer = loop.call_later(max(0.0, self._left_s), self.is_spent.set)
         self._is_passing = True
         try:
             yield

@@ -27,9 +27,9 @@ def spent_s(daemon: Daemon) -> float:
 def ends_within_s(daemon: Daemon) -> float:
     """Return the processor time that stopping takes; unlike wall time, it does not depend on a busy machine."""
     assert isinstance(daemon.process, subprocess.Popen), "only the time of own children is known"
-    children, timed_part = _children_s(), spent_s(daemon)
+    children, spent = _children_s(), spent_s(daemon)
     assert daemon.stop() == 0
-    return _children_s() - children - timed_part
+    return _children_s() - children - spent
 
 
 def _children_s() -> float:

@@ -21,10 +21,10 @@ async def _spent_after_s(seconds: tuple[float, ...]) -> float | None:
     budget, began = WaitBudget(5.0), now_s()
     with budget.applied():
         work = asyncio.create_task(_work(*seconds))
-    timed_part = asyncio.create_task(budget.timed_part.wait())
-    await asyncio.wait([work, timed_part], return_when=asyncio.FIRST_COMPLETED)
-    took_s = now_s() - began if timed_part.done() else None
-    for task in (work, timed_part):
+    spent = asyncio.create_task(budget.is_spent.wait())
+    await asyncio.wait([work, spent], return_when=asyncio.FIRST_COMPLETED)
+    took_s = now_s() - began if spent.done() else None
+    for task in (work, spent):
         task.cancel()
     return took_s
 
@@ -53,7 +53,7 @@ def test_waits_within_or_beside_another_one_count_once() -> None:
         budget = WaitBudget(5.0)
         with budget.applied(), waiting():
             await asyncio.create_task(waited())
-        return budget.timed_part.is_set()
+        return budget.is_spent.is_set()
 
     assert not hastily(is_spent())
 
@@ -67,6 +67,6 @@ def test_nothing_passes_where_no_budget_is_applied() -> None:
             pass
         with waiting():
             await asyncio.sleep(1.0)
-        return budget.timed_part.is_set()
+        return budget.is_spent.is_set()
 
     assert not hastily(is_spent())
