@@ -165,7 +165,7 @@ _AT_ONCE = re.compile(r"[ :：,]{1,3}")
 _CHARS_OF_SERIES = 90
 _OF_SAME_FORM = re.compile(
     r"(?<![\w-])(?:[0-9]{4}[ ][0-9]{4}|(?=[0-9-]{0,12}[A-Za-z])(?=[A-Za-z-]{0,12}[0-9])[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,3}"
-    r"|(?=[0-9]{0,9}[a-z])(?=[a-z]{0,9}[0-9])[a-z0-9]{8,10})(?![A-Za-z0-9_-])",
+    r"|(?=[0-9]{0,15}[a-z])(?=[a-z]{0,15}[0-9])[a-z0-9]{8,16})(?![A-Za-z0-9_-])",
     re.ASCII,
 )
 _BETWEEN_CODES = re.compile(r"[\s,;、，；|/`\"'*•>()\[\]和与及-]{1,12}(?:and[ ]|[0-9]{1,2}[.)][ ]?)?")
@@ -258,7 +258,7 @@ def _is_of_disk(said: str) -> bool:
 # Groups of capitals and digits: licence keys and disk recovery keys.
 _GROUPS = re.compile(
     r"(?:key|/ipk|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
-    r"(?<![\w-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
+    r"(?<![A-Za-z0-9_-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:(?:[A-Z]{2}-)?[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
     re.IGNORECASE,
 )
 _UUID = re.compile(r"[0-9A-F]{8}-(?:[0-9A-F]{4}-){3}")

@@ -40,7 +40,7 @@ _CHARS_OF_OWNER, _CHARS_OF_OTHER_CODE, _CHARS_OF_PLACE = 40, 12, 9
 _SIGNS_OF_ANCHOR = (
     6  # of what says that a value was set: shorter words stand everywhere, and are sought near values alone
 )
-_AHEAD = 512  # signs that are searched at once for such
+_AHEAD = 64  # signs that are searched at once for such
 _MATCH = 24  # signs of what says that a value was set, is asked for, or stands in a program
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
@@ -447,7 +447,7 @@ def _may_be_code(value: GradedValue, cue: _Cue, between: str, *, told: int) -> b
         return False
     if _OF_ERRORS.search(between) or (told < _TOLD and _YEAR.fullmatch(plain)):
         return False
-    if not cue.code_points or (cue.is_password and cue.code_points == _PASSWORD and not 6 <= len(plain) <= 8):
+    if not cue.code_points or (cue.is_password and not cue.is_code and not 6 <= len(plain) <= 8):
         return False
     if len(plain) < 4 and "lock" not in between[:8].lower():
         return False

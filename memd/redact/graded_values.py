@@ -41,6 +41,7 @@ _NAMED_THING = re.compile(
     r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}",
     re.IGNORECASE,
 )
+_NAME_AND_VERSION = re.compile(r"[A-Za-z]{2,16}-?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}")
 _OF_PROGRAM = re.compile(
     r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
     r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
@@ -123,6 +124,8 @@ def password(word: str, at: int) -> GradedValue | None:
 def _graded(said: str) -> Grade | None:
     plain = said.rstrip(_ENDS)
     if not _SHORTEST <= len(said) <= _WORD_SIGNS or said.isalpha() or said.isdecimal():
+        return None
+    if _NAME_AND_VERSION.fullmatch(plain) is not None:
         return None
     if _NAMED_THING.fullmatch(plain) is not None or secret_values.is_reference(said):
         return None

@@ -18,7 +18,7 @@ _WORD: Final = re.compile(r"(?:key|token|secret)(?![A-Za-z_])|密钥|秘钥|密�
 _TOLD: Final = re.compile(
     r"(?P<between>[^.\n;!?。；！？0-9]{0,60}?)"
     r"(?:(?<![A-Za-z])(?:is|was|be|to|now|hex|with)[ ]|[:：=，,][ ]?|[用填是为成了个下你][ ]?|->[ ]|→[ ]?)[ ]{0,2}[\"'`“「]?"
-    r"(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[A-Za-z0-9+/]{22,86}={1,2})(?![\w/=-]|\.\w)",
+    r"(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[a-z]{2,6}[_-][0-9a-f]{16,64}|[A-Za-z0-9+/]{22,86}={1,2})(?![\w/=-]|\.\w)",
     re.IGNORECASE | re.ASCII,
 )
 _SOMETHING_ELSE: Final = re.compile(
@@ -27,10 +27,12 @@ _SOMETHING_ELSE: Final = re.compile(
 )
 # A Chinese sentence that tells a key says what follows at once, whatever it is for.
 _TOLD_IN_CHINESE: Final = re.compile(
-    r"[ ]?[一-鿿]{0,4}(?:用|填|是|换成|改成|给你|发你|填这个|用这个)[ :：]{0,2}[\"'`“「]?"
+    r"[ ]?[一-鿿]{0,4}(?:用|填|是|换成|改成|给你|发你|填这个|用这个|：)[ :：]{0,2}[\"'`“「]?"
 )
 _OF_SOMETHING_ELSE: Final = re.compile(rf"(?:{_SOMETHING_ELSE.pattern})[ _-]?\Z", re.IGNORECASE)
-_HEXADECIMAL: Final = Nearby(re.compile(r"[0-9A-Fa-f-]{16}|[A-Za-z0-9+/]{22}"), 0, 90, 22)
+_DIGITS: Final = Nearby(
+    re.compile(r"[0-9A-Fa-f]{16}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-|[A-Za-z0-9+/]={1,2}(?![\w=])"), 0, 170, 16
+)
 
 
 def _hexadecimal(text: str, at: int) -> Span | None:
@@ -60,7 +62,7 @@ _OF_BYTES: Final = re.compile(
 _BYTES_OF_KEYS: Final = frozenset({16, 24, 32})
 _LEAST_DIFFERENT: Final = 8  # bytes of a key that is drawn by chance
 _BYTE_VALUES: Final = 256
-_LISTED: Final = Nearby(re.compile(r"[\[{]"), 0, 40)
+_LISTED: Final = Nearby(re.compile(r"[\[{]\s{0,8}[0-9]{1,3}(?:x|\s{0,8},)"), 0, 40, 24)
 
 
 def _of_bytes(text: str, at: int) -> Span | None:
@@ -80,6 +82,35 @@ def _of_bytes(text: str, at: int) -> Span | None:
     return (begin, match.end()) if is_one else None
 
 
+# Bytes in hexadecimal with blanks or colons between, as a device prints them: a fingerprint looks the same.
+_PRINTED_BYTES: Final = re.compile(
+    r"key[\"']?(?P<between>[^\n0-9]{0,24}?[:=：是为][ ]{0,3})(?P<secret>(?:[0-9A-Fa-f]{2}[ :]){15,31}[0-9A-Fa-f]{2})(?![\w:])",
+    re.IGNORECASE,
+)
+_PRINTED: Final = Nearby(re.compile(r"(?:[0-9A-Fa-f]{2}[ :]){15}"), 0, 40, 46)
+
+
+def _of_printed_bytes(text: str, at: int) -> Span | None:
+    match = _PRINTED_BYTES.match(text, at)
+    if (
+        match is None
+        or _SOMETHING_ELSE.search(match["between"])
+        or _OF_SOMETHING_ELSE.search(text[max(0, at - _CHARS_OF_WHOSE) : at])
+    ):
+        return None
+    return match.span("secret")
+
+
+_OF_CIPHER: Final = re.compile(
+    r"openssl[ ]enc[ ][^\n|;]{0,160}?[ ]-K[ ][\"']?(?P<secret>[0-9A-Fa-f]{16,64})(?!\w)"
+)
+
+
+def _of_cipher(text: str, at: int) -> Span | None:
+    match = _OF_CIPHER.match(text, at)
+    return None if match is None else match.span("secret")
+
+
 # A variable in capitals, and a verb that sets it: "OPENAI_KEY is now ...", "把 DB_PASSWORD 改成 ...".
 _VARIABLE: Final = re.compile(
     r"(?<![A-Z0-9_-])(?P<name>[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,5})[\"'`]?[ ]?"
@@ -92,6 +123,8 @@ _CHARS_OF_NAME: Final = 48
 
 def _variable(text: str, at: int) -> Span | None:
     """Return the value that a sentence gives to a variable whose name says that it is secret."""
+    if not text[at + 1 : at + 2].isupper():
+        return None
     left = max(0, at - _CHARS_OF_NAME)
     begin = left + len(text[left:at].rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))
     match = _VARIABLE.match(text, begin)
@@ -113,9 +146,11 @@ RULES = (
         "key",
         ("key", "token", "secret", "密钥", "秘钥", "密鑰", "私钥", "私鑰", "令牌"),
         _hexadecimal,
-        needs=_HEXADECIMAL,
+        needs=_DIGITS,
     ),
     Rule("key-of-bytes", "key", ("key", "密钥"), _of_bytes, needs=_LISTED),
+    Rule("key-of-printed-bytes", "key", ("key",), _of_printed_bytes, needs=_PRINTED),
+    Rule("key-of-cipher", "key", ("openssl enc",), _of_cipher),
     Rule("variable-told", "key", ("_key", "_token", "_secret", "_pass", "_pwd"), _variable),
 )
 """Keys that only their sentence tells."""

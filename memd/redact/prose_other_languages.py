@@ -184,8 +184,18 @@ _OF_SHARE = re.compile(
 )
 
 
+# A link to a shared folder, and its password of four characters.
+_BESIDE_SHARE = re.compile(
+    r"密[码碼][ ]?[:：]?[ ]?(?P<secret>(?=[A-Za-z]{0,3}[0-9])[A-Za-z0-9]{4})(?![A-Za-z0-9])", re.ASCII
+)
+_SHARES = re.compile(r"链接|連結|网盘|分享|://")
+_CHARS_OF_LINK = 100
+
+
 def _of_share(text: str, at: int) -> Span | None:
     match = _OF_SHARE.match(text, at)
+    if match is None and _SHARES.search(text, max(0, at - _CHARS_OF_LINK), at) is not None:
+        match = _BESIDE_SHARE.match(text, at)
     return None if match is None else match.span("secret")
 
 
@@ -330,7 +340,7 @@ RULES = (
     ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
     Rule("answer-chinese", "password", ("密保",), _answered),
-    Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼"), _of_share),
+    Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼", "密码", "密碼"), _of_share),
     Rule(
         "password-abroad",
         "password",

@@ -102,6 +102,10 @@ _TOKEN_INDEX = AnchorIndex(_IN_TOKENS)
 _AT_EDGE = frozenset(anchor for anchor, rules in _IN_TOKENS.items() if all(rule.at_edge for _, rule in rules))
 _ANYWHERE = _by_anchor(in_token=False)
 _WALKED = tuple((rank, rule) for rank, rule in enumerate(RULES) if rule.walk is not None)
+_WALKED_AT: Mapping[str, tuple[int, ...]] = {
+    anchor: tuple(rank for rank, rule in _WALKED if anchor in rule.anchors)
+    for anchor in dict.fromkeys(anchor for _, rule in _WALKED for anchor in rule.anchors)
+}
 _RANK_OF_SIGNED = RULES.index(context.RULES[0])
 _INDEX = AnchorIndex(
     dict.fromkeys((*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *lists.ANCHORS))
@@ -377,8 +381,12 @@ def _walked(
         near: The parts to search.
         known: What other rules found.
     """
+    places_of: dict[int, set[int]] = {}
+    for anchor, places_of_anchor in standing.items():
+        for rank in _WALKED_AT.get(anchor, ()):
+            places_of.setdefault(rank, set()).update(places_of_anchor)
     for rank, rule in _WALKED:
-        places = sorted({at for anchor in rule.anchors for at in standing.get(anchor, ())})
+        places = sorted(places_of.get(rank, ()))
         if places and rule.walk is not None:
             for start, end in rule.walk(text, _within(places, near), known):
                 yield SecretSpan(start, end, rule.kind, rank)

@@ -4,7 +4,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
@@ -33,6 +33,9 @@ _WORDS_CHARS = 720  # behind an anchor, in which the words of a phrase are searc
 _WORD = re.compile(r"(?:[^\W\d_][\u0300-\u036f\u3099\u309a]{0,2}){1,11}+")
 _BETWEEN = r"[\s,，、;|*>`\"'-]{1,12}+(?:[0-9]{1,2}[.)、:：]?[ \t]{0,2})?"
 _RUN = re.compile(rf"{_WORD.pattern}(?:{_BETWEEN}{_WORD.pattern}){{11,}}+")
+# The same of words that the English list may have: a sentence seldom has twelve of three to eight letters in a row.
+_ENGLISH_WORD = r"[A-Za-z]{3,8}+(?![^\W\d_])"
+_ENGLISH_RUN = re.compile(rf"(?<![^\W\d_]){_ENGLISH_WORD}(?:{_BETWEEN}{_ENGLISH_WORD}){{11,}}+")
 _HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一-鿿])")
 
 
@@ -70,7 +73,9 @@ def _phrases(text: str, places: Sequence[int], _: Covered) -> Iterator[Span]:
             yield span
             after = span[1]
     for start, end in within_reach(places, 0, _WORDS_CHARS):
-        for found in _RUN.finditer(text, start, end):
+        first = bisect_left(labelled, start - _WORDS_CHARS)
+        is_labelled = first < len(labelled) and labelled[first] <= end
+        for found in (_RUN if is_labelled else _ENGLISH_RUN).finditer(text, start, end):
             last = bisect_right(labelled, found.start()) - 1
             is_called = last >= 0 and labelled[last] + _WORDS_CHARS >= found.start()
             yield from _checked(text, found.span(), _languages() if is_called else ("english",))

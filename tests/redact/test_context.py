@@ -27,6 +27,8 @@ _REDACTOR = Redactor(Redact())
         ("AX3000-Pro2", "weak"),
         ("KX19-ABT", "weak"),
         ("python3.12", None),
+        ("Django4.2", None),
+        ("bi_reads_2026", "weak"),
         ("v250+", None),
         ("app_prod_v2.yml", None),
         ("react@18.2.0", None),
@@ -130,3 +132,17 @@ def test_matches_are_the_same_whatever_was_asked_before() -> None:
     shouted = Matches(pattern, text.upper(), lowered=True)
     assert shouted.any_in(0, 1) is True
     assert Matches(pattern, text.upper()).any_in(0, len(text)) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("密码锁拨到4-0-9就开", "4-0-9"),
+        ("Bank texted 620418, entering it now", "620418"),
+        ("网盘分享给你：链接 https://pan.example/s/1aB 密码 x9k2", "x9k2"),
+        ("I gave it bi_reads_2026 as its password.", "bi_reads_2026"),
+    ],
+)
+def test_what_a_sentence_tells_in_other_words_goes(text: str, secret: str) -> None:
+    """Locks that are turned, messages of a bank, shared folders, and names that are given as passwords."""
+    assert secret not in _REDACTOR.redact(text).text

@@ -102,3 +102,28 @@ def test_the_value_that_a_variable_is_given_goes(text: str) -> None:
 def test_what_says_something_else_of_a_variable_stays(text: str) -> None:
     """Where it is read from, and what is no secret by its name."""
     assert _REDACTOR.redact(text).text == text
+
+
+def test_bytes_that_a_device_prints_go() -> None:
+    """With blanks or colons between; a fingerprint stays."""
+    printed = " ".join(f"{byte:02X}" for byte in Random(6).randbytes(16))
+    assert printed not in _REDACTOR.redact(f"LoRa AppKey = {printed}").text
+    colons = printed.replace(" ", ":").lower()
+    assert colons not in _REDACTOR.redact(f"thread network key: {colons}").text
+    for text in (f"key fingerprint: {colons}", f"public key: {colons}", f"MAC {colons[:17]}"):
+        assert _REDACTOR.redact(text).text == text
+
+
+def test_the_key_of_a_cipher_goes_from_a_command() -> None:
+    """And its initial vector, which is no secret, stays."""
+    key, vector = Random(7).randbytes(32).hex(), Random(8).randbytes(16).hex()
+    redacted = _REDACTOR.redact(f"openssl enc -aes-256-cbc -in a -K {key} -iv {vector} -out b").text
+    assert key not in redacted
+    assert vector in redacted
+
+
+@pytest.mark.parametrize("text", ["key：§", "地图的key用§", "大模型平台充好了，key 给你 §"])
+def test_a_key_with_a_prefix_goes_where_a_sentence_in_chinese_gives_it(text: str) -> None:
+    """A full-width colon tells such a sentence, too."""
+    said = text.replace("§", "ak-7f3e9d0b2c5a48168e1f")
+    assert "7f3e9d0b2c5a" not in _REDACTOR.redact(said).text

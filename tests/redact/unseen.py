@@ -3,7 +3,8 @@
 Those of unseen.txt are older than the rules for labels and places, whose tests have many of the same forms. Those of
 unseen_later.txt were written down after those rules, and tried once. Those of unseen_blind.txt, unseen_blind_later.txt,
 unseen_third.txt and unseen_fourth.txt were written by somebody who had not seen the rules; those of unseen_fifth.txt and
-unseen_sixth.txt, with harmless ones that look like them, before the rules were read. All have been mended on since: what they count now says nothing
+unseen_sixth.txt, with harmless ones that look like them, before the rules were read; those of unseen_seventh.txt after the
+rules had been mended on the sixth, by the one who did so, and tried once. All have been mended on since: what they count now says nothing
 of messages that nobody has seen.
 """
 
@@ -29,6 +30,7 @@ FILES: Final = (
     "unseen_fourth.txt",
     "unseen_fifth.txt",
     "unseen_sixth.txt",
+    "unseen_seventh.txt",
 )
 _SECRET: Final = re.compile("⟦(~?)(.*?)⟧", re.DOTALL)
 
