@@ -28,6 +28,19 @@ def test_a_text_is_cut_where_a_reader_pauses() -> None:
     assert second.startswith("Another")
 
 
+def test_a_pause_near_the_beginning_is_no_place_to_cut() -> None:
+    """A part has at least half of what it may have: each is a vector to pay for."""
+    parts = split("a" * 30 + ". " + "b" * 300, 20)
+    most = max(len(part) for part in parts)
+    assert 60 < most < 90
+    assert len(parts[0]) >= most // 2
+
+
+def test_a_part_has_a_character_at_least() -> None:
+    """Even where two would be too many."""
+    assert split("数据库", 1) == ["数", "据", "库"]
+
+
 @given(st.lists(TEXT, max_size=20), st.integers(10, 100), st.integers(1, 5))
 def test_requests_hold_all_pieces_in_order(texts: list[str], tokens: int, count: int) -> None:
     """None is larger than its limits, unless by a single piece."""
