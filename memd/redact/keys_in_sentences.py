@@ -18,7 +18,7 @@ _WORD: Final = re.compile(r"(?:key|token|secret)(?![A-Za-z_])|密钥|秘钥|密�
 _TOLD: Final = re.compile(
     r"(?P<between>[^.\n;!?。；！？0-9]{0,60}?)"
     r"(?:(?<![A-Za-z])(?:is|was|be|to|now|hex|with)[ ]|[:：=，,][ ]?|[用填是为成了个下你][ ]?|->[ ]|→[ ]?)[ ]{0,2}[\"'`“「]?"
-    r"(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[a-z]{2,6}[_-][0-9a-f]{16,64}|[A-Za-z0-9+/]{22,86}={1,2})(?![\w/=-]|\.\w)",
+    r"(?P<secret>(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[a-z]{2,6}[_-][0-9a-f]{16,64})(?![\w/=-]|\.\w)",
     re.IGNORECASE | re.ASCII,
 )
 _SOMETHING_ELSE: Final = re.compile(
@@ -30,13 +30,11 @@ _TOLD_IN_CHINESE: Final = re.compile(
     r"[ ]?[一-鿿]{0,4}(?:用|填|是|换成|改成|给你|发你|填这个|用这个|：)[ :：]{0,2}[\"'`“「]?"
 )
 _OF_SOMETHING_ELSE: Final = re.compile(rf"(?:{_SOMETHING_ELSE.pattern})[ _-]?\Z", re.IGNORECASE)
-_DIGITS: Final = Nearby(
-    re.compile(r"[0-9A-Fa-f]{16}|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-|[A-Za-z0-9+/]={1,2}(?![\w=])"), 0, 170, 16
-)
+_DIGITS: Final = Nearby(re.compile(r"[0-9A-Fa-f]{8}[0-9A-Fa-f-]{8}"), 0, 90, 16)
 
 
 def _hexadecimal(text: str, at: int) -> Span | None:
-    """Return a key of hexadecimal digits, a UUID or base64 behind a word that says what it opens or signs."""
+    """Return a key of hexadecimal digits or a UUID behind a word that says what it opens or signs."""
     word = _WORD.match(text, at)
     if word is None:
         return None
@@ -50,8 +48,7 @@ def _hexadecimal(text: str, at: int) -> Span | None:
         return None
     if _SOMETHING_ELSE.search(match["between"]) or _OF_SOMETHING_ELSE.search(before):
         return None
-    said = match["secret"]
-    return match.span("secret") if not said.endswith("=") or secret_values.mixes(said) else None
+    return match.span("secret")
 
 
 _BYTE: Final = r"(?:0x[0-9A-Fa-f]{1,2}|[0-9]{1,3})"
@@ -87,7 +84,7 @@ _PRINTED_BYTES: Final = re.compile(
     r"key[\"']?(?P<between>[^\n0-9]{0,24}?[:=：是为][ ]{0,3})(?P<secret>(?:[0-9A-Fa-f]{2}[ :]){15,31}[0-9A-Fa-f]{2})(?![\w:])",
     re.IGNORECASE,
 )
-_PRINTED: Final = Nearby(re.compile(r"(?:[0-9A-Fa-f]{2}[ :]){15}"), 0, 40, 46)
+_PRINTED: Final = Nearby(re.compile(r"[0-9A-Fa-f]{2}[ :][0-9A-Fa-f]{2}[ :][0-9A-Fa-f]{2}[ :]"), 0, 40, 9)
 
 
 def _of_printed_bytes(text: str, at: int) -> Span | None:
