@@ -218,6 +218,21 @@ async def test_what_the_watcher_says_shows_while_it_watches(
     assert scans == [7 * 60]
 
 
+async def test_a_backend_is_prepared_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tasks run for as long as the agent does: for those it would be a failure to have ended."""
+    prepared = asyncio.Event()
+
+    async def warm() -> None:
+        prepared.set()
+
+    async with built(state) as agent:
+        monkeypatch.setattr(agent.backend, "warm", warm)
+        async with kept(agent):
+            await prepared.wait()
+            await agent.sync.wait_for_pass(agent.sync.request())
+            assert agent.sync.health.maintenance is None
+
+
 async def test_a_backend_that_cannot_be_prepared_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
