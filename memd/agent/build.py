@@ -15,7 +15,7 @@ from memd.backends.backend import Backend, BackendEnvironment, IndexedAgent
 from memd.backends.builtin import Builtin
 from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker
 from memd.backends.fallback import Fallback, ReadingFallback
-from memd.backends.including import Including, ProposingBackend
+from memd.backends.included_memories import Including, ProposingBackend
 from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.embedding.registry import AgentProviders

@@ -16,7 +16,7 @@ from memd.config.settings import Publish
 from memd.domain_types import Kind
 from memd.index_service import IndexService
 from memd.indexing.rules import IndexingRules
-from memd.runtime.synchronization import first_of
+from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Backoff
 from memd.shared.connection import SharedUnavailable

@@ -22,7 +22,7 @@ from memd.errors import TransientError
 from memd.providers.provider import space_of
 from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
-from memd.search.ranked import Proposal, Searched
+from memd.search.make_hits import Proposal, Searched
 from memd.search.searcher import Searcher
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileUnreadable, NoRoot, SourceError

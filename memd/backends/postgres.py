@@ -21,7 +21,7 @@ from memd.config.settings import AgentSettings, IncludedMemory, SharedMemory
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
 from memd.runtime.timing import zone_of
-from memd.search.ranked import Proposal
+from memd.search.make_hits import Proposal
 from memd.search.searcher import Reranker, Searcher
 from memd.shared.reading import SharedConnections
 from memd.shared.searching import SharedIndex, find_file

@@ -14,7 +14,7 @@ from memd.providers.calibration import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.provider_records import ProviderStore
 

@@ -13,10 +13,10 @@ from memd.errors import FatalError, TransientError
 from memd.indexing.debounced_changes import PendingChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, in_ms
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.synchronization import ChangeNotifier
 from memd.runtime.timing import LONGEST_WAIT_S, Backoff, Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index

@@ -21,8 +21,8 @@ from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
 from memd.indexing.transcript_schedule import TranscriptSchedule
+from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.profiling import timed_part
-from memd.runtime.synchronization import first_of
 from memd.runtime.threads import Threads
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
 from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of

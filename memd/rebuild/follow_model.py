@@ -12,8 +12,8 @@ from memd.providers.provider import space_of
 from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Rebuilder
+from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.synchronization import first_of
 from memd.runtime.timing import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index

@@ -39,9 +39,7 @@ from memd.search.fuse_scores import (
     place_in_order,
     strength,
 )
-from memd.search.query import Query
-from memd.search.rank import Verdict
-from memd.search.ranked import (
+from memd.search.make_hits import (
     AnswerEvidence,
     IndexQuestion,
     Lane,
@@ -54,7 +52,9 @@ from memd.search.ranked import (
     supported,
     worth_reranking,
 )
-from memd.search.together import together
+from memd.search.merge_memories import merge_memories
+from memd.search.query import Query
+from memd.search.rank import Verdict
 from memd.search.trace import SideResults, TracedSearch, first_hits, traced
 from memd.store import vector_matrix
 from memd.store.chunk_parts import ClosestPart
@@ -501,7 +501,7 @@ class Searcher:
 
     async def _together(self, own: Proposal, included: Mapping[str, Proposal]) -> tuple[Ranked, Searched]:
         """Merge the candidates of several memories, and rerank them if there is a reranker."""
-        ranked = together(own, included, zone_of(self._settings.timezone))
+        ranked = merge_memories(own, included, zone_of(self._settings.timezone))
         degraded = [*own.found.degraded]
         for name, one in included.items():
             degraded += [DegradedPart("included", f"{name}: {part.reason}") for part in one.found.degraded]

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from memd.domain_types import TextHash
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.timing import Backoff, Clock
 from memd.store import recovery
 from memd.store.compact_vectors import pack, rounded, unpack

@@ -21,7 +21,7 @@ from memd.domain_types import (
     Turn,
 )
 from memd.errors import MemdError
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store import browse, chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
 from memd.store.database import Database
 from memd.store.disk_vectors import ListedVector, NearVectors

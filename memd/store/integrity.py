@@ -10,7 +10,7 @@ import apsw
 import numpy as np
 import structlog
 
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store import keywords, meta, migrations, vectors
 from memd.text.tokens import fts_text
 

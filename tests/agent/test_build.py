@@ -16,7 +16,7 @@ from memd.agent.build import build_agent, keep
 from memd.backends.backend import BackendEnvironment, IncludedState
 from memd.backends.builtin import Builtin
 from memd.backends.fallback import Fallback, ReadingFallback
-from memd.backends.including import Including
+from memd.backends.included_memories import Including
 from memd.config.settings import AgentSettings, Chunking, IncludedMemory, Publish, SyncSettings
 from memd.sources.roots import roots_as_written
 from memd.store.errors import StoreUnavailable

@@ -15,7 +15,7 @@ from memd.backends.builtin import Builtin
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import DegradedPart, Kind, Turn
 from memd.providers.provider import Identity, space_of
-from memd.search.ranked import Searched
+from memd.search.make_hits import Searched
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.backends.qmd.bench import Bench, indexing
 from tests.embedding.supplies import silent

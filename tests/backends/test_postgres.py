@@ -14,7 +14,7 @@ from memd.backends.backend import BackendQuestion, VectorSearchStatus
 from memd.backends.postgres import PostgresBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.domain_types import DegradedPart, FallbackUse, Kind, SearchFilter, Turn
-from memd.search.ranked import Searched
+from memd.search.make_hits import Searched
 from memd.shared.connection import SharedUnavailable
 from memd.shared.searching import SharedFile
 from memd.shared.transcripts import turn_lines

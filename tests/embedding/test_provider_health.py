@@ -18,7 +18,7 @@ from memd.embedding.health_transitions import (
 from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from tests.clock import Clock
 
 DOWN = EmbedUnavailable("it is down")

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from memd.domain_types import TextHash
 from memd.maintenance.tasks import BATCH, refill, refill_cache
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable

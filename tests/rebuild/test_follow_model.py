@@ -18,7 +18,7 @@ from memd.rebuild import follow_model
 from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.timing import LONGEST_WAIT_S
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable

@@ -15,7 +15,7 @@ from memd.providers.provider import Calibration, Vector, space_of
 from memd.runtime.profiling import TimeTrace
 from memd.runtime.threads import NoMemory, NoThread
 from memd.search.fuse_scores import Doubles, Ints
-from memd.search.ranked import Searched
+from memd.search.make_hits import Searched
 from memd.search.searcher import ATTEMPTS, CANDIDATES, EXAMINED, MAX_RESULTS, SPACES, Searcher
 from memd.store.database import READERS, Database
 from memd.store.embedding_cache import Space

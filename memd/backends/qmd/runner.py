@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memd.backends.qmd import parse, process
 from memd.backends.qmd.process import QmdFailed
+from memd.runtime.asyncio_helpers import is_cancelled
 from memd.runtime.profiling import QUEUED, timed_part
-from memd.runtime.synchronization import is_cancelled
 
 SEARCHES = 4  # concurrent searches: each is a process that takes 0.15 s of a processor
 

@@ -37,7 +37,7 @@ from memd.backends.qmd.schedule import ScheduleSettings, TaskHistory
 from memd.config.settings import QmdSettings as Settings
 from memd.domain_types import Kind
 from memd.errors import TransientError
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Clock
 from memd.store.errors import StoreClosed, StoreDamaged

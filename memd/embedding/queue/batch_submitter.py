@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memd.config.settings import BatchSettings
 from memd.domain_types import TextHash
 from memd.errors import TransientError
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreDamaged

@@ -8,7 +8,7 @@ import structlog
 from memd.domain_types import ChunkId, TextHash
 from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
 from memd.embedding.queue.passage_embedder import PartialResult
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import KnownVectors

@@ -17,8 +17,8 @@ from memd.embedding.queue.results import CacheBound, ResultWriter
 from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
 from memd.providers.provider import Provider
+from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.synchronization import first_of
 from memd.runtime.timing import delay_s
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer

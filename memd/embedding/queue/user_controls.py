@@ -9,7 +9,7 @@ import structlog
 
 from memd.embedding.queue.agent_backlog import AgentBacklog, WaitingForConfirmation
 from memd.errors import MemdError, TransientError
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors, Space
 from memd.store.provider_records import ProviderStore
 from memd.text.tokens import estimate_tokens

@@ -19,7 +19,7 @@ from memd.providers.batch.remote_files import RemoteFiles, upload_name
 from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.threads import beside
 from memd.runtime.timing import Backoff
 from memd.text.tokens import cjk_share, estimate_tokens

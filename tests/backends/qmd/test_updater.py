@@ -16,7 +16,7 @@ from memd.backends.qmd.process import QmdFailed
 from memd.backends.qmd.schedule import TaskHistory
 from memd.backends.qmd.updater import QmdUpdater
 from memd.config.settings import AgentSettings, Collection, QmdSettings, Redact, SessionSettings, UserRule
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.errors import StoreDamaged
 from tests.backends.qmd.bench import Bench, indexing, serving, transcript
 from tests.clock import hastily, now_s

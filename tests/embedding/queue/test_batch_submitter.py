@@ -24,7 +24,7 @@ from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.runner import BatchRunner
 from memd.providers.remote.provider import RemoteProvider
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.chunks import WaitingChunk
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreUnavailable

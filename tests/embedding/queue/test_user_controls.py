@@ -12,7 +12,7 @@ import pytest
 from memd.domain_types import TextHash
 from memd.embedding.queue.agent_backlog import AgentBacklog
 from memd.embedding.queue.user_controls import CostConfirmations, UserSwitches
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore

@@ -28,7 +28,7 @@ from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
-from memd.runtime.synchronization import ChangeNotifier
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.provider_records import ProviderStore

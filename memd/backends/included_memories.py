@@ -20,7 +20,7 @@ from memd.backends.circuit_breaker import CircuitBreaker, ReadableBackend
 from memd.backends.indexed_text import FilesBlocked
 from memd.config.settings import IncludedMemory, included_path
 from memd.domain_types import DegradedPart, Kind, SearchFilter, Trace
-from memd.search.ranked import Proposal
+from memd.search.make_hits import Proposal
 
 
 class ProposingBackend(ReadableBackend, Protocol):

@@ -7,7 +7,7 @@ import pytest
 from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId, Kind
 from memd.search.fuse_scores import Scored
-from memd.search.ranked import reranked, worth_reranking
+from memd.search.make_hits import reranked, worth_reranking
 from memd.store.chunks import StoredChunk
 
 Pair = tuple[Scored, StoredChunk]

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import ChunkId, FoundHit, Kind
+from memd.search.adjacent_hits import LOOKED_AT, TIMES, joined
 from memd.search.fuse_scores import Scored
-from memd.search.joined import LOOKED_AT, TIMES, joined
 from memd.search.query import parse
 from memd.search.rank import Verdict, verdicts
 from memd.store.chunks import StoredChunk

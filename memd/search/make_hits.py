@@ -11,8 +11,8 @@ from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, DegradedPart, Fo
 from memd.providers.provider import Calibration
 from memd.runtime.timing import wall_s
 from memd.search import rank
+from memd.search.adjacent_hits import joined
 from memd.search.fuse_scores import ANSWERS, Scored, Support, in_place_of, support
-from memd.search.joined import joined
 from memd.search.query import Query
 from memd.search.rank import Verdict
 from memd.search.trace import SideResults

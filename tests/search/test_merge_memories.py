@@ -6,7 +6,7 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FoundHit, Kind
-from memd.search.ranked import Proposal
+from memd.search.make_hits import Proposal
 from memd.search.searcher import MAX_RESULTS, PROPOSED, Searcher
 from memd.store.index import Index
 from tests.embedding.supplies import OneSpeaker

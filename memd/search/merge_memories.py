@@ -13,7 +13,7 @@ import numpy as np
 
 from memd.domain_types import ChunkId
 from memd.search.fuse_scores import Candidates, Fused, Scored, place_in_order
-from memd.search.ranked import AnswerEvidence, Lane, Proposal, Ranked, last_s, supported
+from memd.search.make_hits import AnswerEvidence, Lane, Proposal, Ranked, last_s, supported
 from memd.search.trace import SideResults
 from memd.store.chunks import StoredChunk
 
@@ -21,7 +21,7 @@ from memd.store.chunks import StoredChunk
 _APART = 1 << 48
 
 
-def together(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> Ranked:
+def merge_memories(own: Proposal, included: Mapping[str, Proposal], zone: tzinfo) -> Ranked:
     """Merge the candidates of several memories.
 
     Args:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from memd.runtime.synchronization import ChangeNotifier, first_of, is_cancelled
+from memd.runtime.asyncio_helpers import ChangeNotifier, first_of, is_cancelled
 
 
 async def test_the_first_ends_the_wait_for_all_others() -> None:

@@ -17,7 +17,7 @@ from memd.backends.backend import (
     VectorSearchStatus,
 )
 from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker, CoolingDown, InUse
-from memd.backends.including import Including
+from memd.backends.included_memories import Including
 from memd.backends.indexed_text import FilesBlocked
 from memd.config.settings import IncludedMemory
 from memd.domain_types import DegradedPart, Kind, SearchFilter
