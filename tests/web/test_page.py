@@ -205,6 +205,7 @@ def test_what_is_found_is_shown(remembering: Daemon, browser: Browser) -> None:
         browser.click("#pane button", "Chunks")
         browser.find("#pane .chunk", "lighthouse")
         browser.click("#files .entry", "long.md")
+        browser.find("#pane h1", "Long")
         browser.click("#pane button", "Chunks")
         browser.find("#pane .chunk .window", "window 1–")
         browser.click("#list button", "Days")
