@@ -414,6 +414,8 @@ class PassRunner:
         if due_meanwhile:
             self._pending.hurry()
         self._pending.mark(found.file for found in group if found.path in applied.stale)
+        # One that a later scan missed was deleted after it was read; that scan did not find it in the index either.
+        self._pending.mark(found.file for found in group if self._was_missed(this, found.path))
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
         self._retry_held(group, applied)
         await self._schedule.forget(applied.taken)
@@ -436,6 +438,10 @@ class PassRunner:
         finally:
             task.cancel()
             await asyncio.wait([task])
+
+    def _was_missed(self, this: _Pass, path: str) -> bool:
+        """Return whether a scan of the path by another pass, since a pass began, did not find it."""
+        return any(seen.covers(path) and path not in seen.found for seen in self._later.get(this, ()))
 
     async def _record_results(
         self, this: _Pass, applied: AppliedChanges, known: Mapping[str, KnownFile]

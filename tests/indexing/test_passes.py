@@ -380,6 +380,33 @@ async def test_a_transcript_that_is_deleted_while_others_are_read_is_not_counted
         assert len(await bench.paths("apples")) == returns
 
 
+async def test_a_transcript_that_is_deleted_after_a_long_pass_has_read_it_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short pass has seen that it is gone before the long one writes it into the index."""
+    (tmp_path / "chats").mkdir()
+    sessions = SessionSettings(paths=(tmp_path / "chats",), delta_bytes=0, delta_messages=0)
+    bench = Bench(tmp_path, sources=("memory", "sessions"), sessions=sessions)
+    file = tmp_path / "chats" / "a.jsonl"
+    file.write_text('{"role": "user", "content": "apples"}\n')
+    real = bench.index.replace_sessions
+
+    async def overtaken(*what: Any, **how: Any) -> list[ReplacedChunks | None]:
+        if file.exists():
+            file.unlink()
+            bench.pending.mark([file])
+            await bench.pending.wait_for(bench.pending.hurry())
+        return await real(*what, **how)
+
+    monkeypatch.setattr(bench.index, "replace_sessions", overtaken)
+    async with running(bench):
+        await bench.settle()
+        assert not file.exists()
+        await bench.pending.wait_for(bench.pending.hurry())
+        await until_async(lambda: not bench.pending.count and not bench.pending.running_for_s(), 10)
+        assert await bench.paths("apples") == set()
+
+
 async def test_a_transcript_that_is_compressed_before_a_long_pass_reads_it_is_not_counted_as_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
