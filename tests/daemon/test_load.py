@@ -23,6 +23,7 @@ BESIDE = {
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)
 def test_a_hundred_clients_ask_and_write_at_once(home: Path) -> None:
     """No request fails, no edit is lost, memory does not grow, and the index is that of the files."""
     outcome = run(home, Plan(clients=100, seconds=4, chunks=1500, rate=20))
