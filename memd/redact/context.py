@@ -37,11 +37,10 @@ _NEAR_WEAK = 40  # signs between a word and a value that is weak
 _CHARS_OF_TELLING, _CHARS_OF_MAY_TELL, _CHARS_OF_VERB = 40, 12, 4
 _CHARS_OF_USER, _CHARS_OF_FIELD, _CHARS_OF_NOUN = 80, 24, 28
 _CHARS_OF_OWNER, _CHARS_OF_OTHER_CODE, _CHARS_OF_PLACE = 40, 12, 9
-_SIGNS_OF_ANCHOR = (
-    6  # of what says that a value was set: shorter words stand everywhere, and are sought near values alone
-)
-_AHEAD = 64  # signs that are searched at once for such
-_MATCH = 24  # signs of what says that a value was set, is asked for, or stands in a program
+# Shorter words for setting a value are no anchors: they stand everywhere, and are searched for near values alone.
+_SIGNS_OF_ANCHOR = 6
+_AHEAD = 64  # signs that Matches searches beyond what it is asked for
+_MATCH = 24  # signs of the longest match of a pattern of Matches
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 # What words have none of: a digit beside a letter, or a sign between two. And what a code begins with.
