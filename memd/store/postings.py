@@ -142,9 +142,10 @@ class TermReader:
         """Return the keys of single words, normalised by fts_text."""
         stems = self._stems(words)
         keys = np.fromiter(map(hash, stems), np.int64, len(stems)).view(np.uint64) & ~np.uint64(_CLASS)
-        # For a misspelt word there are hundreds; all but these are of class 0.
-        for number in [n for n, stem in enumerate(stems) if len(stem) == 1 or stem.isdigit()]:
-            keys[number] |= np.uint64(_class_of(stems[number]))
+        # For a misspelt word there are hundreds, nearly all of class 0.
+        for number, kind in enumerate(map(_class_of, stems)):
+            if kind:
+                keys[number] |= np.uint64(kind)
         return keys
 
     def terms(self, columns: Sequence[str]) -> tuple[dict[str, list[int]], int]:
