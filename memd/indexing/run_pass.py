@@ -284,8 +284,7 @@ class PassRunner:
     async def _remove(self, index: Index, work: PassPlan, this: _Pass) -> int:
         """Remove deleted files from an index; return their number."""
         # A path that a later pass has scanned is as that pass saw it: the file may exist again.
-        later = self._later.get(this, [])
-        gone = [path for path in work.remove if not any(seen.covers(path) for seen in later)]
+        gone = [path for path in work.remove if not self._later_scans(this, path)]
         if gone:
             self._has_space_to_free |= self._is_full
             with timed_part("writing"):
@@ -415,7 +414,11 @@ class PassRunner:
             self._pending.hurry()
         self._pending.mark(found.file for found in group if found.path in applied.stale)
         # One that a later scan missed was deleted after it was read; that scan did not find it in the index either.
-        self._pending.mark(found.file for found in group if self._was_missed(this, found.path))
+        self._pending.mark(
+            found.file
+            for found in group
+            if any(found.path not in seen.found for seen in self._later_scans(this, found.path))
+        )
         self._refused |= {found.path: found.stamp for found in group if found.path in applied.failed}
         self._retry_held(group, applied)
         await self._schedule.forget(applied.taken)
@@ -439,9 +442,9 @@ class PassRunner:
             task.cancel()
             await asyncio.wait([task])
 
-    def _was_missed(self, this: _Pass, path: str) -> bool:
-        """Return whether a scan of the path by another pass, since a pass began, did not find it."""
-        return any(seen.covers(path) and path not in seen.found for seen in self._later.get(this, ()))
+    def _later_scans(self, this: _Pass, path: str) -> list[Scan]:
+        """Return the scans of a path that other passes have made since a pass began."""
+        return [seen for seen in self._later.get(this, ()) if seen.covers(path)]
 
     async def _record_results(
         self, this: _Pass, applied: AppliedChanges, known: Mapping[str, KnownFile]
@@ -455,7 +458,7 @@ class PassRunner:
             # Its deletion is a separate event, and the file may return together with its root.
             if isinstance(trouble, FileMissing):
                 # A later scan has decided about the path already, and no further one would clear this reason.
-                if not any(seen.covers(path) for seen in self._later.get(this, ())):
+                if not self._later_scans(this, path):
                     self._failed[path] = SkipReason.WENT
                 continue
             self._failed[path] = skip_of(trouble)
