@@ -12,7 +12,7 @@ from memd.config.settings import AgentSettings
 from memd.embedding.queue.agent_backlog import PublishedVectors
 from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.freshness import Freshness
 from memd.indexing.passes import Passes, PassReport
 from memd.indexing.recent_files import RecentFileCheck, RecentFiles
@@ -83,7 +83,7 @@ def index_parts(
     index: Index,
     fingerprint: Fingerprint,
     *,
-    pending: PendingChanges,
+    pending: DebouncedChanges,
     providers: AgentProviders,
     rng: Random,
     published: PublishedVectors | None = None,
@@ -136,7 +136,7 @@ class IndexService:
         self,
         agent: str,
         index: Index,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         parts: IndexParts,
         clock: Clock = time.monotonic,
     ) -> None:

@@ -13,7 +13,7 @@ from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders
 from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.providers.provider import space_of
 from memd.store.index import Index
 from memd.store.search_keywords import IndexMemory
@@ -61,7 +61,7 @@ class RunningAgent:
         index: Index,
         backend: Backend,
         sync: IndexService,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         roots: tuple[Root, ...],
         providers: AgentProviders,
     ) -> None:

@@ -20,7 +20,7 @@ from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.periodic_scan import scan_periodically
 from memd.indexing.rules import rules_of
 from memd.indexing.watch_changes import follow, look_by_scan
@@ -89,7 +89,7 @@ async def _built_on(
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # the wanted model is not known yet
     roots = await _roots(agent_id, settings, state)
-    pending = PendingChanges(
+    pending = DebouncedChanges(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
         ),

@@ -21,7 +21,7 @@ class TakenChanges(msgspec.Struct, frozen=True):
     eager: bool  # read transcripts that have grown only a little
 
 
-class PendingChanges:
+class DebouncedChanges:
     """Collects marks from the watcher, searches, timers and requests until a pass takes them.
 
     A path is pending from its raw event on. A pass is due when its paths have been quiet or have waited long enough, or when a

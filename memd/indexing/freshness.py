@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.passes import Passes
 from memd.indexing.recent_files import LOOK_S, RecentFileCheck
 from memd.runtime.profiling import timed_part
@@ -17,7 +17,7 @@ class Freshness:
 
     def __init__(
         self,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         passes: Passes,
         recent: RecentFileCheck,
         barrier: EventBarrier,

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from memd.errors import FatalError, TransientError
-from memd.indexing.debounced_changes import PendingChanges, TakenChanges
+from memd.indexing.debounced_changes import DebouncedChanges, TakenChanges
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.runtime.asyncio_helpers import ChangeNotifier
@@ -90,7 +90,7 @@ class Passes:
         self,
         agent: str,
         index: Index,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         runner: PassRunner,
         triggers: MaintenanceTriggers,
         *,
@@ -160,7 +160,7 @@ class Passes:
     async def attempt(self, taken: TakenChanges, *, is_short: bool = False) -> None:
         """Run one pass; if it fails, its marks are put back. A long pass runs short ones in between.
 
-        A cancelled pass is not recorded: its agent is stopped, and PendingChanges.close ends all waits.
+        A cancelled pass is not recorded: its agent is stopped, and DebouncedChanges.close ends all waits.
         """
         done = PassResult()
         failed: str | None = None

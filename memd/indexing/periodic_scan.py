@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime.timing import until_next_tick_s
 
 log = structlog.get_logger()
@@ -70,7 +70,7 @@ def read_clocks() -> ClockReading:
 
 
 async def scan_periodically(
-    pending: PendingChanges,
+    pending: DebouncedChanges,
     interval_s: float,
     *,
     clocks: Callable[[], ClockReading] = read_clocks,

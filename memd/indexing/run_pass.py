@@ -14,7 +14,7 @@ import structlog
 
 from memd.domain_types import FoundFile, Stamp
 from memd.embedding.registry import AgentQueues
-from memd.indexing.debounced_changes import PendingChanges, TakenChanges
+from memd.indexing.debounced_changes import DebouncedChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.plan import PassPlan, groups, plan
@@ -85,7 +85,7 @@ class PassRunner:
         rules: IndexingRules,
         index: Index,
         *,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         recent: RecentFileCheck,
         barrier: EventBarrier,
         files: Threads,

@@ -14,7 +14,7 @@ import msgspec
 
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Stamp
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Clock
 from memd.sources.safe_open import SourceError
@@ -72,7 +72,7 @@ class TranscriptSchedule:
         index: Index,
         roots: Sequence[Root],
         threads: Threads,
-        pending: PendingChanges,
+        pending: DebouncedChanges,
         *,
         now: Clock = time.time,
     ) -> None:

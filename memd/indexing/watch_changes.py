@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from memd.domain_types import Stamp
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
 from memd.runtime.timing import ClockNs
@@ -77,7 +77,7 @@ class PolledPlaces:
 
 async def poll(
     unseen: PolledPlaces,
-    pending: PendingChanges,
+    pending: DebouncedChanges,
     look: Look,
     *,
     pace: PollPace = _USUAL,
@@ -189,7 +189,7 @@ def _both(one: Stamp, other: Stamp) -> Stamp:
 
 async def follow(
     events: AsyncGenerator[Event, None],
-    pending: PendingChanges,
+    pending: DebouncedChanges,
     look: Look,
     on_health: Callable[[WatcherHealth], None],
     *,

@@ -11,7 +11,7 @@ from typing import Any
 from memd.config.settings import AgentSettings, SyncSettings
 from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.rules import rules_of
 from memd.runtime.timing import Debouncer
 from memd.sources.roots import roots_of
@@ -63,7 +63,7 @@ class Bench:
             **settings,
         )
         self.index = index or Index(home / "main.sqlite")
-        self.pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
+        self.pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
         self.roots: tuple[Root, ...] = roots_of(self.settings)
         self.parts = index_parts(
             "main",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime.timing import Debouncer
 from tests.clock import hastily, now_s
 
@@ -19,9 +19,9 @@ class Clock:
         return self.now
 
 
-def made() -> tuple[PendingChanges, Clock]:
+def made() -> tuple[DebouncedChanges, Clock]:
     clock = Clock()
-    return PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock), clock
+    return DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock), clock
 
 
 A, B = Path("/w/a.md"), Path("/w/b.md")
@@ -186,8 +186,8 @@ async def test_waiting_for_paths_that_are_due() -> None:
     assert pending.take_due_paths() is not None
 
 
-@pytest.mark.parametrize("ask", [PendingChanges.mark_all, PendingChanges.hurry])
-async def test_nothing_is_due_after_all_is_taken(ask: Callable[[PendingChanges], object]) -> None:
+@pytest.mark.parametrize("ask", [DebouncedChanges.mark_all, DebouncedChanges.hurry])
+async def test_nothing_is_due_after_all_is_taken(ask: Callable[[DebouncedChanges], object]) -> None:
     """Else a pass would follow the other for ever."""
     pending, clock = made()
     pending.mark([A])
@@ -219,7 +219,7 @@ def test_a_pass_begins_as_soon_as_it_is_due(quiet_s: float) -> None:
     """Neither later, nor by looking again and again."""
 
     async def took_s() -> list[float]:
-        pending = PendingChanges(Debouncer(quiet_s=quiet_s, cap_s=6.0), now_s)
+        pending = DebouncedChanges(Debouncer(quiet_s=quiet_s, cap_s=6.0), now_s)
         taken = []
         for _ in range(3):
             began = now_s()

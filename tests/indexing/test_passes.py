@@ -22,7 +22,7 @@ from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
 from memd.errors import FatalError, MemdError, TransientError
 from memd.indexing import passes, plan, run_pass
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.passes import NOTABLE, OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
@@ -47,7 +47,7 @@ from tests.wait import until_async
 
 
 def passes_of(
-    pending: PendingChanges,
+    pending: DebouncedChanges,
     make: Callable[..., Coroutine[None, None, PassResult]],
     clock: Clock,
     triggers: MaintenanceTriggers | None = None,
@@ -722,7 +722,7 @@ async def test_what_has_ended_is_not_tried_again() -> None:
         raise StoreUnavailable("the disk is full")
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = passes_of(pending, make, clock)
     pending.mark_all()
     await passes.attempt(await pending.take())
@@ -738,7 +738,7 @@ async def test_what_ends_the_daemon_ends_the_passes() -> None:
         raise FatalError("no index can be kept", exit_code=1)
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = passes_of(pending, make, clock)
     with capture_logs() as logs, pytest.raises(FatalError):
         await passes.run()
@@ -759,7 +759,7 @@ def test_no_timer_of_an_earlier_failure_is_left(ends: str) -> None:
     async def story() -> None:
         nonlocal is_failing
         clock = Clock()
-        pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+        pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
         passes = passes_of(pending, make, clock)
         for _ in range(3):
             pending.mark_all()
@@ -789,7 +789,7 @@ async def test_the_pauses_between_passes_that_fail_grow_and_begin_anew_after_one
         return PassResult()
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = passes_of(pending, make, clock)
     failures = (*range(1, 9), 0, 1)
     with capture_logs() as logs:
@@ -813,7 +813,7 @@ async def test_how_the_last_passes_ended_is_remembered() -> None:
         return PassResult()
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = passes_of(pending, make, clock)
     for _ in range(OUTCOMES + 1):
         pending.mark_all()
@@ -838,7 +838,7 @@ async def test_passes_that_changed_something_or_failed_are_told() -> None:
         return outcome
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     passes = passes_of(pending, make, clock)
 
     async def attempt(times: int) -> None:
@@ -866,7 +866,7 @@ async def test_a_pass_that_changed_something_is_logged_and_followed_by_maintenan
         return PassResult(changed=changed, removed=removed, looked=5)
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     pending.mark_all()
     triggers = MaintenanceTriggers(late_s=0.0)
     await triggers.enough()  # what may be left of an earlier life
@@ -1082,7 +1082,7 @@ async def test_files_that_changed_and_files_that_went_count_together_for_mainten
         return PassResult(changed=MANY // 2, removed=MANY - MANY // 2 - missing, looked=5)
 
     clock = Clock()
-    pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
     pending.mark_all()
     triggers = MaintenanceTriggers(late_s=3600.0)
     due = asyncio.create_task(triggers.enough())

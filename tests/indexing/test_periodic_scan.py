@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
 from memd.runtime.timing import Debouncer
 from tests.bounds import shipped
@@ -99,7 +99,7 @@ def test_which_clocks_count_sleep(
 async def test_scans_at_once_after_sleep() -> None:
     """Across a sleep of the machine, everything is marked at the first look at the clocks, and once."""
     now = [START]
-    pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
+    pending = DebouncedChanges(Debouncer(quiet_s=1, cap_s=1), asyncio.get_running_loop().time)
     task = asyncio.create_task(scan_periodically(pending, 600, clocks=lambda: now[0], tick_s=0.005))
     try:
         await asyncio.sleep(0)  # it reads the clocks for the first time
@@ -128,7 +128,7 @@ def test_how_often_the_clocks_are_read() -> None:
             read.append(loop.time())
             return START
 
-        pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), loop.time)
+        pending = DebouncedChanges(Debouncer(quiet_s=1, cap_s=1), loop.time)
         await for_s(3.5 * tick_s, scan_periodically(pending, 600, clocks=clocks))
 
     hastily(main())
@@ -151,7 +151,7 @@ def test_only_what_is_due_is_marked() -> None:
     """A scan each interval, and none in between: each reads the stamps of all files."""
 
     async def marked_s() -> list[float]:
-        pending = PendingChanges(Debouncer(quiet_s=1, cap_s=1), now_s)
+        pending = DebouncedChanges(Debouncer(quiet_s=1, cap_s=1), now_s)
         scans = asyncio.create_task(
             scan_periodically(pending, 600, clocks=lambda: ClockReading(now_s(), now_s(), now_s()))
         )

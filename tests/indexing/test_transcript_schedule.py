@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile
 from memd.indexing import transcript_schedule
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
@@ -35,7 +35,7 @@ async def index(tmp_path: Path) -> AsyncIterator[Index]:
         yield one
 
 
-class Marks(PendingChanges):
+class Marks(DebouncedChanges):
     """What was marked, in order."""
 
     def __init__(self, debouncer: Debouncer, clock: Callable[[], float]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd.domain_types import Stamp
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differences, follow, look_by_scan, poll
 from memd.runtime.timing import Debouncer
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile
@@ -99,9 +99,9 @@ def disk() -> Iterator[Disk]:
 @asynccontextmanager
 async def polling(
     disk: Disk, *, now_ns: int = 10**18, pace: PollPace = PACE
-) -> AsyncIterator[tuple[PolledPlaces, PendingChanges]]:
+) -> AsyncIterator[tuple[PolledPlaces, DebouncedChanges]]:
     unseen = PolledPlaces()
-    pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+    pending = DebouncedChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     task = asyncio.create_task(poll(unseen, pending, disk, pace=pace, now_ns=lambda: now_ns))
     try:
         yield unseen, pending
@@ -228,7 +228,7 @@ class Followed:
     """A stream of events that a test sends, and what comes of it."""
 
     def __init__(self) -> None:
-        self.pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+        self.pending = DebouncedChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
         self.told: list[WatcherHealth] = []
         self.files: dict[Path, Stamp] = {}
         self.looks = 0
@@ -352,7 +352,7 @@ async def test_a_network_mount_that_others_write_to(base: Path) -> None:
         looks[0] += 1
         return scanned(places)
 
-    pending = PendingChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
+    pending = DebouncedChanges(Debouncer(quiet_s=1000, cap_s=1000), asyncio.get_running_loop().time)
     told: list[WatcherHealth] = []
     events = watch(roots, methods=WatchMethods(recursive=False, feed=Deaf, mountinfo=lambda: info))
     pace = PollPace(least_s=0.005, share=0)

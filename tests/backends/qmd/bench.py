@@ -17,7 +17,7 @@ from memd.config.settings import AgentSettings, SyncSettings
 from memd.config.settings import QmdSettings as Settings
 from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
-from memd.indexing.debounced_changes import PendingChanges
+from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.rules import rules_of
 from memd.runtime.timing import Debouncer
 from memd.search.searcher import Searcher
@@ -56,7 +56,7 @@ class Bench:
         self.roots = roots_of(self.settings)
         self.rules = rules_of(self.settings, self.roots)
         self.index = Index(home / "main.sqlite")
-        pending = PendingChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
+        pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), time.monotonic)
         parts = index_parts(
             "main",
             self.settings,
