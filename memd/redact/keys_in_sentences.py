@@ -4,12 +4,12 @@ import re
 from typing import Final
 
 from memd.redact import secret_values
-from memd.redact.labels import LABELS, either
 from memd.redact.rule import Nearby, Rule, Span
+from memd.redact.secret_words import SECRET_WORDS, either
 
 # What a key is for: "the key" alone may be one of a cache, a table or a keyboard.
 _WHOSE: Final = re.compile(
-    rf"(?:(?<![A-Za-z])(?:{either(LABELS.keys.secret)})[ _-]?|(?<![A-Za-z])(?:{either(LABELS.keys.owned)})[ ]|[一-鿿][ ]?)\Z",
+    rf"(?:(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.secret)})[ _-]?|(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.owned)})[ ]|[一-鿿][ ]?)\Z",
     re.IGNORECASE,
 )
 _CHARS_OF_WHOSE: Final = 14
@@ -22,7 +22,7 @@ _TOLD: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _SOMETHING_ELSE: Final = re.compile(
-    rf"(?<![A-Za-z])(?:{either(LABELS.keys.others)})(?![A-Za-z])|{either(LABELS.keys.others_in_chinese)}",
+    rf"(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.others)})(?![A-Za-z])|{either(SECRET_WORDS.keys.others_in_chinese)}",
     re.IGNORECASE,
 )
 # A Chinese sentence that tells a key says what follows at once, whatever it is for.
@@ -111,7 +111,7 @@ def _of_cipher(text: str, at: int) -> Span | None:
 # A variable in capitals, and a verb that sets it: "OPENAI_KEY is now ...", "把 DB_PASSWORD 改成 ...".
 _VARIABLE: Final = re.compile(
     r"(?<![A-Z0-9_-])(?P<name>[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,5})[\"'`]?[ ]?"
-    rf"(?:(?<= )(?:{either(LABELS.keys.sets)})[ ]|(?:{either(LABELS.keys.sets_in_chinese)}))[ ]?[\"'`“「]?(?P<secret>[!-~]{{8,200}})"
+    rf"(?:(?<= )(?:{either(SECRET_WORDS.keys.sets)})[ ]|(?:{either(SECRET_WORDS.keys.sets_in_chinese)}))[ ]?[\"'`“「]?(?P<secret>[!-~]{{8,200}})"
 )
 _ENDS_OF_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_PWD", "_PASSWD")
 _NOT_SECRET: Final = ("PUBLIC_", "_ID_", "PRIMARY_", "CACHE_", "FOREIGN_")

@@ -4,9 +4,9 @@ import re
 import string
 
 from memd.redact import secret_values
-from memd.redact.labels import LABELS, CodeLabel, either
 from memd.redact.rule import DIGIT, LEAD_IN, Find, Nearby, Rule, Span, stem
 from memd.redact.secret_values import Strength
+from memd.redact.secret_words import SECRET_WORDS, CodeWord, either
 
 # Brackets after the word may say what it is for: 密码（测试环境）：
 _ABOUT = r"(?:[ ]?[(（【\[][^()（）【】\[\]\n]{1,24}[)）】\]])?"
@@ -285,7 +285,7 @@ _CODE_BEHIND = re.compile(
 )
 
 
-def _code_abroad(label: CodeLabel) -> Find:
+def _code_abroad(label: CodeWord) -> Find:
     """Return a Find for codes after a label."""
     before = re.compile(rf"(?:{label.before})\Z", re.IGNORECASE) if label.before else None
     after = None if label.after is None else re.compile(label.after, re.IGNORECASE)
@@ -344,15 +344,15 @@ RULES = (
     Rule(
         "password-abroad",
         "password",
-        _anchors_of(LABELS.passwords),
-        _abroad(LABELS.passwords),
+        _anchors_of(SECRET_WORDS.passwords),
+        _abroad(SECRET_WORDS.passwords),
         needs=_OF_PASSWORD,
     ),
     Rule(
         "password-abroad-ambiguous",
         "password",
-        _anchors_of(LABELS.ambiguous_passwords),
-        _abroad(LABELS.ambiguous_passwords, strict=True),
+        _anchors_of(SECRET_WORDS.ambiguous_passwords),
+        _abroad(SECRET_WORDS.ambiguous_passwords, strict=True),
         needs=_OF_PASSWORD,
     ),
     *(
@@ -364,7 +364,7 @@ RULES = (
             _code_abroad(label),
             needs=Nearby(DIGIT, 0, len(label.anchor) + 60),
         )
-        for number, label in enumerate(LABELS.codes)
+        for number, label in enumerate(SECRET_WORDS.codes)
     ),
 )
 """What is said of passwords, tokens and keys, in other languages than English."""

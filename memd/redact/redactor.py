@@ -14,18 +14,18 @@ from memd.redact import (
     assignments,
     codes,
     command_line,
-    context,
-    fixed_places,
     headers,
     keys_in_sentences,
-    lists,
     logins,
     password_columns,
     personal_numbers,
     private_keys,
     prose_english,
     prose_other_languages,
+    secret_lists,
+    secrets_in_context,
     token_formats,
+    tool_output,
     urls,
     wallets,
 )
@@ -54,9 +54,9 @@ RULES: tuple[Rule, ...] = (
     *logins.RULES,
     *prose_other_languages.RULES,
     *command_line.RULES,
-    *fixed_places.RULES,
+    *tool_output.RULES,
     *keys_in_sentences.RULES,
-    *context.RULES,
+    *secrets_in_context.RULES,
 )
 """All built-in rules."""
 
@@ -76,8 +76,8 @@ _REASONS: Mapping[str, str] = {
         (prose_other_languages.RULES, "a sentence that tells it"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
         (keys_in_sentences.RULES, "a key that its sentence tells"),
-        (context.RULES, "a value that the words around it tell"),
-        (fixed_places.RULES, "a place that a tool, a device or an export has for a secret"),
+        (secrets_in_context.RULES, "a value that the words around it tell"),
+        (tool_output.RULES, "a place that a tool, a device or an export has for a secret"),
     )
     for rule in rules
 } | {
@@ -106,9 +106,11 @@ _WALKED_AT: Mapping[str, tuple[int, ...]] = {
     anchor: tuple(rank for rank, rule in _WALKED if anchor in rule.anchors)
     for anchor in dict.fromkeys(anchor for _, rule in _WALKED for anchor in rule.anchors)
 }
-_RANK_OF_SIGNED = RULES.index(context.RULES[0])
+_RANK_OF_SIGNED = RULES.index(secrets_in_context.RULES[0])
 _INDEX = AnchorIndex(
-    dict.fromkeys((*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *lists.ANCHORS))
+    dict.fromkeys(
+        (*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *secret_lists.ANCHORS)
+    )
 )
 
 
@@ -350,7 +352,7 @@ def _at_anchors(text: str, standing: Mapping[str, list[int]], near: Sequence[Spa
     named: list[int] = []
     listed: list[int] = []
     for anchor, places in standing.items():
-        if anchor in lists.ANCHORS:
+        if anchor in secret_lists.ANCHORS:
             listed += places
         rules = _ANYWHERE.get(anchor)
         if rules is None:
@@ -390,7 +392,7 @@ def _walked(
         if places and rule.walk is not None:
             for start, end in rule.walk(text, _within(places, near), known):
                 yield SecretSpan(start, end, rule.kind, rank)
-    for start, end in context.signed(text, near):
+    for start, end in secrets_in_context.signed(text, near):
         yield SecretSpan(start, end, "password", _RANK_OF_SIGNED)
 
 
@@ -398,7 +400,7 @@ def _named_before(text: str, headings: list[int], names: list[int]) -> Iterator[
     """Yield the cells of tables and the items of lists whose heading or name is a word for secrets."""
     for start, end in password_columns.spans(text, headings):
         yield SecretSpan(start, end, password_columns.KIND, len(RULES))
-    for (start, end), kind in lists.spans(text, names):
+    for (start, end), kind in secret_lists.spans(text, names):
         yield SecretSpan(start, end, kind, len(RULES))
 
 

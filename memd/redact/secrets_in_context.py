@@ -1,8 +1,8 @@
 """Passwords and codes that only their context tells: a value that looks like one, weighed with the words around it.
 
-A value has points by its signs (graded_values.py), and more by what its sentence, or the question in the line before, says: a word for
+A value has points by its signs (secret_candidates.py), and more by what its sentence, or the question in the line before, says: a word for
 passwords, for what they open, for locks or for services; a word right before it that says that it comes ("is", "type", "换成"); a name
-of who logs in before it; where its clause ends. So no word alone decides, and each language needs only its words (labels.toml).
+of who logs in before it; where its clause ends. So no word alone decides, and each language needs only its words (secret_words.toml).
 """
 
 import re
@@ -13,12 +13,12 @@ from itertools import islice
 
 import msgspec
 
-from memd.redact import graded_values
-from memd.redact.graded_values import GradedValue
-from memd.redact.labels import LABELS, either
+from memd.redact import secret_candidates
 from memd.redact.rule import LEAD_IN, Covered, Rule, Span, Walk, stem
+from memd.redact.secret_candidates import SecretCandidate
+from memd.redact.secret_words import SECRET_WORDS, either
 
-_WORDS = LABELS.context
+_WORDS = SECRET_WORDS.context
 # Points of a value, by its signs.
 _OF_GRADE = {"sure": 5, "mixed": 4, "likely": 3, "weak": 2, "digits": 2}
 # Points of the best word for what it is.
@@ -163,9 +163,9 @@ def _near(*, codes: bool) -> Walk:
 
     def walk(text: str, places: Sequence[int], known: Covered) -> Iterator[Span]:
         search, may_be, read = (
-            (_OF_CODE.search, graded_values.is_code, graded_values.code)
+            (_OF_CODE.search, secret_candidates.is_code, secret_candidates.code)
             if codes
-            else (_OF_VALUE.search, graded_values.may_be_password, graded_values.password)
+            else (_OF_VALUE.search, secret_candidates.may_be_password, secret_candidates.password)
         )
         near = _Surroundings(text, places)
         for word, begin in _words(text, _lines(text, places), search):
@@ -189,7 +189,7 @@ def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
     """
     near = _Surroundings(text, ())
     for word, begin in _words(text, parts, _SIGN_WITHIN.search):
-        value = graded_values.password(word, begin)
+        value = secret_candidates.password(word, begin)
         if value is not None and value.has_sign and _is_told(text, value, near):
             yield value.start, value.end
 
@@ -356,7 +356,7 @@ class _Surroundings:
         return _Cue(at, points, code_points, is_password, is_code) if points or code_points else None
 
 
-def _is_told(text: str, value: GradedValue, near: _Surroundings) -> bool:
+def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     """Whether what stands around a value says that it is a password or a code."""
     start, end = value.start, value.end
     if value.grade == "digits" and (
@@ -376,7 +376,7 @@ def _is_told(text: str, value: GradedValue, near: _Surroundings) -> bool:
     return _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:]) is None
 
 
-def _points(text: str, value: GradedValue, near: _Surroundings, before: str, till: int) -> int:
+def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> int:
     """The points of a value by itself and by its sentence.
 
     Args:
@@ -410,7 +410,7 @@ def _points(text: str, value: GradedValue, near: _Surroundings, before: str, til
     return points + (_WITH_USER if may_be_told and _USER.search(before[-_CHARS_OF_USER:]) else 0)
 
 
-def _of_cue(text: str, value: GradedValue, cue: _Cue, *, told: int, ends: bool) -> int:
+def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
     """The points of a word before a value, with what says that the value comes."""
     between = text[cue.at : value.start]
     is_code = value.grade == "digits"
@@ -435,7 +435,7 @@ def _of_cue(text: str, value: GradedValue, cue: _Cue, *, told: int, ends: bool) 
     return points + told
 
 
-def _may_be_code(value: GradedValue, cue: _Cue, between: str, *, told: int) -> bool:
+def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) -> bool:
     """Whether nothing between a word and a number says that the number is something else."""
     plain = value.said.rstrip("#")
     if (
@@ -454,7 +454,7 @@ def _may_be_code(value: GradedValue, cue: _Cue, between: str, *, told: int) -> b
     return not is_time or "off" in between or "code" in between
 
 
-def _is_answer(text: str, value: GradedValue, near: _Surroundings, line: int, before: str) -> bool:
+def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int, before: str) -> bool:
     """Whether a value is what a line begins to answer, where the one before asks for it."""
     if _TELLS_ANSWER.fullmatch(before) is None:
         return False

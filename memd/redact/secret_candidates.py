@@ -63,7 +63,7 @@ _CODE = re.compile(
 )
 
 
-class GradedValue(msgspec.Struct, frozen=True):
+class SecretCandidate(msgspec.Struct, frozen=True):
     """What may be a password or a code, wherever it stands."""
 
     start: int
@@ -91,7 +91,7 @@ def may_be_password(word: str) -> bool:
     return len(word) >= _SHORTEST and not word.isdecimal()
 
 
-def code(word: str, at: int) -> GradedValue | None:
+def code(word: str, at: int) -> SecretCandidate | None:
     """A word without the punctuation around it, if it may be a code.
 
     Args:
@@ -102,10 +102,10 @@ def code(word: str, at: int) -> GradedValue | None:
     if _CODE.fullmatch(said) is None:
         return None
     start = at + word.index(said)
-    return GradedValue(start, start + len(said), said, "digits")
+    return SecretCandidate(start, start + len(said), said, "digits")
 
 
-def password(word: str, at: int) -> GradedValue | None:
+def password(word: str, at: int) -> SecretCandidate | None:
     """A word without the punctuation around it, if it may be a password.
 
     Args:
@@ -118,7 +118,7 @@ def password(word: str, at: int) -> GradedValue | None:
     if name is not None and secret_values.is_generated(said[name.end() :], ends_free=True):
         start, said = start + name.end(), said[name.end() :]
     grade = _graded(said)
-    return None if grade is None else GradedValue(start, start + len(said), said, grade)
+    return None if grade is None else SecretCandidate(start, start + len(said), said, grade)
 
 
 def _graded(said: str) -> Grade | None:

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from memd.config.settings import Redact
-from memd.redact import graded_values
-from memd.redact.context import Matches
+from memd.redact import secret_candidates
 from memd.redact.redactor import Redactor, explained
+from memd.redact.secrets_in_context import Matches
 
 _REDACTOR = Redactor(Redact())
 
@@ -46,7 +46,7 @@ _REDACTOR = Redactor(Redact())
 )
 def test_a_word_is_graded_by_its_signs(word: str, grade: str | None) -> None:
     """From what could only be a password to words, names, versions, addresses and digests."""
-    value = graded_values.password(word, 0)
+    value = secret_candidates.password(word, 0)
     assert (None if value is None else value.grade) == grade
 
 

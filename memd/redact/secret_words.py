@@ -1,4 +1,4 @@
-"""The words for secrets, and for what stands around them, which labels.toml holds."""
+"""The words for secrets, and for what stands around them, which secret_words.toml holds."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from importlib import resources
 import msgspec
 
 
-class CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CodeWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A word for codes, with regular expressions of what stands before and behind it."""
 
     anchor: str
@@ -17,7 +17,7 @@ class CodeLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands around secrets, for memd.redact.context; labels.toml says what is where."""
+    """What stands around secrets, for memd.redact.secrets_in_context; secret_words.toml says what is where."""
 
     passwords: tuple[str, ...]
     opens: tuple[str, ...]
@@ -62,18 +62,18 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sets_in_chinese: tuple[str, ...]
 
 
-class SecretLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of labels.toml; its head says what is where."""
+class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of secret_words.toml; its head says what is where."""
 
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]
-    codes: tuple[CodeLabel, ...]
+    codes: tuple[CodeWord, ...]
     context: ContextWords
     keys: KeyWords
 
 
-LABELS = msgspec.convert(
-    tomllib.loads(resources.files(__package__).joinpath("labels.toml").read_text("utf-8")), SecretLabels
+SECRET_WORDS = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("secret_words.toml").read_text("utf-8")), SecretWords
 )
 
 
