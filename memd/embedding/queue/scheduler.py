@@ -344,6 +344,8 @@ class EmbeddingQueue:
 
     async def _all_done(self, backlog: AgentBacklog) -> None:
         """After the last text, clear the confirmation."""
+        if backlog.unconfirmed is None and not self._switches.has_confirmation(backlog.agent):
+            return
         if (
             not backlog.is_idle
             or (await backlog.source.index.counts()).waiting
@@ -351,10 +353,9 @@ class EmbeddingQueue:
         ):
             return
         backlog.unconfirmed = None
-        is_to_be_used_up = self._switches.of(backlog.agent).confirmed or self._switches.is_unsaved(
+        if self._switches.has_confirmation(backlog.agent) and not await self._use_up_confirmation(
             backlog.agent
-        )
-        if is_to_be_used_up and not await self._use_up_confirmation(backlog.agent):
+        ):
             # Otherwise, texts would be sent without confirmation after a restart.
             asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
 

@@ -80,6 +80,10 @@ class UserSwitches:
         """Return whether the current confirmation of an agent differs from the stored one."""
         return agent in self._kept and self._kept[agent] != self._confirmed.get(agent)
 
+    def has_confirmation(self, agent: str) -> bool:
+        """Return whether an agent's confirmation holds, or may be the stored one."""
+        return self._confirmed.get(agent, False) or self.is_unsaved(agent)
+
     async def pause(self, agent: str, *, paused: bool) -> None:
         """Pause or resume an agent.
 
