@@ -85,7 +85,7 @@ _NOT_QUICK = (
     "mutants/test_recording.py",
     "search/test_relevance.py",
     "security",
-    "shared",
+    "postgres",
     "embedding/queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",

@@ -22,7 +22,7 @@ from memd_client.session_key import SessionKey
 
 if TYPE_CHECKING:
     from memd.agent.published_vectors import ServerVectors
-    from memd.agent.publishing import Publisher
+    from memd.agent.publisher import Publisher
 
 
 class UnknownAgent(MemdError):

@@ -138,7 +138,7 @@ async def _built_on(
         providers=providers,
     )
     if published is not None:
-        from memd.agent.publishing import Publisher, installation_of  # noqa: PLC0415  as below
+        from memd.agent.publisher import Publisher, installation_of  # noqa: PLC0415  as below
 
         agent.publisher = Publisher(
             *(agent_id, index, sync, rules, settings.publish, installation_of(state)),

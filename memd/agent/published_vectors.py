@@ -10,18 +10,18 @@ from pathlib import Path
 
 import structlog
 
-from memd.agent.publishing import kinds_of
+from memd.agent.publisher import kinds_of
 from memd.config.settings import Publish
 from memd.domain_types import ChunkId, TextHash
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.snapshots import ServerSnapshot, SharedConnections
+from memd.postgres.vectors_by_text import StoredVectors, stored_vectors
 from memd.runtime.timing import Clock
-from memd.shared.connection import SharedUnavailable
-from memd.shared.reading import ServerSnapshot, SharedConnections
-from memd.shared.vectors_by_text import StoredVectors, stored_vectors
-from memd.store import publication
+from memd.store import published_files
 from memd.store.chunk_parts import widened
 from memd.store.embedding_cache import Space
 from memd.store.index import Index
-from memd.store.publication import LackingChunk
+from memd.store.published_files import LackingChunk
 
 log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class ServerVectors:
             return None
         last_space, after = self._asked
         chunks, up_to = await index.database.read(
-            publication.lacking,
+            published_files.lacking,
             after if last_space == space else 0,
             AT_ONCE,
             self._kinds,

@@ -20,12 +20,12 @@ from memd.backends.indexed_text import line_of, note_excerpt, turns_excerpt
 from memd.config.settings import AgentSettings, IncludedMemory, SharedMemory
 from memd.domain_types import Kind, Trace
 from memd.embedding.registry import AgentProviders
+from memd.postgres.shared_index import SharedIndex, find_file
+from memd.postgres.snapshots import SharedConnections
+from memd.postgres.transcripts import stretch_of, turns_in
 from memd.runtime.timing import zone_of
 from memd.search.make_hits import Proposal
 from memd.search.searcher import Reranker, Searcher
-from memd.shared.reading import SharedConnections
-from memd.shared.searching import SharedIndex, find_file
-from memd.shared.transcripts import stretch_of, turns_in
 
 TIMEOUT_S = 3.0  # for each of the few statements of a search
 COOLDOWN_S = 15.0  # time without searches after a failure of the server

@@ -8,9 +8,9 @@ import pytest
 
 from memd.agent.published_vectors import LEFT_ALONE_S, ServerVectors
 from memd.config.settings import Publish
-from memd.shared.connection import SharedUnavailable
-from memd.shared.reading import SharedConnections
-from memd.shared.vectors_by_text import StoredVectors
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.snapshots import SharedConnections
+from memd.postgres.vectors_by_text import StoredVectors
 from memd.store.embedding_cache import Space
 from memd.store.meta import Fingerprint
 from tests.backends.qmd.bench import Bench, indexing
@@ -44,7 +44,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> FakeSnapshot:
         assert callable(work)
         return work(made)
 
-    monkeypatch.setattr("memd.shared.reading.SharedConnections.run", run)
+    monkeypatch.setattr("memd.postgres.snapshots.SharedConnections.run", run)
     monkeypatch.setattr(
         "memd.agent.published_vectors.stored_vectors",
         lambda snapshot, _memory, _space, hashes, _schema: snapshot.vectors(hashes),

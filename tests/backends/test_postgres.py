@@ -1,4 +1,4 @@
-"""The backend postgres, with a server, a searcher and a provider that the test controls. What a real server says: tests/shared."""
+"""The backend postgres, with a server, a searcher and a provider that the test controls. What a real server says: tests/postgres."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from memd.backends.backend import BackendQuestion, VectorSearchStatus
 from memd.backends.postgres import PostgresBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.domain_types import DegradedPart, FallbackUse, Kind, SearchFilter, Turn
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.shared_index import SharedFile
+from memd.postgres.transcripts import turn_lines
 from memd.search.make_hits import Searched
-from memd.shared.connection import SharedUnavailable
-from memd.shared.searching import SharedFile
-from memd.shared.transcripts import turn_lines
 
 MEMORY = IncludedMemory(server="team", memory="alice/main", dsn_file="/secret/dsn")
 ALL = frozenset(Kind)

@@ -16,8 +16,8 @@ import psycopg
 from memd_client import Client
 from tests.benchmarks.figures import Samples
 from tests.daemon.sharing import is_published, publisher, reader
-from tests.postgres import pooler, running_server, scratch
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import pooler, running_server, scratch
 from tests.wait import until
 
 TIMES = 30  # notes of each kind

@@ -26,20 +26,26 @@ import psycopg
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, Kind
+from memd.postgres import administration
+from memd.postgres.binary_vectors import use_vectors
+from memd.postgres.connection import connect
+from memd.postgres.mirror import Mirror
+from memd.postgres.nearest import NearestQuery
+from memd.postgres.packed_postings import TermPostings, term_id
+from memd.postgres.shared_index import SharedIndex
+from memd.postgres.snapshots import ServerSnapshot, SharedConnections
 from memd.providers.provider import Calibration, Vector
 from memd.search.searcher import Searcher
-from memd.shared import administration
-from memd.shared.binary_vectors import use_vectors
-from memd.shared.connection import connect
-from memd.shared.nearest import NearestQuery
-from memd.shared.packed_postings import TermPostings, term_id
-from memd.shared.publication import Mirror
-from memd.shared.reading import ServerSnapshot, SharedConnections
-from memd.shared.searching import SharedIndex
 from memd.store.embedding_cache import Space
-from memd.store.publication import TERMS_VERSION, PublishedChunk, PublishedFile, PublishedPart, term_reader
+from memd.store.published_files import (
+    TERMS_VERSION,
+    PublishedChunk,
+    PublishedFile,
+    PublishedPart,
+    term_reader,
+)
 from tests.otheruser import NOBODY
-from tests.postgres import PostgresServer
+from tests.postgres_server import PostgresServer
 
 SPACE: Space = ("local", "benchmark", "key")
 DIMENSIONS = 384

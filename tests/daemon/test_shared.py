@@ -7,12 +7,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memd.shared import administration
-from memd.shared.connection import connect
+from memd.postgres import administration
+from memd.postgres.connection import connect
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, counts, is_published, publisher, trouble
-from tests.postgres import database_with_tables, running_server, shared_server
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import database_with_tables, running_server, shared_server
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

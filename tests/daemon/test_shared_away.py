@@ -11,9 +11,9 @@ from memd_client import Client, RequestFailed
 from memd_client.messages import Found
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, including, is_published, publisher, reader, trouble, whole
-from tests.postgres import PostgresServer, database_with_tables, running_server, shared_server
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer, database_with_tables, running_server, shared_server
 from tests.relay import relay
-from tests.shared.conftest import member
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

@@ -24,7 +24,8 @@ from tests.daemon.sharing import (
     trouble,
     whole,
 )
-from tests.postgres import (
+from tests.postgres.conftest import member
+from tests.postgres_server import (
     PostgresServer,
     as_nobody,
     database_with_tables,
@@ -33,7 +34,6 @@ from tests.postgres import (
     scratch,
     shared_server,
 )
-from tests.shared.conftest import member
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

@@ -8,8 +8,8 @@ import pytest
 from memd_client.messages import Found
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import including, publisher, whole
-from tests.postgres import database_with_tables, shared_server
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import database_with_tables, shared_server
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

@@ -7,15 +7,15 @@ from statistics import mean
 
 import pytest
 
-from memd.shared import administration
-from memd.shared.connection import connect
+from memd.postgres import administration
+from memd.postgres.connection import connect
 from memd_client import Client, RequestFailed
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import are_same, publisher, reader, whole
-from tests.postgres import database_with_tables, running_server, shared_server
+from tests.postgres.conftest import member
+from tests.postgres_server import database_with_tables, running_server, shared_server
 from tests.recall.__main__ import TOP, Figures, scores
 from tests.recall.texts import notes, questions
-from tests.shared.conftest import member
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

@@ -10,8 +10,8 @@ from tests.daemon.chats import AT_ONCE, begun, directory, name_of, say
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import contents, publisher, reader, whole
 from tests.fakes.homes import ClaudeCodeSession
-from tests.postgres import database_with_tables, shared_server
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import database_with_tables, shared_server
 from tests.wait import until
 
 __all__ = ["database_with_tables", "shared_server"]

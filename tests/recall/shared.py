@@ -22,8 +22,8 @@ from memd_client import Client
 from memd_client.messages import Hit
 from tests.daemon.process import Daemon
 from tests.daemon.sharing import is_published, publisher, reader, whole
-from tests.postgres import PostgresServer, running_server
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer, running_server
 from tests.wait import until
 
 TOP, READ_CHARS = 6, 4_000

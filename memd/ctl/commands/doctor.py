@@ -19,7 +19,7 @@ from memd.ctl.output.terminal import Outcome
 from memd.inspection.probe import Cache, Disk, ProbeResult, Program, RootsScan, Store, start_probe
 from memd.inspection.programs import look_at_model, look_at_qmd, look_at_sqlite
 from memd.inspection.roots import disk_of, look_at_roots
-from memd.shared.connection import CONNECT_S
+from memd.postgres.connection import CONNECT_S
 from memd_client.conversation import __version__ as client_version
 from memd_client.messages import StatusReport
 

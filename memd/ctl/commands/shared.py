@@ -16,8 +16,8 @@ from memd.ctl.failures import BAD_CONFIG, BUSY, NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
-from memd.shared import administration
-from memd.shared.connection import (
+from memd.postgres import administration
+from memd.postgres.connection import (
     DriverMissing,
     MemorySummary,
     SharedUnavailable,

@@ -8,7 +8,7 @@ from memd.config.settings import Config, SharedServer
 from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.output.humanize import one_line
 from memd.inspection.probe import ProbeResult
-from memd.shared.connection import (
+from memd.postgres.connection import (
     MemorySummary,
     SharedUnavailable,
     connect,

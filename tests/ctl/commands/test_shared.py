@@ -8,7 +8,7 @@ import pytest
 
 from memd.ctl.failures import BAD_CONFIG, BUSY, NOT_FOUND, USAGE
 from tests.ctl.conftest import Run
-from tests.postgres import empty_database, shared_server, unused_port
+from tests.postgres_server import empty_database, shared_server, unused_port
 
 __all__ = ["empty_database", "shared_server"]
 

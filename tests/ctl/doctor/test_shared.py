@@ -8,10 +8,10 @@ from memd.config.load import parse
 from memd.config.settings import Config
 from memd.ctl.doctor.shared import ServerLook, check, look
 from memd.inspection.probe import ProbeResult
-from memd.shared.connection import MemorySummary
+from memd.postgres.connection import MemorySummary
 from tests.ctl.doctor.context import CONTEXT, by_name
-from tests.postgres import PostgresServer, empty_database, shared_server, unused_port
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer, empty_database, shared_server, unused_port
 
 __all__ = ["empty_database", "shared_server"]
 

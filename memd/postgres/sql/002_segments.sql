@@ -1,4 +1,4 @@
--- The keyword index in segments: memd.shared.packed_postings says how they are packed.
+-- The keyword index in segments: memd.postgres.packed_postings says how they are packed.
 
 DROP TABLE memd.postings;
 

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared import keyword_index
-from memd.shared.keyword_index import (
+from memd.postgres import keyword_index
+from memd.postgres.keyword_index import (
     BUCKETS,
     SEGMENTS,
     AskedPhrases,
@@ -20,9 +20,9 @@ from memd.shared.keyword_index import (
 )
 from memd.store.keywords import Match
 from memd.store.postings import ChunkText, Postings, occurrences
-from memd.store.publication import term_reader
+from memd.store.published_files import term_reader
 from tests.bounds import shipped
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
 
 WORDS = [
     *[
@@ -218,5 +218,5 @@ def test_a_few_segments_hold_many_files(memory: _Memory) -> None:
             "SELECT count(*) FROM memd.postings WHERE segment NOT IN (SELECT first FROM memd.segments)"
         ).fetchone()
     assert sum(count - gone for count, gone in left) == 20
-    assert all(gone <= shipped("memd.shared.packed_postings.MOST_GONE") * count for count, gone in left)
+    assert all(gone <= shipped("memd.postgres.packed_postings.MOST_GONE") * count for count, gone in left)
     assert rows == (0,)

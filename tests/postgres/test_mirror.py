@@ -7,9 +7,9 @@ import numpy as np
 import psycopg
 
 from memd.domain_types import Kind
-from memd.shared.publication import Mirror, VectorSpace
-from memd.store.publication import PublishedChunk, PublishedFile, PublishedPart
-from tests.shared.conftest import member
+from memd.postgres.mirror import Mirror, VectorSpace
+from memd.store.published_files import PublishedChunk, PublishedFile, PublishedPart
+from tests.postgres.conftest import member
 
 SPACE = VectorSpace(("hashing", "words", "1"), 2, has_parts=True)
 LINES = ["The kettle leaks.", "The lamp is new."]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.domain_types import Role, Turn
-from memd.shared.connection import SharedUnavailable
-from memd.shared.transcripts import stretch_of, turn_lines, turns_in
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.transcripts import stretch_of, turn_lines, turns_in
 from memd.store import sessions
 
 ROLES: tuple[Role, ...] = ("user", "assistant")

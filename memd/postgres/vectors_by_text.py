@@ -6,11 +6,11 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from memd.shared.binary_vectors import vector_bytes
-from memd.shared.connection import quoted
-from memd.shared.reading import ServerQuery, ServerSnapshot
+from memd.postgres.binary_vectors import vector_bytes
+from memd.postgres.connection import quoted
+from memd.postgres.snapshots import ServerQuery, ServerSnapshot
 from memd.store.embedding_cache import Space
-from memd.store.publication import PublishedChunk, PublishedPart
+from memd.store.published_files import PublishedChunk, PublishedPart
 
 # A lookup by key per row: the server misestimates combined conditions and policies, and would read all rows.
 _WHOLE = (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memd.shared import keyword_index
-from memd.shared.binary_vectors import use_vectors, vector_binary
-from memd.shared.connection import (
+from memd.postgres import keyword_index
+from memd.postgres.binary_vectors import use_vectors, vector_binary
+from memd.postgres.connection import (
     TABLES,
     SharedUnavailable,
     abandon,
@@ -20,10 +20,10 @@ from memd.shared.connection import (
     find_state,
     read_dsn,
 )
-from memd.shared.vectors_by_text import StoredVectors, vector_queries
+from memd.postgres.vectors_by_text import StoredVectors, vector_queries
 from memd.store.embedding_cache import Space
 from memd.store.postings import TermReader
-from memd.store.publication import TERMS_VERSION, PublishedChunk, PublishedFile, term_reader
+from memd.store.published_files import TERMS_VERSION, PublishedChunk, PublishedFile, term_reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from memd.shared.administration import carry_out
-from memd.shared.connection import connect
+from memd.postgres.administration import carry_out
+from memd.postgres.connection import connect
 from tests.otheruser import NOBODY
 from tests.wait import until
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared.packed_postings import (
+from memd.postgres.packed_postings import (
     MOST_GONE,
     PackedBucket,
     TermPostings,

@@ -16,17 +16,17 @@ from memd.config.settings import Publish
 from memd.domain_types import Kind
 from memd.index_service import IndexService
 from memd.indexing.rules import IndexingRules
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.mirror import Mirror, VectorSpace
+from memd.postgres.transcripts import turn_lines
 from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.threads import Threads
 from memd.runtime.timing import Backoff
-from memd.shared.connection import SharedUnavailable
-from memd.shared.publication import Mirror, VectorSpace
-from memd.shared.transcripts import turn_lines
 from memd.sources.notes import read_note
 from memd.sources.safe_open import SourceError
-from memd.store import publication
+from memd.store import published_files
 from memd.store.index import Index
-from memd.store.publication import FileState, PublishedFile
+from memd.store.published_files import FileState, PublishedFile
 
 log = structlog.get_logger()
 
@@ -161,7 +161,7 @@ class Publisher:
         """Bring the server up to date with the index."""
         await self._adopt()
         with_parts = self._space is not None and self._space.has_parts
-        states = await self._index.database.read(publication.states, self._kinds, with_parts=with_parts)
+        states = await self._index.database.read(published_files.states, self._kinds, with_parts=with_parts)
         gone = self._there.keys() - states.keys()
         late = [path for path, state in states.items() if self._is_late(path, state)]
         self.progress = PublishProgress(len(states) - len(late), len(late) + len(gone), None)
@@ -226,7 +226,7 @@ class Publisher:
 
         A file that has just changed, or cannot be read, waits for the next check.
         """
-        file = await self._index.database.read(publication.read, path)
+        file = await self._index.database.read(published_files.read, path)
         if file is None:
             return False
         lines = turn_lines(file.turns) if file.kind.is_session else await self._lines(file)

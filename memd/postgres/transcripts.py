@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memd.domain_types import Role, Turn
-from memd.shared.connection import SharedUnavailable
+from memd.postgres.connection import SharedUnavailable
 from memd.store.sessions import TurnSpan
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memd.shared.connection import (
+from memd.postgres.connection import (
     LEAST_KNOWN,
     LEAST_PGVECTOR,
     LEAST_SERVER,
@@ -23,7 +23,7 @@ from memd.shared.connection import (
     quoted,
     version_of,
 )
-from memd.shared.nearest import MOST_COMPARED
+from memd.postgres.nearest import MOST_COMPARED
 
 if TYPE_CHECKING:
     import psycopg
@@ -274,7 +274,7 @@ def _pgvector(connection: "psycopg.Connection[Any]") -> str:
 
 
 def _migrations() -> list[tuple[int, str]]:
-    found = [one for one in files("memd.shared").joinpath("sql").iterdir() if one.name.endswith(".sql")]
+    found = [one for one in files("memd.postgres").joinpath("sql").iterdir() if one.name.endswith(".sql")]
     return sorted((int(one.name[:3]), one.read_text("utf-8")) for one in found)
 
 

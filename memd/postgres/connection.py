@@ -17,7 +17,7 @@ from memd.errors import TransientError
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 4  # of the tables in memd/shared/sql
+VERSION = 4  # of the tables in memd/postgres/sql
 LEAST_KNOWN = 3  # the least version that a memd must know to use them
 # Columns for check_tables. Connections outlive migrations: each transaction asks.
 TABLES = "(SELECT version FROM memd.version), (SELECT least FROM memd.version)"

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from memd.runtime.threads import Threads
-from memd.runtime.wait_budget import waiting
-from memd.shared.binary_vectors import use_vectors
-from memd.shared.connection import (
+from memd.postgres.binary_vectors import use_vectors
+from memd.postgres.connection import (
     SharedUnavailable,
     abandon,
     check,
@@ -22,6 +20,8 @@ from memd.shared.connection import (
     find_state,
     read_dsn,
 )
+from memd.runtime.threads import Threads
+from memd.runtime.wait_budget import waiting
 
 if TYPE_CHECKING:
     import psycopg

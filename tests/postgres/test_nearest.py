@@ -8,14 +8,14 @@ import psycopg
 import pytest
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared import administration
-from memd.shared.binary_vectors import use_vectors, vector_binary
-from memd.shared.connection import connect
-from memd.shared.nearest import NearestQuery
+from memd.postgres import administration
+from memd.postgres.binary_vectors import use_vectors, vector_binary
+from memd.postgres.connection import connect
+from memd.postgres.nearest import NearestQuery
 from memd.store.disk_vectors import NearVectors
 from memd.store.vector_matrix import Floats
 from tests.bounds import shipped
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
 
 DIMENSIONS, MANY = 24, 4_000
 
@@ -116,8 +116,8 @@ def test_which_memories_get_an_index(admin_dsn: str) -> None:
     """Those of more vectors than are compared one by one, if an index takes vectors of so many dimensions."""
     member(admin_dsn, "alice", "alice/main")
     most = (
-        shipped("memd.shared.nearest.MOST_COMPARED"),
-        shipped("memd.shared.administration._MOST_DIMENSIONS"),
+        shipped("memd.postgres.nearest.MOST_COMPARED"),
+        shipped("memd.postgres.administration._MOST_DIMENSIONS"),
     )
     assert most == (50_000, 2_000)
     with connect(admin_dsn) as connection:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memd.shared.connection import driver
+from memd.postgres.connection import driver
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from memd.shared import administration
-from memd.shared.connection import SharedUnavailable, connect, find_state, troubles
-from memd.shared.publication import Mirror
+from memd.postgres import administration
+from memd.postgres.connection import SharedUnavailable, connect, find_state, troubles
+from memd.postgres.mirror import Mirror
 from tests.bounds import shipped
-from tests.postgres import PostgresServer, empty_database
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer, empty_database
 
 __all__ = ["empty_database"]
 
@@ -241,7 +241,7 @@ def test_owner_and_group_cannot_log_in_and_a_member_owns_nothing(
     found = {name: values for name, *values in rows}
     assert found["memd_owner"] == [False, False, True, -1]
     assert found["memd_member"] == [False, False, False, -1]
-    most = shipped("memd.shared.administration._CONNECTIONS")
+    most = shipped("memd.postgres.administration._CONNECTIONS")
     assert found["memd_user_alice"] == [True, False, False, most]
 
 
@@ -488,7 +488,7 @@ def test_two_administrators_do_not_build_an_index_at_a_time(admin_dsn: str) -> N
     with connect(admin_dsn) as one, connect(admin_dsn) as other:
         one.execute(
             "UPDATE memd.memories SET dimensions = 3, chunks = %s",
-            (shipped("memd.shared.nearest.MOST_COMPARED") + 1,),
+            (shipped("memd.postgres.nearest.MOST_COMPARED") + 1,),
         )
         one.commit()
         one.execute("SELECT pg_advisory_lock(%s)", (0x6D656D64 + 1,))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from memd.domain_types import Kind
-from memd.shared import administration
-from memd.shared.connection import SharedUnavailable, connect
-from memd.shared.publication import Mirror, VectorSpace
-from memd.shared.reading import ServerSnapshot, SharedConnections
-from memd.shared.vectors_by_text import StoredVectors, stored_vectors
+from memd.postgres import administration
+from memd.postgres.connection import SharedUnavailable, connect
+from memd.postgres.mirror import Mirror, VectorSpace
+from memd.postgres.snapshots import ServerSnapshot, SharedConnections
+from memd.postgres.vectors_by_text import StoredVectors, stored_vectors
 from memd.store.embedding_cache import Space
-from memd.store.publication import PublishedChunk, PublishedFile, PublishedPart
+from memd.store.published_files import PublishedChunk, PublishedFile, PublishedPart
 
 SPACE = VectorSpace(("hashing", "words", "1"), 2, has_parts=True)
 TEXT, OTHER = b"t" * 32, b"o" * 32

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from memd.shared import connection
-from memd.shared.connection import (
+from memd.postgres import connection
+from memd.postgres.connection import (
     LEAST_PGVECTOR,
     SharedState,
     SharedUnavailable,
@@ -18,12 +18,12 @@ from memd.shared.connection import (
     read_dsn,
     troubles,
 )
-from memd.shared.publication import Mirror
-from memd.shared.reading import SharedConnections
-from memd.shared.searching import SharedIndex
+from memd.postgres.mirror import Mirror
+from memd.postgres.shared_index import SharedIndex
+from memd.postgres.snapshots import SharedConnections
 from tests.bounds import shipped
-from tests.postgres import PostgresServer, unused_port
-from tests.shared.conftest import member
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer, unused_port
 
 PASSWORD = "swordfish-7731"
 SOUND = SharedState(
@@ -62,7 +62,7 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:
     """The name is in the message."""
     with pytest.raises(SharedUnavailable, match=r"nowhere\.dsn cannot be read: No such file"):
         read_dsn(tmp_path / "nowhere.dsn")
-    most = shipped("memd.shared.connection._MAX_DSN_BYTES")
+    most = shipped("memd.postgres.connection._MAX_DSN_BYTES")
     assert len(read_dsn(_file(tmp_path, "x" * (most + 5)))) == most
 
 
@@ -202,9 +202,9 @@ def test_tables_of_a_newer_memd_may_serve_this_one() -> None:
 def test_the_least_versions() -> None:
     """Below these is what damages an index, or lets everybody make objects."""
     assert LEAST_PGVECTOR == (0, 8, 4)
-    assert shipped("memd.shared.connection.LEAST_SERVER") == 150_000
-    assert shipped("memd.shared.connection.CONNECT_S") == 5
-    assert shipped("memd.shared.connection.LEAST_KNOWN") == SOUND.least  # version 4 has one index more
+    assert shipped("memd.postgres.connection.LEAST_SERVER") == 150_000
+    assert shipped("memd.postgres.connection.CONNECT_S") == 5
+    assert shipped("memd.postgres.connection.LEAST_KNOWN") == SOUND.least  # version 4 has one index more
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +221,6 @@ def test_where_a_connection_leads_counts_and_not_only_what_the_dsn_says(
     monkeypatch.setenv("PGHOST", "127.0.0.1")
     dsn = f"user=admin password='correct horse' port={server.port} dbname=postgres"
     connect(dsn).close()
-    monkeypatch.setattr("memd.shared.connection._is_loopback", lambda host: not host)
+    monkeypatch.setattr("memd.postgres.connection._is_loopback", lambda host: not host)
     with pytest.raises(SharedUnavailable, match="would not be encrypted"):
         connect(dsn)

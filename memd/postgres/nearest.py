@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 
 from memd.domain_types import ChunkId, Kind
-from memd.shared.binary_vectors import vector_binary
-from memd.shared.connection import quoted
-from memd.shared.reading import ServerQuery
+from memd.postgres.binary_vectors import vector_binary
+from memd.postgres.connection import quoted
+from memd.postgres.snapshots import ServerQuery
 from memd.store.chunks import ChunkPlace, typed
 from memd.store.disk_vectors import NearVectors
 from memd.store.vector_matrix import Floats, Ids, MatrixBlock, Rows

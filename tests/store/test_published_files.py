@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from memd.domain_types import Kind, Label, LabelKind, Turn
-from memd.store import chunk_parts, publication
+from memd.store import chunk_parts, published_files
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import TOKENIZER
-from memd.store.publication import FileState, LackingChunk, PublishedFile
+from memd.store.published_files import FileState, LackingChunk, PublishedFile
 from memd.store.sessions import SessionChange
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of
 
@@ -18,9 +18,9 @@ KETTLE, HERON = chunk_of("the kettle", 1, "Kitchen"), chunk_of("the heron", 3)
 
 def test_terms_are_stems_and_pairs_with_their_places() -> None:
     """A stem counts in text and context; a pair is of two CJK characters, or of a number and one, that are beside each other."""
-    terms, tokens = publication.term_reader().terms(("Deploys deployed 3月 部署", "deploying"))
+    terms, tokens = published_files.term_reader().terms(("Deploys deployed 3月 部署", "deploying"))
     assert tokens == 7
-    assert publication.TERMS_VERSION == 1000 * TOKENIZER + 1  # other terms are of another one
+    assert published_files.TERMS_VERSION == 1000 * TOKENIZER + 1  # other terms are of another one
     assert terms == {
         "deploi": [0, 1, 7],
         "3": [2],
@@ -35,7 +35,7 @@ def test_terms_are_stems_and_pairs_with_their_places() -> None:
 
 def test_a_text_without_words_has_no_terms() -> None:
     """Nothing finds it by words."""
-    assert publication.term_reader().terms(("...", "")) == ({}, 0)
+    assert published_files.term_reader().terms(("...", "")) == ({}, 0)
 
 
 async def put(
@@ -47,11 +47,11 @@ async def put(
 
 
 async def read(index: Index, path: str = "memory/a.md") -> PublishedFile | None:
-    return await index.database.read(publication.read, path)
+    return await index.database.read(published_files.read, path)
 
 
 async def state(index: Index, *, with_parts: bool = True) -> FileState:
-    found = await index.database.read(publication.states, {Kind.NOTE}, with_parts=with_parts)
+    found = await index.database.read(published_files.states, {Kind.NOTE}, with_parts=with_parts)
     return found["memory/a.md"]
 
 
@@ -83,7 +83,7 @@ async def test_the_state_of_a_file_differs_when_that_may_which_is_read_of_it(ind
     """A vector that came, or other text; files of other kinds are not told of."""
     await put(index)
     await put(index, "MEMORY.md", Kind.CURATED)
-    states = await index.database.read(publication.states, {Kind.NOTE}, with_parts=True)
+    states = await index.database.read(published_files.states, {Kind.NOTE}, with_parts=True)
     assert set(states) == {"memory/a.md"}
     first = await state(index)
     waiting = [one for one in await index.waiting(10) if one.hash == HERON.hash]
@@ -116,7 +116,7 @@ async def test_what_lacks_vectors_is_told_in_the_order_of_ids(index: Index) -> N
 
     async def lacking(after: int, limit: int, *, with_parts: bool) -> tuple[list[LackingChunk], int]:
         return await index.database.read(
-            publication.lacking, after, limit, {Kind.NOTE}, with_parts=with_parts
+            published_files.lacking, after, limit, {Kind.NOTE}, with_parts=with_parts
         )
 
     (first, second), last = await lacking(0, 10, with_parts=True)

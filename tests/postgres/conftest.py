@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from memd.shared import administration
-from memd.shared.connection import connect
-from tests.postgres import database_with_tables, shared_server
+from memd.postgres import administration
+from memd.postgres.connection import connect
+from tests.postgres_server import database_with_tables, shared_server
 
 __all__ = ["database_with_tables", "shared_server"]
 

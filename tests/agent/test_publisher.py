@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import structlog
 
-from memd.agent.publishing import Publisher, PublishProgress, installation_of
+from memd.agent.publisher import Publisher, PublishProgress, installation_of
 from memd.config.settings import Publish
-from memd.shared.connection import SharedUnavailable
-from memd.shared.publication import VectorSpace
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.mirror import VectorSpace
 from memd.sources.safe_open import SourceError
 from memd.store import chunk_parts
 from memd.store.meta import Fingerprint
-from memd.store.publication import PublishedFile, read
+from memd.store.published_files import PublishedFile, read
 from tests.backends.qmd.bench import Bench, indexing
 from tests.bounds import shipped
 from tests.wait import until_async
@@ -68,9 +68,9 @@ class FakeServer:
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     """The one that is published to; nothing is looked at again without a reason."""
     made = FakeServer()
-    monkeypatch.setattr("memd.agent.publishing.Mirror", lambda *_: made)
-    monkeypatch.setattr("memd.agent.publishing.IDLE_S", 3600.0)
-    monkeypatch.setattr("memd.agent.publishing.LOOK_S", 0.01)
+    monkeypatch.setattr("memd.agent.publisher.Mirror", lambda *_: made)
+    monkeypatch.setattr("memd.agent.publisher.IDLE_S", 3600.0)
+    monkeypatch.setattr("memd.agent.publisher.LOOK_S", 0.01)
     monkeypatch.setattr("tests.backends.qmd.bench.FINGERPRINT", FINGERPRINT)
     return made
 
@@ -98,7 +98,7 @@ async def test_a_server_that_is_silent_is_asked_again(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is cut off, so that the thread which waits on it is free; and nothing is lost."""
-    monkeypatch.setattr("memd.agent.publishing.HANG_S", 0.2)
+    monkeypatch.setattr("memd.agent.publisher.HANG_S", 0.2)
     server.is_silent = True
     async with publishing(tmp_path) as (bench, publisher):
         bench.write("memory/a.md", "A note.\n")
@@ -115,7 +115,7 @@ async def test_a_failure_that_lasts_is_logged_once(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often the server is tried; another one is logged again."""
-    monkeypatch.setattr("memd.agent.publishing.LONGEST_WAIT_S", 0.001)
+    monkeypatch.setattr("memd.agent.publisher.LONGEST_WAIT_S", 0.001)
     trouble, tried = "it is away", list[str]()
 
     def refused() -> dict[str, bytes]:
@@ -161,8 +161,8 @@ async def test_an_index_that_stays_as_it_is_is_looked_at_once(
 
 def test_a_transaction_has_longer_than_its_statements() -> None:
     """The server ends one that takes too long before the connection is given up."""
-    assert shipped("memd.agent.publishing.HANG_S") == 120
-    assert shipped("memd.shared.publication.TRANSACTION_S") == 60
+    assert shipped("memd.agent.publisher.HANG_S") == 120
+    assert shipped("memd.postgres.mirror.TRANSACTION_S") == 60
 
 
 async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: FakeServer) -> None:
@@ -182,7 +182,7 @@ async def test_vectors_of_chunks_wait_for_none_of_parts_that_get_no_vectors(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider that embeds chunks alone: all that there will be is published as soon as it is there."""
-    monkeypatch.setattr("memd.agent.publishing.VECTORS_S", 3600.0)
+    monkeypatch.setattr("memd.agent.publisher.VECTORS_S", 3600.0)
     assert not FINGERPRINT.parts
     async with publishing(tmp_path) as (bench, publisher):
         bench.write(
@@ -237,7 +237,7 @@ async def test_a_note_that_cannot_be_read_is_not_said_to_be_published(
         tried.append(path)
         raise SourceError(path, "it may not be read")
 
-    monkeypatch.setattr("memd.agent.publishing.read_note", refused)
+    monkeypatch.setattr("memd.agent.publisher.read_note", refused)
     with structlog.testing.capture_logs() as logs:
         async with publishing(tmp_path) as (bench, publisher):
             bench.write("memory/a.md", "A note.\n")
@@ -251,8 +251,8 @@ async def test_digests_are_kept_while_the_server_is_looked_at_again(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What somebody has changed there is put again; all else is not even read."""
-    monkeypatch.setattr("memd.agent.publishing.COMPARE_S", 0.02)
-    monkeypatch.setattr("memd.agent.publishing.IDLE_S", 0.02)
+    monkeypatch.setattr("memd.agent.publisher.COMPARE_S", 0.02)
+    monkeypatch.setattr("memd.agent.publisher.IDLE_S", 0.02)
     async with publishing(tmp_path) as (bench, _):
         for name in ("a", "b"):
             bench.write(f"memory/{name}.md", f"Note {name}.\n")
@@ -267,7 +267,7 @@ async def test_digests_are_kept_while_the_server_is_looked_at_again(
             reads.append(path)
             return read(connection, path)
 
-        monkeypatch.setattr("memd.agent.publishing.publication.read", noted)
+        monkeypatch.setattr("memd.agent.publisher.published_files.read", noted)
         puts = len(server.puts)
         server.files["memory/b.md"] = b"changed by somebody"
         await until_async(lambda: len(server.puts) > puts)

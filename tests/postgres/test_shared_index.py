@@ -9,19 +9,19 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import NO_FILTER, DegradedPart, Kind, SearchFilter
+from memd.postgres.connection import SharedUnavailable
+from memd.postgres.mirror import Mirror
+from memd.postgres.shared_index import SharedIndex, find_file, matching
+from memd.postgres.snapshots import ServerQuery, ServerSnapshot, SharedConnections
 from memd.search.searcher import Searcher
-from memd.shared.connection import SharedUnavailable
-from memd.shared.publication import Mirror
-from memd.shared.reading import ServerQuery, ServerSnapshot, SharedConnections
-from memd.shared.searching import SharedIndex, find_file, matching
 from memd.store.chunks import StoredChunk
 from memd.store.embedding_cache import Space
 from memd.store.index import Index
-from memd.store.publication import PublishedChunk, PublishedFile
+from memd.store.published_files import PublishedChunk, PublishedFile
 from tests.bounds import shipped
-from tests.postgres import PostgresServer
+from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer
 from tests.relay import relay
-from tests.shared.conftest import member
 from tests.store.conftest import chunk_of, found_file, ranked
 from tests.wait import until_async
 
@@ -172,7 +172,7 @@ async def test_a_statement_that_takes_too_long_is_ended(admin_dsn: str, tmp_path
 
 async def test_so_many_ask_at_a_time(connections: SharedConnections) -> None:
     """The others wait, and no more connections are made than that."""
-    most = shipped("memd.shared.reading.AT_ONCE")
+    most = shipped("memd.postgres.snapshots.AT_ONCE")
     pids = await asyncio.gather(
         *(
             connections.run(

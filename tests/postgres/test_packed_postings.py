@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from memd.shared.packed_postings import TermPostings, due, term_id
+from memd.postgres.packed_postings import TermPostings, due, term_id
 from tests.bounds import shipped
 
 CHUNKS = {
@@ -87,8 +87,8 @@ def test_when_segments_are_merged(sizes: list[int], merged: int) -> None:
 def test_buckets_are_of_about_a_size() -> None:
     """Neither so small that the rows of the table count, nor so large that a search reads what it does not need."""
     usual, most = (
-        shipped("memd.shared.packed_postings._BUCKET_BYTES"),
-        shipped("memd.shared.packed_postings._MOST_BITS"),
+        shipped("memd.postgres.packed_postings._BUCKET_BYTES"),
+        shipped("memd.postgres.packed_postings._MOST_BITS"),
     )
     words = {
         number: [f"word{(37 * number + 41 * word) % 5000}" for word in range(120)] for number in range(5, 305)
@@ -102,5 +102,5 @@ def test_buckets_are_of_about_a_size() -> None:
 
 def test_the_largest_segments_are_left_as_they_are() -> None:
     """One more chunk, and nothing is merged with it."""
-    largest = 8 ** shipped("memd.shared.packed_postings._LARGEST_TIER")
+    largest = 8 ** shipped("memd.postgres.packed_postings._LARGEST_TIER")
     assert (due([largest - 1, 2, 3]), due([largest, 2, 3])) == (3, 1)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, SearchFilter
-from memd.shared.connection import TABLES, SharedUnavailable, check_tables
-from memd.shared.keyword_index import (
+from memd.postgres.connection import TABLES, SharedUnavailable, check_tables
+from memd.postgres.keyword_index import (
     BUCKETS,
     SEGMENTS,
     AskedPhrases,
@@ -20,9 +20,9 @@ from memd.shared.keyword_index import (
     bucket_values,
     found_terms,
 )
-from memd.shared.nearest import PLACE, NearestQuery
-from memd.shared.packed_postings import term_id
-from memd.shared.reading import ServerQuery, ServerSnapshot, SharedConnections
+from memd.postgres.nearest import PLACE, NearestQuery
+from memd.postgres.packed_postings import term_id
+from memd.postgres.snapshots import ServerQuery, ServerSnapshot, SharedConnections
 from memd.store.chunk_parts import ClosestPart, closest_of
 from memd.store.chunks import ChunkPlace, StoredChunk, numbers_read, scripts_read, typed
 from memd.store.disk_vectors import ListedVector, NearVectors
@@ -30,7 +30,7 @@ from memd.store.embedding_cache import Space
 from memd.store.keywords import Match, phrases_of
 from memd.store.labels import paths_matching
 from memd.store.postings import ChunkFacts
-from memd.store.publication import TERMS_VERSION, term_reader
+from memd.store.published_files import TERMS_VERSION, term_reader
 from memd.store.vector_matrix import Floats, Ids
 from memd.text.writing_systems import ScriptShares
 

@@ -1,4 +1,4 @@
-"""Reads whole files of an index, and the terms of their chunks, for publication to a shared store."""
+"""Reads whole files of an index, and the terms of their chunks, that a publisher sends to a server."""
 
 import hashlib
 from collections.abc import Collection, Sequence
