@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import functools
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -65,6 +67,16 @@ def hastily(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop where waits take no time, and return its result; nothing in it may wait for threads or processes."""
     with asyncio.Runner(loop_factory=_HastyLoop) as runner:
         return runner.run(main)
+
+
+def run_hastily(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Have a test run on such a loop; see hastily."""
+
+    @functools.wraps(test)
+    def run(*given: P.args, **named: P.kwargs) -> None:
+        hastily(test(*given, **named))
+
+    return run
 
 
 async def for_s(seconds: float, work: Coroutine[Any, Any, object]) -> None:

@@ -30,19 +30,21 @@ def until(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
             return value
         if late:
             raise AssertionError(_complaint(condition, timeout_s))
-        time.sleep(_step_s(deadline, timeout_s))
+        time.sleep(_step_s(deadline - time.monotonic(), timeout_s))
 
 
-async def until_async(condition: Callable[[], T], timeout_s: float = 5.0) -> T:
-    """Like until, but without blocking the event loop."""
-    deadline = time.monotonic() + _BUSY * timeout_s
+async def until_async(
+    condition: Callable[[], T], timeout_s: float = 5.0, *, clock: Callable[[], float] = time.monotonic
+) -> T:
+    """Like until, but without blocking the event loop; the clock may be that of a loop on which waits take no time."""
+    deadline = clock() + _BUSY * timeout_s
     while True:
-        late = time.monotonic() >= deadline
+        late = clock() >= deadline
         if value := condition():
             return value
         if late:
             raise AssertionError(_complaint(condition, timeout_s))
-        await asyncio.sleep(_step_s(deadline, timeout_s))
+        await asyncio.sleep(_step_s(deadline - clock(), timeout_s))
 
 
 async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) -> T:
@@ -54,12 +56,12 @@ async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) ->
             return answer
         if late:
             raise AssertionError(_complaint(ask, timeout_s))
-        await asyncio.sleep(_step_s(deadline, timeout_s))
+        await asyncio.sleep(_step_s(deadline - time.monotonic(), timeout_s))
 
 
-def _step_s(deadline: float, timeout_s: float) -> float:
+def _step_s(left_s: float, timeout_s: float) -> float:
     """Return the pause until the next check: a twentieth of the time waited so far."""
-    waited_s = time.monotonic() - (deadline - _BUSY * timeout_s)
+    waited_s = _BUSY * timeout_s - left_s
     return min(max(_STEP_S, waited_s / 20), _LONGEST_STEP_S)
 
 

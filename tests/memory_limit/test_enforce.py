@@ -12,7 +12,7 @@ from memd.errors import MemdError
 from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus, ProcessMemory, resident_bytes
 from memd.runtime import malloc
 from tests.bounds import shipped
-from tests.clock import hastily, now_s
+from tests.clock import hastily, now_s, run_hastily
 from tests.wait import until_async
 
 
@@ -109,11 +109,22 @@ def trouble(machine: Machine) -> str | None:
     return status.reason
 
 
-async def soon(condition: Callable[[], object]) -> None:
-    """In a few milliseconds, unless the machine is busy."""
-    await until_async(condition, 30)
+@pytest.fixture(autouse=True)
+def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is returned to the system, which takes a thread: a loop on which waits take no time does not wait for one."""
+
+    async def give_back_beside() -> None:
+        pass
+
+    monkeypatch.setattr(malloc, "give_back_beside", give_back_beside)
 
 
+async def soon(condition: Callable[[], object], within_s: float = 0.25) -> None:
+    """Wait for a thousand looks at most, in the time of the loop, which does not depend on the machine."""
+    await until_async(condition, within_s, clock=asyncio.get_running_loop().time)
+
+
+@run_hastily
 async def test_without_a_limit_nobody_looks() -> None:
     """What is on disk comes into memory, and then nothing runs at all."""
     machine = Machine(100, a=Vectors(50), b=Vectors(50))
@@ -128,6 +139,7 @@ async def test_without_a_limit_nobody_looks() -> None:
         assert machine.limit.status() == MemoryStatus(200 * MB, 0, 0, None)
 
 
+@run_hastily
 async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
     """The least recently searched first; a limit that goes, or rises, takes effect at once."""
     machine = Machine(100, 50, a=Vectors(50, asked_at=2.0), b=Vectors(50, asked_at=1.0))
@@ -147,6 +159,7 @@ async def test_vectors_are_given_up_and_come_back_when_the_limit_goes() -> None:
         assert not limit.is_set
 
 
+@run_hastily
 async def test_memory_goes_back_to_the_system_when_vectors_were_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -180,6 +193,7 @@ def test_under_a_limit_large_blocks_go_back_as_soon_as_they_are_free(
     assert len(asked) == times
 
 
+@run_hastily
 async def test_a_worker_that_comes_and_goes_does_not_send_them_to_and_fro() -> None:
     """They come back when there was room for ten minutes."""
     machine = Machine(100, a=Vectors(50))
@@ -194,6 +208,7 @@ async def test_a_worker_that_comes_and_goes_does_not_send_them_to_and_fro() -> N
         await soon(lambda: not machine.on_disk())
 
 
+@run_hastily
 async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
     """With what to do about it, in the log and in what status says, until it is kept."""
     machine = Machine(300, a=Vectors(50))
@@ -223,6 +238,7 @@ async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
 
 
 @pytest.mark.parametrize("limit_mb", [0, 1000])
+@run_hastily
 async def test_a_limit_that_changes_during_a_look_is_judged_by_the_next(limit_mb: int) -> None:
     """What was found out about the one before says nothing about it."""
 
@@ -238,6 +254,7 @@ async def test_a_limit_that_changes_during_a_look_is_judged_by_the_next(limit_mb
     assert "memory.limit_exceeded" not in [entry["event"] for entry in logged]
 
 
+@run_hastily
 async def test_the_limit_that_is_advised_has_room_for_what_embeds() -> None:
     """Also when that has ended: it comes again."""
     machine = Machine(100, worker_mb=60)
@@ -248,6 +265,7 @@ async def test_the_limit_that_is_advised_has_room_for_what_embeds() -> None:
         assert "to 180 or more" in (trouble(machine) or "")
 
 
+@run_hastily
 async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again() -> None:
     """Not at every look; the others come back meanwhile."""
     machine = Machine(100, a=Vectors(50), b=Vectors(50))
@@ -265,6 +283,7 @@ async def test_vectors_that_cannot_be_read_stay_on_disk_and_are_asked_for_again(
         await soon(lambda: not machine.on_disk())
 
 
+@run_hastily
 async def test_an_agent_whose_disk_is_dead_keeps_no_other_waiting() -> None:
     """Neither when vectors go nor when they come back; it is tried again."""
     machine = Machine(100, a=Vectors(50), b=Vectors(50))
@@ -293,13 +312,14 @@ def test_an_agent_whose_disk_is_dead_is_waited_for_so_long() -> None:
         machine = Machine(100, a=dead, b=Vectors(50))
         machine.limit = MemoryLimit(machine, machine, look_s=0.001)
         async with kept(machine, 120):
-            await soon(lambda: machine.on_disk() == {"b"})
+            await soon(lambda: machine.on_disk() == {"b"}, seconds)
             return now_s()
 
     assert seconds <= hastily(waited_s()) < seconds + 1
 
 
 @pytest.mark.parametrize("limit_mb", [0, 100])
+@run_hastily
 async def test_where_the_system_does_not_tell_there_is_no_limit(limit_mb: int) -> None:
     """Vectors are in memory."""
     agents = {"a": Vectors(50), "b": Vectors(50)}
@@ -372,6 +392,7 @@ def test_a_process_that_is_gone_holds_nothing_that_can_be_told(platform: str) ->
 
 
 @pytest.mark.parametrize(("before_s", "times"), [(1.0, 1), (0.0, 2)])
+@run_hastily
 async def test_a_limit_that_is_not_kept_now_and_then_is_logged_once_an_hour(
     before_s: float, times: int
 ) -> None:
