@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -15,12 +16,19 @@ from memd.agent.agents import RunningAgent
 from memd.agent.build import build_agent, keep
 from memd.backends.backend import BackendEnvironment, IncludedState
 from memd.backends.builtin import Builtin
+from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker
 from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.included_memories import Including
-from memd.config.settings import AgentSettings, Chunking, IncludedMemory, Publish, SyncSettings
+from memd.config.settings import AgentSettings, Chunking, IncludedMemory, Publish, QmdSettings, SyncSettings
+from memd.embedding.registry import AgentProviders
+from memd.index_service import IndexParts, index_parts
+from memd.providers.provider import Identity, space_of
+from memd.runtime.timing import Debouncer
 from memd.sources.roots import roots_as_written
+from memd.store.embedding_cache import Space
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
+from memd.store.meta import Fingerprint
 from memd.watch.watcher import WatcherHealth
 from tests.embedding.supplies import silent
 from tests.wait import until_async
@@ -140,19 +148,64 @@ async def test_a_disk_that_does_not_answer_keeps_no_agent_from_its_start(
     await agent.close()
 
 
+async def test_marks_wait_for_as_long_as_the_settings_say(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For quiet, and for the most that it may take: 1.5 s and 20 s."""
+    debouncers: list[Debouncer] = []
+
+    def made(**seconds: float) -> Debouncer:
+        debouncers.append(Debouncer(**seconds))
+        return debouncers[-1]
+
+    monkeypatch.setattr(build, "Debouncer", made)
+    async with built(state, sync=SyncSettings(watch_debounce_ms=1500, watch_max_wait_ms=20_000)):
+        (debouncer,) = debouncers
+        debouncer.mark(100.0)
+        assert debouncer.due_at() == 101.5
+        debouncer.mark(119.0)
+        assert debouncer.due_at() == 120.0
+
+
+_OLD, _NEW = ("openai", "old", "old-2"), Identity("openai", "new", "new-2", 2)
+
+
 @pytest.mark.parametrize(
-    "sync",
-    [
-        SyncSettings(watch_debounce_ms=1, watch_max_wait_ms=60_000),
-        SyncSettings(watch_debounce_ms=10_000, watch_max_wait_ms=100),
-    ],
+    ("has_vectors", "wanted", "space"),
+    [(False, None, None), (True, None, _OLD), (True, _NEW, space_of(_NEW)), (False, _NEW, space_of(_NEW))],
 )
-async def test_marks_wait_for_as_long_as_the_settings_say(state: Path, sync: SyncSettings) -> None:
-    """For quiet, or for the most that it may take."""
-    async with built(state, sync=sync) as agent, asyncio.timeout(60):
-        agent.pending.mark([state])
-        taken = await agent.pending.take()
-        assert (taken.paths, taken.everything) == (frozenset({state}), False)
+async def test_vectors_are_kept_until_it_is_known_that_others_are_wanted(
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_vectors: bool,
+    wanted: Identity | None,
+    space: Space | None,
+) -> None:
+    """What an index is built for anew is those that it has, where the provider has not told its model yet."""
+    await indexed(state)
+    if has_vectors:
+        index = Index(state / "agents" / "main.sqlite")
+        await index.open()
+        stored = await index.fingerprint()
+        assert stored is not None
+        provider, model, key = _OLD
+        await index.adopt(
+            msgspec.structs.replace(stored, provider=provider, model=model, key=key, dimensions=2)
+        )
+        await index.close()
+    monkeypatch.setattr(AgentProviders, "embeds", True)
+    monkeypatch.setattr(AgentProviders, "wanted", wanted)
+    asked: list[Fingerprint] = []
+
+    def parts(*given: Any, **named: Any) -> IndexParts:
+        asked.append(given[4])
+        return index_parts(*given, **named)
+
+    monkeypatch.setattr(build, "index_parts", parts)
+    async with built(state) as agent:
+        assert [one.space for one in asked] == [space]
+        assert agent.index.space == (_OLD if has_vectors else space)
+        assert agent.providers.held == frozenset({agent.index.space} - {None})
 
 
 async def test_each_agent_has_the_backend_of_its_settings(state: Path) -> None:
@@ -174,6 +227,40 @@ async def test_each_agent_has_the_backend_of_its_settings(state: Path) -> None:
         assert type(agent.backend) is Including
         assert agent.backend.status().included == (IncludedState("team:alice/main", None),)
         assert not agent.sync.vectors_suspended
+
+
+async def test_other_backends_are_waited_for_as_long_as_the_settings_say(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings have milliseconds."""
+    waits_s: dict[object, float] = {}
+    timeouts: list[BreakerTimeouts] = []
+
+    def noted(kind: Callable[..., Any]) -> Callable[..., Any]:
+        def made(first: Any, second: Any, wait_s: float) -> Any:
+            waits_s[kind] = wait_s
+            return kind(first, second, wait_s)
+
+        return made
+
+    create_breaker = CircuitBreaker.__init__
+
+    def breaker(*given: Any, **named: Any) -> None:
+        timeouts.append(given[4])
+        create_breaker(*given, **named)
+
+    for kind in (ReadingFallback, Including):
+        monkeypatch.setattr(build, kind.__name__, noted(kind))
+    monkeypatch.setattr(CircuitBreaker, "__init__", breaker)
+    include = (IncludedMemory(server="team", memory="alice/main", dsn_file=str(state / "none")),)
+    async with built(state, backend="postgres", sync=SyncSettings(wait_ms=1700)):
+        pass
+    async with built(state, include=include, sync=SyncSettings(wait_ms=2300)):
+        pass
+    async with built(state, backend="qmd", qmd=QmdSettings(timeout_ms=2500, cooldown_seconds=7)):
+        pass
+    assert waits_s == {ReadingFallback: 1.7, Including: 2.3}
+    assert timeouts[2] == BreakerTimeouts(2.5, 7)
 
 
 async def test_an_agent_is_published_where_its_settings_say_so(state: Path) -> None:
