@@ -98,9 +98,7 @@ class SharedReader:
 
     @property
     def _state(self) -> "SharedMemoryState":
-        if self._now is None:
-            self._ask()
-        assert self._now is not None
+        assert self._now is not None  # read by the first query
         return self._now
 
     @contextmanager

@@ -69,6 +69,14 @@ def test_a_phrase_is_the_fewest_terms_that_say_where_it_is(
     assert terms_of(stems) == terms
 
 
+@pytest.mark.parametrize(
+    ("phrases", "expected"), [([], False), ([["vault"], ["mill"]], False), ([["a", "b"]], True)]
+)
+def test_places_are_read_only_where_a_phrase_needs_them(phrases: list[list[str]], *, expected: bool) -> None:
+    """They are most of what a server would send."""
+    assert AskedPhrases.of(phrases).has_sequences is expected
+
+
 class _Memory:
     """A memory on the server, and the same chunks in postings of this machine."""
 

@@ -4,20 +4,23 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
 from memd.config.settings import AgentSettings
-from memd.domain_types import NO_FILTER, DegradedPart, Kind, SearchFilter
+from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, Kind, SearchFilter
 from memd.postgres.connection import SharedUnavailable
-from memd.postgres.mirror import Mirror
-from memd.postgres.shared_index import SharedIndex, find_file, matching
+from memd.postgres.mirror import Mirror, VectorSpace
+from memd.postgres.shared_index import SharedIndex, SharedReader, find_file, matching
 from memd.postgres.snapshots import ServerQuery, ServerSnapshot, SharedConnections
 from memd.search.searcher import Searcher
+from memd.store.chunk_parts import ClosestPart
 from memd.store.chunks import StoredChunk
+from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
 from memd.store.index import Index
-from memd.store.published_files import PublishedChunk, PublishedFile
+from memd.store.published_files import PublishedChunk, PublishedFile, PublishedPart
 from tests.bounds import shipped
 from tests.postgres.conftest import member
 from tests.postgres_server import PostgresServer
@@ -218,18 +221,67 @@ class _NoProvider:
         return None
 
 
-def _publish(admin_dsn: str, directory: Path) -> None:
-    """Each text is a note of alice's."""
+def _mirror(admin_dsn: str, directory: Path) -> Mirror:
+    """Publishes alice's memory."""
     dsn_file = directory / "alice.dsn"
     dsn_file.touch(mode=0o600)
     dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
     mirror = Mirror(dsn_file, "alice/main", "me")
     mirror.open()
+    return mirror
+
+
+def _publish(admin_dsn: str, directory: Path) -> None:
+    """Each text is a note of alice's."""
+    mirror = _mirror(admin_dsn, directory)
     for number, text in enumerate(TEXTS):
         chunk = PublishedChunk(1, 1, text, "", bytes([number] * 32), None, None, None, None, None, ())
         file = PublishedFile(f"memory/{number}.md", Kind.NOTE, b"x" * 32, 1, None, (), (chunk,))
         mirror.put(file, [text], file.digests([text], None))
     mirror.close()
+
+
+def _publish_vectors(mirror: Mirror, space: VectorSpace) -> None:
+    """One note, whose second part has the vector 0, 1, ... of a space."""
+    mirror.adopt(space)
+    first, second = np.eye(space.dimensions, dtype=np.float32)[:2]
+    parts = tuple(
+        PublishedPart(*span, vector.astype("<f2").tobytes())
+        for span, vector in (((0, 4), first), ((5, 9), second))
+    )
+    chunk = PublishedChunk(
+        *(1, 1, "beds and bulb", "", b"b" * 32, None, None, None, None), first.tobytes(), parts
+    )
+    file = PublishedFile("memory/a.md", Kind.NOTE, b"x" * 32, 1, None, (), (chunk,))
+    mirror.put(file, [chunk.text], file.digests([chunk.text], space))
+
+
+async def test_vectors_are_compared_as_long_as_the_model_of_the_question_made_them(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """With the best part of a chunk. Those of another model, which may be longer, are not looked at."""
+    mirror = _mirror(admin_dsn, tmp_path)
+    _publish_vectors(mirror, VectorSpace(("hashing", "words", "1"), 2, has_parts=True))
+    index = SharedIndex(connections)
+    await index.refresh()
+    assert index.vectors.current() is not None
+    query = np.array([0.6, 0.8], np.float32)
+
+    def look(reader: SharedReader) -> tuple[NearVectors | None, dict[ChunkId, ClosestPart]]:
+        found = reader.keywords.search('"bulb"', 10, [Kind.NOTE], (NO_FILTER,))
+        known = ListedVector(np.empty(0, np.int64), np.empty(0, np.int8))
+        near = reader.nearest(known, query, 10, [Kind.NOTE], [], [None])
+        return near, reader.closest_parts([one for one, _ in found], query)
+
+    near, parts = await index.read(look)
+    assert near is not None
+    (chunk_id,) = near.chunk_ids
+    assert parts[chunk_id].span == (5, 9)
+    assert parts[chunk_id].cosine == pytest.approx(0.8, abs=0.001)
+    _publish_vectors(mirror, VectorSpace(("hashing", "words", "2"), 3, has_parts=True))
+    assert await index.read(look) == (None, {})
+    mirror.close()
+    connections.close()
 
 
 async def test_keywords_have_the_scores_that_they_have_on_this_machine(
