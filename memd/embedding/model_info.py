@@ -20,7 +20,7 @@ _NAME = "portrait"  # the name used by earlier versions
 SENT_S = 5.0  # the time for which counts of sent texts are collected before they are stored
 _UNUSABLE = (StoreUnavailable, StoreDamaged, StoreNewer)
 
-ONCE = RetryPolicy(attempts=1, first_s=0.1, cap_s=0.1, longest_asked_s=0.1, timeouts=1)
+ONCE = RetryPolicy(attempts=1, first_s=0.1, longest_asked_s=0.1, timeouts=1)
 """A failed probe is not retried here, but by the caller, who reports the reason meanwhile."""
 
 

@@ -26,7 +26,6 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
     attempts: int
     first_s: float  # the delay before the second attempt; it doubles with each further one
-    cap_s: float
     longest_asked_s: float  # if the provider asks for a longer wait, the request fails
     timeouts: int  # the most attempts that may time out
 
@@ -40,7 +39,6 @@ class RetryPolicy(msgspec.Struct, frozen=True):
             attempts=self.attempts,
             timeout=None,
             wait_initial=self.first_s,
-            wait_max=self.cap_s,
             wait_jitter=self.first_s / 2,
         ).__aiter__()
 
@@ -62,10 +60,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         return judge
 
 
-# The figures of the original where they proved good: half a second to eight, four attempts.
-INDEXING = RetryPolicy(attempts=4, first_s=0.5, cap_s=8.0, longest_asked_s=60.0, timeouts=2)
+# The figures of the original where they proved good: half a second at first, four attempts.
+INDEXING = RetryPolicy(attempts=4, first_s=0.5, longest_asked_s=60.0, timeouts=2)
 # The deadline of a question leaves room for one more attempt.
-ASKING = RetryPolicy(attempts=2, first_s=0.1, cap_s=0.2, longest_asked_s=0.5, timeouts=1)
+ASKING = RetryPolicy(attempts=2, first_s=0.1, longest_asked_s=0.5, timeouts=1)
 
 
 def log_retries() -> None:

@@ -15,8 +15,8 @@ from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 
-QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=2)
-ONCE = RetryPolicy(attempts=1, first_s=0.001, cap_s=0.002, longest_asked_s=0.0, timeouts=1)
+QUICK = RetryPolicy(attempts=4, first_s=0.001, longest_asked_s=0.05, timeouts=2)
+ONCE = RetryPolicy(attempts=1, first_s=0.001, longest_asked_s=0.0, timeouts=1)
 
 
 def client_at(server: EmbeddingServer, *, concurrency: int = 4, url: str | None = None) -> RetryingClient:

@@ -38,7 +38,7 @@ from tests.wait import until_async, until_told
 
 DIMENSIONS = 32
 PROVIDERS = ["openai", "gemini", "voyage"]
-QUICK = RetryPolicy(attempts=3, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
+QUICK = RetryPolicy(attempts=3, first_s=0.001, longest_asked_s=0.2, timeouts=2)
 SOON = BatchTimeouts(
     request_s=10.0,
     first_s=0.002,

@@ -16,7 +16,7 @@ from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.http import Response
 
-ONCE = RetryPolicy(attempts=1, first_s=0.001, cap_s=0.001, longest_asked_s=0.1, timeouts=1)
+ONCE = RetryPolicy(attempts=1, first_s=0.001, longest_asked_s=0.1, timeouts=1)
 
 
 @pytest.fixture

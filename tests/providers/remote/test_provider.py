@@ -16,14 +16,16 @@ from memd.providers.remote import gemini, ollama, openai
 from memd.providers.remote.dialect import Dialect, RateLimited, Refused
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity
-from memd.providers.remote.provider import RemoteProvider
+from memd.providers.remote.provider import HARMLESS, RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
+from memd.text.tokens import estimate_tokens
+from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import KEY, EmbeddingServer, Plan, Seen
 from tests.fakes.http import Response
 from tests.wait import until
 
-QUICK = RetryPolicy(attempts=4, first_s=0.001, cap_s=0.002, longest_asked_s=0.2, timeouts=2)
+QUICK = RetryPolicy(attempts=4, first_s=0.001, longest_asked_s=0.2, timeouts=2)
 DIMENSIONS = 32
 DIALECTS: dict[str, tuple[ProviderAddress, Callable[[str, Remote], Dialect], str | None]] = {
     "openai": (openai.HOME, openai.openai, None),
@@ -66,7 +68,7 @@ async def asking(
         request_timeout_s=request_timeout_s,
         query_timeout_s=query_timeout_s,
         indexing=QUICK,
-        asking=RetryPolicy(attempts=2, first_s=0.001, cap_s=0.002, longest_asked_s=0.05, timeouts=1),
+        asking=RetryPolicy(attempts=2, first_s=0.001, longest_asked_s=0.05, timeouts=1),
     )
     try:
         yield provider
@@ -369,6 +371,22 @@ async def test_a_text_that_is_too_long_makes_no_request_smaller(server: Embeddin
         server.seen.clear()
         await provider.embed_passages(texts)
     assert [len(seen.texts) for seen in server.seen] == [8]
+
+
+@pytest.mark.parametrize("is_longer", [False, True])
+async def test_a_short_text_that_is_refused_for_its_size_is_not_cut(
+    server: EmbeddingServer, is_longer: bool
+) -> None:
+    """It has another fault; one token more, and its halves are tried."""
+    server.plan = lambda seen: None if HARMLESS in seen.texts else says.too_long("openai")
+    tokens = shipped("memd.providers.remote.provider.SMALLEST_PIECE") + is_longer
+    text = next(text for text in ("a " * count for count in range(200)) if estimate_tokens(text) == tokens)
+    async with asking(server, "openai-compatible") as provider:
+        with pytest.raises(EmbedRejected):
+            await provider.embed_passages([text])
+    sizes = [sum(map(estimate_tokens, seen.texts)) for seen in server.seen if HARMLESS not in seen.texts]
+    assert sizes[0] == tokens
+    assert (len(sizes) > 1) is is_longer
 
 
 async def test_an_input_that_llama_server_finds_too_large_is_cut_smaller(server: EmbeddingServer) -> None:
