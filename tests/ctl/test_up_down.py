@@ -5,10 +5,15 @@ import os
 import signal
 import stat
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from memd.ctl.atomic_write import Overtaken
 from memd_client import Client
+from tests.bounds import shipped
+from tests.ctl.conftest import Run
 from tests.ctl.real import House, house
 from tests.wait import until
 
@@ -210,6 +215,24 @@ def test_an_edit_that_is_made_while_a_question_stands_is_kept(ours: House) -> No
     text = ours.config.read_text(encoding="utf-8")
     assert edit in text
     assert str(docs) in text
+
+
+def test_a_configuration_that_never_rests_is_left_alone(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some attempts; the person is asked to try again, and no daemon is started."""
+    attempts = []
+
+    def overtaken(file: Path, _: str, *, over: bytes) -> NoReturn:
+        attempts.append(over)
+        raise Overtaken(file)
+
+    monkeypatch.setattr("memd.ctl.commands.up.write_text", overtaken)
+    notes = home / "notes"
+    notes.mkdir()
+    ran = run("up", str(notes), "--yes")
+    assert (ran.code, "is being written all the time" in ran.err) == (75, True), ran
+    assert attempts == [b""] * shipped("memd.ctl.commands.up._TIMES")
 
 
 def test_a_wrong_configuration_starts_nothing(ours: House) -> None:

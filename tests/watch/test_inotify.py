@@ -20,8 +20,9 @@ import pytest
 from watchfiles import Change
 
 from memd.watch.events import EventBatch, FeedBroken
-from memd.watch.inotify import InotifyFeed, batch_of, sets_watches_by_directory
+from memd.watch.inotify import InotifyFeed, _libc, _pieces, batch_of, sets_watches_by_directory
 from memd.watch.watch_plan import RootState, WatchPlan
+from tests.bounds import shipped
 from tests.wait import until_async
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
@@ -453,7 +454,13 @@ async def test_files_are_not_watched_on_by_who_has_stopped(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("300000\n", 600_000), ("3\n", 1024), ("none", 1024), (None, 1024)]
+    ("text", "told"),
+    [
+        ("300000\n", 600_000),
+        ("3\n", shipped("memd.watch.inotify._INSTANCES")),
+        ("none", shipped("memd.watch.inotify._INSTANCES")),
+        (None, shipped("memd.watch.inotify._INSTANCES")),
+    ],
 )
 async def test_what_a_limit_is_to_be_raised_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, told: int
@@ -469,6 +476,35 @@ async def test_what_a_limit_is_to_be_raised_to(
     monkeypatch.setattr("memd.watch.inotify._LIMITS", tmp_path)
     monkeypatch.setattr("memd.watch.inotify._libc", SimpleNamespace(inotify_init1=init))
     assert f"max_user_instances={told}`" in await _refused(tmp_path)
+
+
+async def test_no_fewer_watches_than_usual_are_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where twice the current limit would be less."""
+    (tmp_path / "max_user_watches").write_text("8192\n")
+
+    def add(*_: object) -> int:
+        ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    monkeypatch.setattr("memd.watch.inotify._LIMITS", tmp_path)
+    libc = SimpleNamespace(inotify_init1=_libc.inotify_init1, inotify_add_watch=add)
+    monkeypatch.setattr("memd.watch.inotify._libc", libc)
+    assert f"max_user_watches={shipped('memd.watch.inotify._WATCHES')}`" in await _refused(tmp_path)
+
+
+def test_other_tasks_run_between_so_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where events come as fast as they are read, a batch has an end; the rest stays to be read."""
+    monkeypatch.setattr("memd.watch.inotify._PIECE_BYTES", 1)
+    reading, writing = os.pipe2(os.O_NONBLOCK)
+    try:
+        most = shipped("memd.watch.inotify._PIECES")
+        os.write(writing, bytes(most + 1))
+        assert [len(list(_pieces(reading))) for _ in range(3)] == [most, 1, 0]
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 async def test_a_process_without_descriptors_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

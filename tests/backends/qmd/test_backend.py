@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from memd.backends.backend import BackendAnswer, BackendQuestion
+from memd.backends.builtin import Builtin
 from memd.backends.qmd import backend
 from memd.backends.qmd.export import PageReader
 from memd.backends.qmd.process import QmdFailed, QmdUnavailable
@@ -19,6 +20,7 @@ from memd.domain_types import Kind, SearchFilter
 from memd.runtime.profiling import TimeTrace
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.backends.qmd.bench import PATIENCE_MS, SECRET, indexing, lives, serving, transcript
+from tests.bounds import shipped
 from tests.clock import Ticking
 from tests.fakes.qmd_standin import USUAL, Standin, answers, delayed, dies, floods, hangs, says
 from tests.wait import until_async
@@ -54,6 +56,19 @@ async def test_hits_are_those_of_qmd_read_on_our_side(tmp_path: Path, standin: S
         assert answer.fallback is None
 
 
+def _limit(call: dict[str, Any]) -> int:
+    arguments = call["arguments"]
+    return int(arguments[arguments.index("-n") + 1])
+
+
+async def test_as_many_hits_are_asked_for_however_many_are_wanted(tmp_path: Path, standin: Standin) -> None:
+    """For all words, and for some of them."""
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        assert await bench.found("where does the heron sleep?", max_results=1) == ["memory/birds.md"]
+        asked = [*standin.calls("search"), *standin.calls("query")]
+        assert [_limit(call) for call in asked] == 2 * [shipped("memd.backends.qmd.backend.ASKED_FOR")]
+
+
 async def test_a_question_is_found_by_a_part_of_its_words(tmp_path: Path, standin: Standin) -> None:
     """Documents that hold all of them are rare; what holds less than half is no answer."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
@@ -83,6 +98,9 @@ async def test_an_old_qmd_is_asked_word_by_word(tmp_path: Path, standin: Standin
         asked = [call["arguments"] for call in standin.calls("search")]
         assert all(arguments.count("-c") == 1 for arguments in asked)
         assert not standin.calls("query")
+        assert {_limit(call) for call in standin.calls("search")} == {
+            shipped("memd.backends.qmd.backend.ASKED_FOR")
+        }
 
 
 _SITTING = "One plover sits.\n"
@@ -110,14 +128,24 @@ async def test_an_old_qmd_calls_files_by_other_names(
         assert await bench.found("plover") == found
 
 
-async def test_a_note_written_just_now_is_found(tmp_path: Path, standin: Standin) -> None:
-    """Even while qmd cannot take it in: what it does not know is asked of the built-in index."""
+async def test_a_note_written_just_now_is_found(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even while qmd cannot take it in: what it does not know is asked of the built-in index, with enough hits."""
+    wanted, search = [], Builtin.search
+
+    async def counted(self: Builtin, question: BackendQuestion) -> BackendAnswer:
+        wanted.append(question.max_results)
+        return await search(self, question)
+
+    monkeypatch.setattr(Builtin, "search", counted)
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:
         standin.play("update", delayed(600))
         bench.write("memory/new.md", "a zebra crossed the yard\n")
         await bench.settle()
         answer = await bench.ask("zebra")
         assert [hit.path for hit in answer.hits] == ["memory/new.md"]
+        assert wanted == [shipped("memd.backends.qmd.backend._BUILTIN_HITS")]
         assert not answer.stale
         assert await bench.found("heron") == ["memory/birds.md"]
 

@@ -127,6 +127,38 @@ def test_of_a_long_note_so_many_lines_are_asked_for(
     assert (code, "last" in out, "first" in out) == (0, True, False)
 
 
+def test_of_a_long_note_with_long_lines_so_many_pieces_are_asked_for(
+    run: Run, address: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they do not reach the end of the note, its last line alone."""
+    monkeypatch.setattr("memd.ctl.commands.hook._TIMEOUT_S", TIMEOUT_S)
+    path, heard = f"memory/{day(0)}.md", list[Request]()
+    pieces = shipped("memd.ctl.commands.hook._PIECES")
+    first = 1000 - shipped("memd.ctl.commands.hook._END_LINES") + 1
+    beginning, *read = (
+        Note(
+            path=path,
+            text=f"line {line}",
+            start_line=line,
+            end_line=line,
+            next_line=line + 1,
+            total_lines=1000,
+        )
+        for line in (1, *range(first, first + pieces))
+    )
+    end = Note(path=path, text="last", start_line=1000, end_line=1000)
+    with serving(
+        address,
+        answering(SyncReport()),
+        answering(beginning, *read, end, heard=heard),
+        answering(Note(path=f"memory/{day(-1)}.md", missing=True)),
+    ):
+        code, out, _ = run("hook", "session-start")
+    lines = [request.start_line for request in heard if isinstance(request, Get)]
+    assert lines == [1, *range(first, first + pieces), 1000]
+    assert (code, "last" in out, f"line {first}" in out) == (0, True, False)
+
+
 def test_a_session_begins_with_what_was_written_just_before(daemon: Daemon) -> None:
     """The note is as it is on the disk."""
     path = f"memory/{day(0)}.md"
@@ -200,7 +232,8 @@ def test_what_nobody_asked_for_must_be_close(
     heard: list[Request] = []
     with serving(address, answering(Found(), heard=heard)):
         assert hook("user-prompt", address, {"prompt": "which one?"}, *argv) == SILENT
-    assert heard == [Search(query="which one?", max_results=6, strict=True, **asked)]
+    hits = shipped("memd.ctl.commands.hook._HITS")
+    assert heard == [Search(query="which one?", max_results=hits, strict=True, **asked)]
 
 
 @pytest.mark.parametrize("event", ["pre-compact", "session-end"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 from tests.wait import until
 
@@ -64,17 +65,18 @@ def test_what_has_no_end_is_no_document(run: Run) -> None:
 
 
 def test_following_ends_with_ctrl_c(log: Path) -> None:
-    """It begins with the last ten lines; the status is that of an interrupted program, without a traceback."""
+    """It begins with the last lines; the status is that of an interrupted program, without a traceback."""
+    lines = shipped("memd.ctl.commands.logs._BEFORE_FOLLOWING")
     command = [sys.executable, "-m", "memd.ctl", "logs", "-f"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
     ) as following:
         assert following.stdout is not None
         assert following.stderr is not None
-        got = [following.stdout.readline().decode().strip() for _ in range(10)]
+        got = [following.stdout.readline().decode().strip() for _ in range(lines)]
         with log.open("a", encoding="utf-8") as file:
             file.write("more\n")
         added = until(following.stdout.readline)
         following.send_signal(2)
         assert following.wait(20) == 130
-        assert (got, added, following.stderr.read()) == (_LINES[-10:], b"more\n", b"")
+        assert (got, added, following.stderr.read()) == (_LINES[-lines:], b"more\n", b"")
