@@ -11,8 +11,8 @@ only those whose file has changed since the last time. A fault is tried
 with those that execute its line, then with those that execute others of its file, the shortest first, up to the first that fails;
 with all where it is not known which execute it.
 A process loads the tests once, and forks for each fault, whose code takes the place of what is loaded (swap.py); a fault that is no
-function's has a process of its own. The outcome is unknown where the tests do not end in time or something kills them, and where
-the test that failed fails without the fault, too.
+function's has a process of its own. A test that does not end within a minute fails. The outcome is unknown where the tests do not
+end in time all in all or something kills them, and where the test that failed fails without the fault, too.
 
 Each fault is tried in a copy of the checkout, several at once (--jobs). Ends with status 1 where a fault was not noticed that is not
 in equivalent.txt, in which a line has the file, the line as it is and as it would be, and why that is no fault, divided by " | ".

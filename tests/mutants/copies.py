@@ -23,7 +23,9 @@ from tests.mutants.trials import ORDERS, Ended, Outcome, Trial
 ROOT = Path(__file__).parents[2]
 _RECORDING_S = 1800
 _LOADING_S = 120  # to load and collect tests
-_PATIENCE_S = 60  # a trial may take twice as long as its tests took without a fault, and so much more
+# A test that takes longer fails, as it would after two minutes in the suite; where that does not end it, its process ends.
+_TEST_S, _TEST_PROCESS_S = 60, 120
+_PATIENCE_S = 180  # a trial may take twice as long as its tests took without a fault, and so much more
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -134,17 +136,25 @@ class _Trying:
 class Copy:
     """A copy of the checkout."""
 
-    def __init__(self, directory: Path, children: Children, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        children: Children,
+        patience_s: float = _PATIENCE_S,
+        test_s: float = _TEST_S,
+        process_s: float = _TEST_PROCESS_S,
+    ) -> None:
         self._directory = directory
         self._children = children
         self._patience_s = patience_s
+        self._limits = ("--timeout", str(test_s), "-o", f"faulthandler_timeout={process_s}")
         self._places: Sequence[str] = ()
         self._loaded: _Trying | None = None
 
     def ended(self, mutant: Mutant, places: Sequence[str], recording: Recording) -> Ended:
         """How the tests end with this fault: those that execute its line, or all where it is not known which do.
 
-        A test that fails without the fault as well, when it is run once more, tells nothing.
+        A test that fails without the fault as well, when it is run once more, tells nothing, be it that it takes too long.
         """
         executing = recording.executing(mutant.file, mutant.source, mutant.fault.line)
         tests = list(executing.tests)
@@ -206,8 +216,7 @@ class Copy:
 
     def _start(self, places: Sequence[str]) -> _Trying:
         mine, its = Pipe()
-        # Those of pytest-timeout would end the waiting process, and a hanging test would count as one that fails.
-        command = [*_pytest("tests.mutants.trials"), "--timeout", "0", *places]
+        command = [*_pytest("tests.mutants.trials"), *self._limits, *places]
         number = its.fileno()
         environ = self._environ({ORDERS: str(number)})
         started = self._children.start(command, cwd=self._directory, env=environ, pass_fds=(number,))

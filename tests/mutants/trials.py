@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
     NOTICED = "noticed"  # a test failed
     MISSED = "MISSED"
-    UNKNOWN = "unknown"  # it took too long, or something killed it
+    UNKNOWN = "unknown"  # all in all it took too long, or something killed it
     CANNOT_SWAP = "cannot swap"  # a process has to load the faulty source
 
 
@@ -54,7 +54,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a trial ended, and the test that failed."""
+    """How a trial ended, and the test that failed, or that ran when something ended the process."""
 
     outcome: Outcome
     test: str = ""
@@ -82,14 +82,13 @@ class _Trials:
     def _ended(self, session: pytest.Session, loaded: LoadedFunctions, trial: Trial) -> Ended:
         scratch = tempfile.mkdtemp(prefix="m")
         Path(scratch).chmod(0o755)  # some tests run as another user
-        failed, told = os.pipe()
+        running = tempfile.TemporaryFile()  # noqa: SIM115 - the name of the test that runs; closed below
         pid = os.fork()
         if pid == 0:
             self._orders.close()
             os.environ["TMPDIR"] = scratch
             tempfile.tempdir = None  # it has been looked up
-            _try(session, loaded, trial, told)
-        os.close(told)
+            _try(session, loaded, trial, running.fileno())
 
         def end(*_: object) -> None:
             with contextlib.suppress(ProcessLookupError):
@@ -101,13 +100,15 @@ class _Trials:
         signal.setitimer(signal.ITIMER_REAL, 0)
         _end_children()
         shutil.rmtree(scratch, ignore_errors=True)
-        with os.fdopen(failed) as test:
+        with running:
             exited = os.waitstatus_to_exitcode(status)
-            known = 0 <= exited < len(_STATUSES)
-            return Ended(_STATUSES[exited] if known else Outcome.UNKNOWN, test.read() if known else "")
+            outcome = _STATUSES[exited] if 0 <= exited < len(_STATUSES) else Outcome.UNKNOWN
+            running.seek(0)
+            test = running.read().decode()
+            return Ended(outcome, test if outcome in {Outcome.NOTICED, Outcome.UNKNOWN} else "")
 
 
-def _try(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, told: int) -> NoReturn:
+def _try(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, running: int) -> NoReturn:
     """Run the tests in this process, and end it."""
     status = len(_STATUSES)
     try:
@@ -118,12 +119,12 @@ def _try(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, told: i
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         cpu_s = int(trial.limit_s) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-        status = _status(session, loaded, trial, told)
+        status = _status(session, loaded, trial, running)
     finally:
         os._exit(status)
 
 
-def _status(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, told: int) -> int:
+def _status(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, running: int) -> int:
     if trial.file is not None:
         try:
             loaded.swap(trial.file, trial.old, trial.new)
@@ -132,9 +133,10 @@ def _status(session: pytest.Session, loaded: LoadedFunctions, trial: Trial, told
     collected = {item.nodeid: item for item in session.items}
     items = [collected[test] for test in trial.tests if test in collected]
     for item, following in zip(items, [*items[1:], None], strict=True):
+        os.ftruncate(running, 0)
+        os.pwrite(running, item.nodeid.encode(), 0)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
-            os.write(told, item.nodeid.encode())
             return _STATUSES.index(Outcome.NOTICED)
     return _STATUSES.index(Outcome.MISSED)
 
