@@ -73,10 +73,10 @@ class PassReport(msgspec.Struct, frozen=True):
 
     at: float  # Unix time of its end
     took_s: float
-    changed: int = 0  # files that were indexed again
-    removed: int = 0
-    failed: str | None = None
-    late: bool = False  # another pass is reading a file that it should have read
+    changed: int  # files that were indexed again
+    removed: int
+    failed: str | None
+    late: bool  # another pass is reading a file that it should have read
 
 
 class PassFailed(TransientError):

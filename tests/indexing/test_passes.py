@@ -877,6 +877,44 @@ async def test_a_pass_that_changed_something_is_logged_and_followed_by_maintenan
     assert finished == ([(changed, removed)] if changed + removed else [])
 
 
+async def test_only_a_pass_over_everything_tells_that_the_index_is_whole() -> None:
+    """What backups are kept for until then."""
+
+    async def make(*_: object, **__: object) -> PassResult:
+        return PassResult()
+
+    clock, triggers = Clock(), MaintenanceTriggers()
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    passes = passes_of(pending, make, clock, triggers)
+    pending.mark([Path("/ws/a.md")])
+    pending.hurry()
+    await passes.attempt(await pending.take())
+    assert not triggers.whole.is_set()
+    pending.mark_all()
+    await passes.attempt(await pending.take())
+    assert triggers.whole.is_set()
+
+
+async def test_a_slow_pass_that_failed_is_told_without_files() -> None:
+    """How many it had looked at by then is not known."""
+    clock = Clock()
+
+    async def make(*_: object, **__: object) -> PassResult:
+        clock.run(passes.PASS_S + 0.1)
+        raise StoreUnavailable("the disk is full")
+
+    pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
+    pending.mark_all()
+    failing = passes_of(pending, make, clock)
+    with capture_logs() as logs:
+        await failing.attempt(await pending.take())
+    failing.stop()
+    [line] = [one for one in logs if one["event"] == "sync.was_slow"]
+    counts = {name: line[name] for name in ("looked", "read", "changed", "removed")}
+    assert counts == dict.fromkeys(counts, 0)
+    assert line["failed"] == "the disk is full"
+
+
 def took(clock: Clock, seconds: float) -> TimeTrace:
     """The account of a pass over two files that took so long."""
     with TimeTrace(clock) as account:

@@ -111,8 +111,9 @@ async def test_what_was_never_indexed_counts_from_nothing(
 
 
 async def test_one_that_was_just_made_is_not_taken_for_one_that_was_cut(tmp_path: Path, index: Index) -> None:
-    """Nothing is in it yet: its first words are waited for like those of any other."""
-    bench = Bench(tmp_path / "here", index)
+    """Nothing is in it yet: its first words are waited for like those of any other, however few are enough."""
+    settings = SessionSettings(delta_bytes=2, delta_messages=5, idle_seconds=60)
+    bench = Bench(tmp_path / "here", index, settings)
     bench.say("empty.jsonl", 0, ago_s=1)
     assert await bench.due() == set()
     assert len(bench.growing) == 1
