@@ -9,12 +9,12 @@ from random import Random
 import msgspec
 
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.agent_backlog import PublishedVectors
-from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import PublishedVectors
+from memd.embedding.passage_queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.freshness import Freshness
-from memd.indexing.passes import Passes, PassReport
+from memd.indexing.pass_scheduler import PassReport, PassScheduler
 from memd.indexing.recent_files import RecentFileCheck, RecentFiles
 from memd.indexing.rules import IndexingRules
 from memd.indexing.run_pass import PassRunner
@@ -67,7 +67,7 @@ class IndexParts(msgspec.Struct, frozen=True):
     barrier: EventBarrier
     triggers: MaintenanceTriggers
     runner: PassRunner
-    passes: Passes
+    passes: PassScheduler
     freshness: Freshness
     estimate: CostEstimate
     embedding: NewIndexEmbedding
@@ -113,7 +113,7 @@ def index_parts(
     runner = PassRunner(
         agent, rules, index, pending=pending, recent=recent, barrier=barrier, files=files, queues=queues
     )
-    passes = Passes(agent, index, pending, runner, triggers, rng=rng, clock=clock)
+    passes = PassScheduler(agent, index, pending, runner, triggers, rng=rng, clock=clock)
     freshness = Freshness(pending, passes, recent, barrier, settings.sync.wait_ms / 1000)
     estimate = CostEstimate(settings, rules, index, queues, files)
     permission = RebuildPermission(agent, queues, estimate)
@@ -257,7 +257,7 @@ class IndexService:
         return self._pending.mark_all(force=force, eager=True)
 
     async def wait_for_pass(self, number: int) -> PassReport:
-        """See Passes.wait_for_pass."""
+        """See PassScheduler.wait_for_pass."""
         return await self._parts.passes.wait_for_pass(number)
 
     async def catch_up(self) -> bool:

@@ -86,7 +86,7 @@ _NOT_QUICK = (
     "search/test_relevance.py",
     "security",
     "postgres",
-    "embedding/queue/test_scheduler_remote.py",
+    "embedding/passage_queue/test_scheduler_remote.py",
     "test_conftest.py",
     "test_units.py",
     "web",

@@ -9,7 +9,7 @@ import msgspec
 
 from memd.backends.backend import Backend
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders
 from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService

@@ -8,9 +8,9 @@ import structlog
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FallbackUse
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed, PublishedVectors
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.provider_pair import ProviderPair
-from memd.embedding.queue.agent_backlog import IndexToEmbed, PublishedVectors
-from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.choose import ProviderChoice, shared
 from memd.providers.provider import Calibration, EmbedUnavailable, Identity, Vector

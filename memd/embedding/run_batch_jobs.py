@@ -5,12 +5,12 @@ import time
 from random import Random
 
 from memd.config.settings import BatchSettings
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.dialect import BatchDialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.runner import BatchRunner
-from memd.providers.calibration import Bias
+from memd.providers.cosine_calibration import Bias
 from memd.providers.provider import Identity, space_of
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import ProviderSpec

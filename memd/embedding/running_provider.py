@@ -13,11 +13,11 @@ import structlog
 
 from memd.config.settings import AgentSettings, CacheSettings
 from memd.embedding.health_transitions import FallbackThresholds
+from memd.embedding.passage_queue.fair_slots import InFlight
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.provider_health import ProviderHealth, Standby
 from memd.embedding.query_queue import QuestionQueue
-from memd.embedding.queue.fair_slots import InFlight
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.errors import MemdError
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.providers.choose import Candidate

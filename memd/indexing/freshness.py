@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from memd.indexing.debounced_changes import DebouncedChanges
-from memd.indexing.passes import Passes
+from memd.indexing.pass_scheduler import PassScheduler
 from memd.indexing.recent_files import LOOK_S, RecentFileCheck
 from memd.runtime.profiling import timed_part
 from memd.watch.event_barrier import EventBarrier
@@ -18,7 +18,7 @@ class Freshness:
     def __init__(
         self,
         pending: DebouncedChanges,
-        passes: Passes,
+        passes: PassScheduler,
         recent: RecentFileCheck,
         barrier: EventBarrier,
         wait_s: float,

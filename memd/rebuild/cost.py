@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import Chunk, FoundFile, TextHash, embedded_text
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentQueues
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected

@@ -7,7 +7,7 @@ import structlog
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentQueues
 from memd.errors import FatalError, MemdError
-from memd.indexing.passes import Passes
+from memd.indexing.pass_scheduler import PassScheduler
 from memd.providers.provider import space_of
 from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.fingerprint import wanted_fingerprint
@@ -56,7 +56,7 @@ class ModelFollower:
         self._permission = permission
         self._wanted = asyncio.Event()
 
-    async def keep_queue_awake(self, passes: Passes) -> None:
+    async def keep_queue_awake(self, passes: PassScheduler) -> None:
         """Wake the embedding queue after each successful pass and each new index, until cancelled."""
         version, replaced = passes.succeeded.version, self._rebuilder.replaced.version
         while True:

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import ChunkId, Kind, LabelKind, TextHash, embedded_text
-from memd.store import chunk_parts, meta, vectors
+from memd.store import chunk_parts, meta, vector_table
 from memd.store.errors import StoreDamaged
 from memd.store.postings import ChunkText
 from memd.text.writing_systems import scripts
@@ -210,7 +210,7 @@ def waiting(
     # Sorted without the texts: of a large index, most rows are skipped.
     ordered = connection.execute(
         "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
-        f" WHERE chunks.vector = {vectors.WAITING}"
+        f" WHERE chunks.vector = {vector_table.WAITING}"
         # A negative mtime marks a file that was written a moment before it was read.
         f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)},"
         " files.mtime_ns = -1 DESC, files.mtime_ns DESC,"
@@ -238,7 +238,7 @@ def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> 
     """Return the distinct hashes of all texts that wait for a vector."""
     # By the index of waiting chunks; the index of hashes would read every chunk.
     rows = connection.execute(
-        f"SELECT DISTINCT +hash FROM chunks INDEXED BY chunks_waiting WHERE vector = {vectors.WAITING}"
+        f"SELECT DISTINCT +hash FROM chunks INDEXED BY chunks_waiting WHERE vector = {vector_table.WAITING}"
     )
     found = [TextHash(text_hash) for (text_hash,) in rows]
     return list({*found, *chunk_parts.waiting_hashes(connection)}) if with_parts else found
@@ -247,7 +247,7 @@ def waiting_hashes(connection: apsw.Connection, *, with_parts: bool = False) -> 
 def mark_refused(connection: apsw.Connection, text_hash: TextHash) -> int:
     """Mark the waiting chunks of a text as refused by the provider; return their number."""
     connection.execute(
-        f"UPDATE chunks SET vector = {vectors.REFUSED} WHERE hash = ? AND vector = {vectors.WAITING}",
+        f"UPDATE chunks SET vector = {vector_table.REFUSED} WHERE hash = ? AND vector = {vector_table.WAITING}",
         (text_hash,),
     )
     changed = connection.changes()
@@ -263,7 +263,7 @@ def hashes(connection: apsw.Connection) -> list[TextHash]:
 def any_waits(connection: apsw.Connection) -> bool:
     """Return whether any chunk waits for a vector."""
     some: int = connection.execute(
-        f"SELECT EXISTS (SELECT 1 FROM chunks WHERE vector = {vectors.WAITING})"
+        f"SELECT EXISTS (SELECT 1 FROM chunks WHERE vector = {vector_table.WAITING})"
     ).get
     return bool(some)
 
@@ -277,8 +277,12 @@ def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:
     """
     files, chunks = meta.total(connection, "files"), meta.total(connection, "chunks")
     # Two queries that each read only their partial index; each edit calls this several times.
-    waiting: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.WAITING}").get
-    refused: int = connection.execute(f"SELECT count(*) FROM chunks WHERE vector = {vectors.REFUSED}").get
+    waiting: int = connection.execute(
+        f"SELECT count(*) FROM chunks WHERE vector = {vector_table.WAITING}"
+    ).get
+    refused: int = connection.execute(
+        f"SELECT count(*) FROM chunks WHERE vector = {vector_table.REFUSED}"
+    ).get
     texts, of_parts = chunk_parts.waiting_counts(connection) if with_parts else (0, 0)
     texts += waiting
     waiting += of_parts

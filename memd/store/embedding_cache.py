@@ -16,9 +16,9 @@ from memd.domain_types import TextHash
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.timing import Backoff, Clock
 from memd.store import recovery
-from memd.store.compact_vectors import pack, rounded, unpack
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
+from memd.store.int16_vectors import pack, rounded, unpack
 from memd.store.migrations import BackupCopy
 
 P = ParamSpec("P")
@@ -157,7 +157,7 @@ class EmbeddingStore:
         return unsaved | (await self._attempt(self.read, _held, space, hashes) or frozenset())
 
     async def put(self, space: Space, vectors: Mapping[TextHash, bytes], now: float) -> None:
-        """Cache vectors; they are read again as `compact_vectors.rounded` has them."""
+        """Cache vectors; they are read again as `int16_vectors.rounded` has them."""
         for text_hash, vector in vectors.items():
             self._vectors[space, text_hash] = vector, now
         await self._attempt(self._save)

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import Chunk, ChunkId, FoundFile, Kind, Label, Stamp, TextHash
-from memd.store import chunk_parts, keywords, labels, sessions, vectors
+from memd.store import chunk_parts, keywords, labels, sessions, vector_table
 from memd.store.chunks import numbers_stored, scripts_stored
 from memd.store.errors import StoreDamaged
 from memd.store.sessions import SessionChange
@@ -237,7 +237,7 @@ def _insert(
     terms: list[tuple[ChunkId, str, str]] = []
     known_vectors: list[tuple[ChunkId, TextHash, bytes]] = []
     for chunk in chunks:
-        state = vectors.REFUSED if chunk.hash in refused else vectors.WAITING
+        state = vector_table.REFUSED if chunk.hash in refused else vector_table.WAITING
         connection.execute(
             "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts,"
             " first_s, last_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -261,7 +261,7 @@ def _insert(
         if chunk.hash in vector_of:
             known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
     keywords.add(connection, terms)
-    return vectors.add(connection, known_vectors)[0]
+    return vector_table.add(connection, known_vectors)[0]
 
 
 def _seconds(chunk: Chunk) -> Seconds:
@@ -289,6 +289,6 @@ def _remove_chunks(connection: apsw.Connection, file_id: int) -> list[ChunkId]:
 
 
 def _remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
-    vectors.remove(connection, chunk_ids)
+    vector_table.remove(connection, chunk_ids)
     keywords.remove(connection, chunk_ids)
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in chunk_ids])

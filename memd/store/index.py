@@ -22,7 +22,18 @@ from memd.domain_types import (
 )
 from memd.errors import MemdError
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.store import browse, chunk_parts, chunks, files, keywords, labels, meta, recovery, sessions, vectors
+from memd.store import (
+    browse,
+    chunk_parts,
+    chunks,
+    files,
+    keywords,
+    labels,
+    meta,
+    recovery,
+    sessions,
+    vector_table,
+)
 from memd.store.database import Database
 from memd.store.disk_vectors import ListedVector, NearVectors
 from memd.store.embedding_cache import Space
@@ -160,7 +171,7 @@ class Index:
             like: Another index that decides that for this one too; None: `resident` does.
         """
         self.file = file
-        extension, self.extension_trouble = vectors.find_extension()
+        extension, self.extension_trouble = vector_table.find_extension()
         self._extension = extension
         self.database = Database(file, "index", extension=extension)
         self._changing = ChangeLock()
@@ -263,8 +274,8 @@ class Index:
             if fingerprint.dimensions is None:
                 return None
             if stored is not None and stored.vector_part != fingerprint.vector_part:
-                vectors.clear(connection)  # they belong to another model
-            vectors.prepare(connection, fingerprint.dimensions)
+                vector_table.clear(connection)  # they belong to another model
+            vector_table.prepare(connection, fingerprint.dimensions)
             return self.vectors.load(connection, fingerprint.dimensions)
 
         def as_it_is(connection: apsw.Connection) -> Held | None:
@@ -301,7 +312,7 @@ class Index:
             if stored is None or stored.space not in {None, wanted.space} or wanted.dimensions is None:
                 return None
             meta.put_fingerprint(connection, meta.with_vectors(stored, wanted))
-            vectors.prepare(connection, wanted.dimensions)
+            vector_table.prepare(connection, wanted.dimensions)
             return self.vectors.load(connection, wanted.dimensions)
 
         async def change() -> None:
@@ -557,7 +568,7 @@ class Index:
             if self.vectors.held is None or space not in {None, self.vectors.space}:
                 return 0
             size = sum(len(vector) for _, _, vector in rows)
-            stored, parts_stored = await self.database.write_more(size, vectors.add, rows)
+            stored, parts_stored = await self.database.write_more(size, vector_table.add, rows)
             await self.vectors.follow((), stored)
             return len(stored) + parts_stored
 
@@ -586,7 +597,7 @@ class Index:
         """Return the distinct hashes of texts that have a vector."""
 
         def embedded(connection: apsw.Connection) -> list[TextHash]:
-            return list({*vectors.hashes(connection), *chunk_parts.hashes(connection, embedded=True)})
+            return list({*vector_table.hashes(connection), *chunk_parts.hashes(connection, embedded=True)})
 
         return await self.database.read(embedded)
 
@@ -594,7 +605,7 @@ class Index:
         """Return the float32 vectors of texts; texts without one are left out."""
 
         def of_texts(connection: apsw.Connection) -> dict[TextHash, bytes]:
-            found = vectors.of_texts(connection, hashes)
+            found = vector_table.of_texts(connection, hashes)
             return found | chunk_parts.of_texts(connection, [one for one in hashes if one not in found])
 
         return await self.database.read(of_texts)

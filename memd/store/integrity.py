@@ -11,7 +11,7 @@ import numpy as np
 import structlog
 
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.store import keywords, meta, migrations, vectors
+from memd.store import keywords, meta, migrations, vector_table
 from memd.text.tokens import fts_text
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ def _missing(connection: apsw.Connection, schema: str, number: int) -> tuple[str
     there = _names(connection)
     wanted = _names_made_by(schema, number)
     if "vectors" in there:
-        wanted |= vectors.SHADOWS
+        wanted |= vector_table.SHADOWS
     return tuple(f"no such table or index: {name}" for name in sorted(wanted - there))[:_MOST_FAULTS]
 
 
@@ -89,7 +89,7 @@ def _gaps(connection: apsw.Connection, number: int) -> tuple[str, ...]:
         found += [f"turns are missing in {torn} transcripts"] if torn else []
     if number >= _WITH_TOTALS:
         found += meta.miscounted(connection)
-    return (*found, *vectors.gaps(connection))
+    return (*found, *vector_table.gaps(connection))
 
 
 class IndexDamage:
@@ -158,7 +158,7 @@ def try_keywords() -> str | None:
 
 def try_vectors() -> tuple[str | None, str | None]:
     """Create and search a vector table in memory; return the version of sqlite-vec (None: it cannot be loaded), and the fault, if there is one."""
-    extension, fault = vectors.find_extension()
+    extension, fault = vector_table.find_extension()
     if extension is None:
         return None, fault
     connection = apsw.Connection(":memory:")
@@ -174,7 +174,7 @@ def try_vectors() -> tuple[str | None, str | None]:
             "INSERT INTO vectors (chunk_id, embedding) VALUES (?, ?)",
             [(number, np.array(row, np.float32).tobytes()) for number, row in rows.items()],
         )
-        near = vectors.nearest(connection, np.array([1.0, 0.0, 0.0], np.float32), 2)
+        near = vector_table.nearest(connection, np.array([1.0, 0.0, 0.0], np.float32), 2)
         is_right = [number for number, _ in near] == [1, 2] and np.allclose(
             [closeness for _, closeness in near], [1.0, 0.6], atol=1e-5
         )

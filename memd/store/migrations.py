@@ -17,7 +17,7 @@ import apsw
 import msgspec
 import structlog
 
-from memd.store import compact_vectors, database_files
+from memd.store import database_files, int16_vectors
 from memd.store.errors import StoreDamaged, StoreFull, StoreNewer, StoreUnavailable
 
 log = structlog.get_logger()
@@ -278,7 +278,7 @@ def _pack_vectors(connection: apsw.Connection) -> None:
             [
                 (*packed, rowid)
                 for (rowid, _), packed in zip(
-                    rows, compact_vectors.pack([vector for _, vector in rows]), strict=True
+                    rows, int16_vectors.pack([vector for _, vector in rows]), strict=True
                 )
             ],
         )

@@ -8,7 +8,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import ChunkId, Kind, TextHash, Turn
-from memd.store import meta, sessions, vectors
+from memd.store import meta, sessions, vector_table
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, typed
 from memd.store.postings import TermReader
 
@@ -110,7 +110,7 @@ def states(connection: apsw.Connection, kinds: Collection[Kind], *, with_parts: 
     wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
     rows = connection.execute(
         f"SELECT files.path, files.kind, files.hash, {WRITTEN_NS}, max(chunks.id), count(chunks.id),"
-        f" coalesce(sum(chunks.vector = {vectors.DONE}), 0), coalesce(sum(chunks.vector = {vectors.WAITING}), 0),"
+        f" coalesce(sum(chunks.vector = {vector_table.DONE}), 0), coalesce(sum(chunks.vector = {vector_table.WAITING}), 0),"
         " coalesce(sum((SELECT count(*) FROM parts WHERE parts.chunk_id = chunks.id AND length(parts.vector) > 0)), 0),"
         " coalesce(sum((SELECT count(*) FROM parts WHERE parts.chunk_id = chunks.id AND parts.vector IS NULL)), 0)"
         f" FROM files LEFT JOIN chunks ON chunks.file_id = files.id WHERE files.kind IN ({wanted}) GROUP BY files.id"
@@ -142,7 +142,7 @@ def read(connection: apsw.Connection, path: str) -> PublishedFile | None:
         " WHERE file_id = ? ORDER BY start_line, end_line, id",
         (file_id,),
     ).fetchall()
-    vector_of = vectors.of_texts(connection, list({TextHash(one[5]) for one in rows}))
+    vector_of = vector_table.of_texts(connection, list({TextHash(one[5]) for one in rows}))
     chunks = []
     for chunk_id, *facts in rows:
         parts = connection.execute(
@@ -189,12 +189,12 @@ def lacking(
         StoreDamaged: a stored value has the wrong type.
     """
     wanted = ", ".join(str(int(kind)) for kind in sorted(kinds))
-    waits = f"chunks.vector = {vectors.WAITING}"
+    waits = f"chunks.vector = {vector_table.WAITING}"
     if with_parts:
         waits += " OR EXISTS (SELECT 1 FROM parts WHERE parts.chunk_id = chunks.id AND parts.vector IS NULL)"
     newest: int = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").get
     rows = connection.execute(
-        f"SELECT chunks.id, chunks.hash, chunks.vector = {vectors.WAITING} FROM chunks JOIN files ON files.id = chunks.file_id"
+        f"SELECT chunks.id, chunks.hash, chunks.vector = {vector_table.WAITING} FROM chunks JOIN files ON files.id = chunks.file_id"
         f" WHERE chunks.id > ? AND files.kind IN ({wanted}) AND ({waits}) ORDER BY chunks.id LIMIT ?",
         (after, limit),
     ).fetchall()

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from memd.errors import MemdError
-from memd.store import database_files, integrity, keywords, meta, migrations, provider_records, vectors
+from memd.store import database_files, integrity, keywords, meta, migrations, provider_records, vector_table
 from memd.store.errors import StoreDamaged, StoreUnavailable, mapped_errors
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 
 def _prepare(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    extension, _ = vectors.find_extension()
+    extension, _ = vector_table.find_extension()
     if extension is not None:
         connection.enable_load_extension(True)
         connection.load_extension(extension)

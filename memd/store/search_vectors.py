@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memd.domain_types import ChunkId, Kind
 from memd.runtime import malloc
 from memd.runtime.threads import NoMemory, NoThread, Threads
-from memd.store import disk_vectors, vector_matrix, vectors
+from memd.store import disk_vectors, vector_matrix, vector_table
 from memd.store.database import Database
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -99,7 +99,7 @@ class SearchVectors:
             StoreDamaged: a vector has other dimensions than the query.
         """
         try:
-            stored = vectors.blocks(connection, len(query))
+            stored = vector_table.blocks(connection, len(query))
             return disk_vectors.nearest(known, stored, query, limit, kinds, also, among)
         except ValueError as error:
             if self._changing.locked() or self.held is None or self.held.dimensions != len(query):
@@ -127,7 +127,7 @@ class SearchVectors:
 
     def load(self, connection: apsw.Connection, dimensions: int) -> Held | None:
         """Read the vectors of the file, or their list; the result is for `take`."""
-        read = vectors.loaded if self.is_to_be_resident else vectors.shelved
+        read = vector_table.loaded if self.is_to_be_resident else vector_table.shelved
         return read(connection, dimensions)
 
     def take(self, held: Held | None, space: Space | None, *, has_parts: bool) -> None:
@@ -193,7 +193,7 @@ class SearchVectors:
         while True:
             await asyncio.sleep(self.anew_s)
             with contextlib.suppress(StoreUnavailable):
-                return await self._database.read(vectors.loaded, dimensions) or vector_matrix.Matrix(
+                return await self._database.read(vector_table.loaded, dimensions) or vector_matrix.Matrix(
                     dimensions
                 )
 
@@ -205,7 +205,7 @@ class SearchVectors:
         """
         self._shelve_if_wanted()
         if isinstance(self.held, disk_vectors.DiskVectors) and self.is_to_be_resident:
-            loaded = await self._database.read(vectors.loaded, self.held.dimensions)
+            loaded = await self._database.read(vector_table.loaded, self.held.dimensions)
             if loaded is not None:
                 self.held = loaded
                 self._make_bytes_beside()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store.rough_vectors import RoughBlock
+from memd.store.int8_vectors import Int8Block
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -56,7 +56,7 @@ class MatrixBlock(msgspec.Struct, frozen=True):
     ids: NDArray[np.int64]  # (n,)
     kinds: NDArray[np.int8]  # (n,); DEAD: the row is deleted
     by_id: tuple[NDArray[np.intp], Ids] | None = None  # rows sorted by id, and their ids; None: sorted
-    rough: RoughBlock | None = None  # quantised first rows; None: there are none
+    rough: Int8Block | None = None  # quantised first rows; None: there are none
 
     def rows_of(self, chunk_ids: Ids) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the rows of chunks, and for each whether the chunk is in this block and not deleted."""
@@ -88,7 +88,7 @@ class _Block:
         self._by_id: tuple[NDArray[np.intp], Ids] | None = None  # see MatrixBlock; of the first rows
         self._ascends = True
         self._alive = 0
-        self._rough = RoughBlock(self._vectors)
+        self._rough = Int8Block(self._vectors)
         self.used = 0
 
     def __len__(self) -> int:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import structlog
 
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Provider
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.benchmarks.figures import Figure
-from tests.embedding.queue.queues import healthy
-from tests.embedding.queue.remote import provider_at
+from tests.embedding.passage_queue.queues import healthy
+from tests.embedding.passage_queue.remote import provider_at
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from memd import daemon
 from memd.config.settings import AgentSettings
-from memd.embedding.queue.user_controls import UserSwitches
+from memd.embedding.passage_queue.user_controls import UserSwitches
 from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
 

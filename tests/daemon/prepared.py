@@ -9,7 +9,7 @@ from pathlib import Path
 from memd.config.load import parse
 from memd.runtime.process import learn_types
 from memd.search.query import parse as parse_question
-from memd.store.vectors import find_extension
+from memd.store.vector_table import find_extension
 
 _CONFIGURATION = '[agents.main]\nworkspace = "/nowhere"\n'
 _QUESTION = "Which database did we pick? 我们选了哪个数据库？"

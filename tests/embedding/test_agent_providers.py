@@ -11,17 +11,17 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.domain_types import DegradedPart, FallbackUse
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.provider_pair import ProviderPair
 from memd.embedding.query_queue import QuestionQueue
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import QUERY_TIMEOUT_S, SPARE_S, AgentProviders, AgentQueues
 from memd.embedding.running_provider import RunningProvider
 from memd.providers.provider import Vector, space_of
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.index import Index
 from tests.clock import hastily, now_s
-from tests.embedding.queue.queues import healthy
+from tests.embedding.passage_queue.queues import healthy
 from tests.embedding.supplies import Nobody
 from tests.fakes import HashingProvider
 

@@ -21,7 +21,7 @@ from memd.embedding.query_queue import (
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vector
 from memd.runtime.threads import NoThread
 from tests.clock import Clock, hastily, now_s
-from tests.embedding.queue.queues import healthy
+from tests.embedding.passage_queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 

@@ -9,15 +9,15 @@ import pytest
 
 from memd.config.settings import Remote
 from memd.embedding import run_batch_jobs
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.run_batch_jobs import CachedBatchJobs, SharedBatchJobs
 from memd.providers.api_keys import Account
 from memd.providers.provider import Identity
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.spec import provider_spec
 from memd.store.embedding_cache import EmbeddingStore
-from tests.embedding.queue.queues import healthy
+from tests.embedding.passage_queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer
 from tests.store.conftest import chunk_of

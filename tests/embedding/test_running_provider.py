@@ -10,12 +10,12 @@ import pytest
 
 from memd.config.settings import AgentSettings
 from memd.embedding.health_transitions import FallbackThresholds
-from memd.embedding.queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
 from memd.embedding.running_provider import ProviderParts, RunningProvider
 from memd.providers.provider import EmbedUnavailable, Vector
 from memd.providers.remote.identify_model import ModelIdentity
 from memd.store.embedding_cache import EmbeddingStore
-from tests.embedding.queue.queues import opened
+from tests.embedding.passage_queue.queues import opened
 from tests.embedding.specs import KNOWN, spec_of
 from tests.fakes import HashingProvider
 from tests.wait import until_async

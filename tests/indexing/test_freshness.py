@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import MemdError
-from memd.indexing.passes import PassFailed
+from memd.indexing.pass_scheduler import PassFailed
 from memd.indexing.recent_files import RecentFileCheck
 from memd.watch.watch_plan import identities_of
 from tests.clock import Clock

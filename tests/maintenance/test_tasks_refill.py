@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 from memd.domain_types import TextHash
 from memd.maintenance.tasks import BATCH, refill, refill_cache
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
+from memd.store.int16_vectors import rounded
 from memd.store.meta import Fingerprint
 from tests.maintenance.keeping import keep
 from tests.store.conftest import FINGERPRINT, chunk_of, found_file, vector_of

@@ -11,15 +11,15 @@ from typing import cast
 import msgspec
 import pytest
 
-from memd.embedding.queue.agent_backlog import PublishedVectors
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import PublishedVectors
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentProviders, AgentQueues
 from memd.indexing.run_pass import PassRunner
 from memd.rebuild.build_and_swap import CATCHING_UP, LOOK_S, NewIndexEmbedding, beside, discard, discard_all
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
-from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
+from tests.embedding.passage_queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async

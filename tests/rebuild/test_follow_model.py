@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from memd.config.settings import AgentSettings
 from memd.embedding.registry import AgentQueues
 from memd.errors import FatalError
-from memd.indexing.passes import Passes
+from memd.indexing.pass_scheduler import PassScheduler
 from memd.rebuild import follow_model
 from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
@@ -258,7 +258,7 @@ async def test_the_queue_looks_after_each_pass_and_each_new_index() -> None:
     place = Place(FINGERPRINT.space, FINGERPRINT)
     passes = SimpleNamespace(succeeded=ChangeNotifier())
     place.rebuilder.replaced = ChangeNotifier()
-    task = asyncio.create_task(place.follower.keep_queue_awake(cast("Passes", passes)))
+    task = asyncio.create_task(place.follower.keep_queue_awake(cast("PassScheduler", passes)))
     await asyncio.sleep(0)
     for number, changed in enumerate((passes.succeeded, place.rebuilder.replaced, passes.succeeded), 1):
         changed.notify()

@@ -11,8 +11,8 @@ import pytest
 
 from memd.domain_types import TextHash
 from memd.store import database_files, migrations, recovery
-from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore
+from memd.store.int16_vectors import rounded
 from tests.bounds import shipped
 from tests.faults.vfs import Act, Operation, Truncate, Write, between
 from tests.store.older import made, run, schema_of

@@ -16,7 +16,7 @@ import pytest
 
 from memd.domain_types import Kind, TextHash
 from memd.store import database as databases
-from memd.store import database_files, integrity, recovery, vectors
+from memd.store import database_files, integrity, recovery, vector_table
 from memd.store.database import LEFT_FREE, READERS, SPARED, SPARED_SHARE, Database
 from memd.store.database_files import sync_directory
 from memd.store.embedding_cache import EmbeddingStore
@@ -305,7 +305,9 @@ async def test_a_directory_by_any_name_holds_the_same_files(tmp_path: Path, name
     assert [path.name for path in directory.iterdir()] == ["embeddings.sqlite"]
 
 
-@pytest.mark.parametrize("dimensions", [vectors.MOST_DIMENSIONS, vectors.MOST_DIMENSIONS + 1, 16_384])
+@pytest.mark.parametrize(
+    "dimensions", [vector_table.MOST_DIMENSIONS, vector_table.MOST_DIMENSIONS + 1, 16_384]
+)
 async def test_vectors_of_any_length_are_kept(tmp_path: Path, dimensions: int) -> None:
     """Also those that are longer than sqlite-vec takes; over a restart, too."""
     made_for = Fingerprint("c1", "t1", ("memory",), "fake", "large", "k", dimensions)

@@ -16,7 +16,7 @@ import pytest
 
 from memd.domain_types import Chunk, ChunkId, Kind, Turn
 from memd.store import database as databases
-from memd.store import database_files, migrations, recovery, vector_matrix, vectors
+from memd.store import database_files, migrations, recovery, vector_matrix, vector_table
 from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
@@ -421,7 +421,7 @@ async def test_vectors_survive_reopening_and_agree_with_vec0(tmp_path: Path) -> 
     assert rows is not None
     query = np.frombuffer(vector_of(1), "<f4")
     near = vector_matrix.nearest(rows, query, 10, EVERYTHING)
-    by_vec0 = await second.database.read(vectors.nearest, query, 10)
+    by_vec0 = await second.database.read(vector_table.nearest, query, 10)
     assert near == [chunk_id for chunk_id, _ in by_vec0]
     assert vector_matrix.cosines(rows, query, np.array(near)) == pytest.approx(
         [cosine for _, cosine in by_vec0], abs=1e-5
@@ -473,7 +473,7 @@ async def test_vectors_of_another_model_that_sqlite_vec_left_give_way(
     await index.replace(found_file("memory/a.md"), b"1", [chunk], {chunk.hash: vector_of(1)}, frozenset())
     await index.close()
     with monkeypatch.context() as system:
-        system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+        system.setattr(vector_table, "find_extension", lambda: (None, "there is none"))
         index = Index(tmp_path / "main.sqlite")
     await index.open()
     await index.adopt(of_four)
@@ -494,7 +494,7 @@ async def test_without_sqlite_vec_vectors_are_kept_in_a_table_and_move_back(tmp_
     async def opened(extension: bool) -> Index:
         with pytest.MonkeyPatch.context() as system:
             if not extension:
-                system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+                system.setattr(vector_table, "find_extension", lambda: (None, "there is none"))
             index = Index(tmp_path / "main.sqlite")
         await index.open()
         await index.adopt(FINGERPRINT)
@@ -863,7 +863,7 @@ async def test_what_waits_for_a_vector_is_told(index: Index) -> None:
     assert await index.any_waits()
     await index.mark_refused(other.hash, FINGERPRINT.space)
     assert not await index.any_waits()
-    assert await index.database.read(vectors.gaps) == ()
+    assert await index.database.read(vector_table.gaps) == ()
     assert await index.vectors_of([one.hash, other.hash]) == {one.hash: vector_of(1)}
     assert sorted(await index.hashes()) == sorted([one.hash, other.hash])
     assert await index.embedded() == [one.hash]
@@ -878,18 +878,18 @@ async def test_vectors_that_a_file_does_not_have_are_missed(tmp_path: Path) -> N
     """In an index that says so of its chunks; one without any place for them lacks none."""
     opened = Index(tmp_path / "main.sqlite")
     await opened.open()
-    assert await opened.database.read(vectors.gaps) == ()
-    assert await opened.database.read(vectors.of_texts, [chunk_of("one").hash]) == {}
-    assert await opened.database.read(vectors.loaded, DIMENSIONS) is None
-    assert await opened.database.read(vectors.shelved, DIMENSIONS) is None
+    assert await opened.database.read(vector_table.gaps) == ()
+    assert await opened.database.read(vector_table.of_texts, [chunk_of("one").hash]) == {}
+    assert await opened.database.read(vector_table.loaded, DIMENSIONS) is None
+    assert await opened.database.read(vector_table.shelved, DIMENSIONS) is None
     await opened.adopt(Fingerprint("c1", "t1", ("memory",)))
     await opened.replace(found_file("a.md"), b"1", [chunk_of("one"), chunk_of("two", 2)], {}, frozenset())
     assert opened.store_bytes > 0
     assert not await opened.waiting(9)
     await opened.database.write(
-        lambda one: one.execute(f"UPDATE chunks SET vector = {vectors.DONE}").fetchall()
+        lambda one: one.execute(f"UPDATE chunks SET vector = {vector_table.DONE}").fetchall()
     )
-    assert await opened.database.read(vectors.gaps) == ("2 vectors are missing",)
+    assert await opened.database.read(vector_table.gaps) == ("2 vectors are missing",)
     await opened.close()
 
 

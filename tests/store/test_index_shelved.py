@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memd.domain_types import ChunkId, Kind
 from memd.runtime import malloc
 from memd.runtime.threads import NoThread
-from memd.store import rough_vectors, search_vectors, vector_matrix, vectors
+from memd.store import int8_vectors, search_vectors, vector_matrix, vector_table
 from memd.store.disk_vectors import DiskVectors, ListedVector, NearVectors
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
@@ -34,7 +34,7 @@ async def opened(file: Path, *, extension: bool = True, resident: bool = False) 
     """An index, with sqlite-vec or without."""
     with pytest.MonkeyPatch.context() as system:
         if not extension:
-            system.setattr(vectors, "find_extension", lambda: (None, "there is none"))
+            system.setattr(vector_table, "find_extension", lambda: (None, "there is none"))
         index = Index(file, resident=resident)
     await index.open()
     try:
@@ -211,9 +211,9 @@ async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
         await write(index, "memory/3.md", *range(5000, 5400))
 
         def both(connection: object) -> tuple[dict[int, bytes], dict[int, bytes], bool]:
-            read = (vectors.blocks_of_vec0, vectors.blocks_of_rows)
+            read = (vector_table.blocks_of_vec0, vector_table.blocks_of_rows)
             by_block, by_row = (dict(_each(blocks(connection, DIMENSIONS))) for blocks in read)  # type: ignore[arg-type]
-            return by_block, by_row, vectors.has_known_blocks(connection)  # type: ignore[arg-type]
+            return by_block, by_row, vector_table.has_known_blocks(connection)  # type: ignore[arg-type]
 
         by_block, by_row, is_known = await index.database.read(both)
         assert is_known
@@ -224,7 +224,7 @@ async def test_blocks_are_what_the_table_says(tmp_path: Path) -> None:
 def _each(blocks: Iterator[tuple[NDArray[np.int64], vector_matrix.Floats]]) -> Iterator[tuple[int, bytes]]:
     for ids, rows in blocks:
         for chunk_id, row in zip(ids.tolist(), rows, strict=True):
-            if chunk_id != vectors.NOTHING:
+            if chunk_id != vector_table.NOTHING:
                 yield chunk_id, row.tobytes()
 
 
@@ -238,7 +238,7 @@ async def test_another_layout_is_read_through_the_table(tmp_path: Path) -> None:
                 "UPDATE vectors_info SET value = 2 WHERE key = 'CREATE_VERSION_MINOR'"
             )
         )
-        assert not await index.database.read(vectors.has_known_blocks)
+        assert not await index.database.read(vector_table.has_known_blocks)
         assert await near(index, 4) == found
 
 
@@ -361,7 +361,7 @@ async def test_what_searches_read_from_disk_is_given_back_once_for_all_of_a_whil
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.skipif(rough_vectors.simsimd() is None, reason="simsimd has no wheel here")
+@pytest.mark.skipif(int8_vectors.simsimd() is None, reason="simsimd has no wheel here")
 async def test_the_bytes_of_vectors_are_made_beside_searches(tmp_path: Path) -> None:
     """Of a new index, one that is opened again, and one whose vectors come back into memory; none of few rows."""
     file = tmp_path / "a.sqlite"

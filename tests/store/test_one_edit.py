@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from memd.domain_types import Chunk, Kind
-from memd.embedding.queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
-from tests.embedding.queue.queues import FINGERPRINT, queue_of, running
+from tests.embedding.passage_queue.queues import FINGERPRINT, queue_of, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 

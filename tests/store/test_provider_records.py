@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from memd.domain_types import BatchFile, BatchJob, TextHash
-from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore, Space
 from memd.store.errors import StoreFull
+from memd.store.int16_vectors import rounded
 from memd.store.migrations import newest
 from memd.store.provider_records import DOUBTED_S, KEPT_S, ProviderStore, SentTexts, files_left, sent_so_far
 from tests.store.conftest import vector_of

@@ -17,10 +17,10 @@ import pytest
 from memd.domain_types import TextHash
 from memd.store import database as databases
 from memd.store import database_files, recovery
-from memd.store.compact_vectors import rounded
 from memd.store.database import Database
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
+from memd.store.int16_vectors import rounded
 from tests.bounds import shipped
 from tests.faults.vfs import Act, Operation, Read, Sync, between
 

@@ -15,7 +15,7 @@ from memd.domain_types import BatchJob, TextHash
 from memd.providers.batch.client import REQUEST_FAILURES, BatchClient, JobFailed
 from memd.providers.batch.dialect import JobEnded, JobListing, lines
 from memd.providers.batch.remote_files import MOST_PAGES, RemoteFiles, upload_name
-from memd.providers.calibration import BiasLine, centred_at
+from memd.providers.cosine_calibration import BiasLine, centred_at
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, failures_of
 from memd.providers.remote import replies
 from memd.providers.remote.dialect import (

@@ -11,12 +11,12 @@ import structlog
 from memd.config.settings import BatchSettings
 from memd.domain_types import BatchJob, TextHash
 from memd.errors import MemdError, TransientError
-from memd.providers.batch import state
+from memd.providers.batch import circuit_breaker
+from memd.providers.batch.circuit_breaker import BatchState, Ledger
 from memd.providers.batch.client import BatchClient, JobFailed
 from memd.providers.batch.dialect import BatchDialect, groups
 from memd.providers.batch.job import JobLate, JobRun, VectorForm
 from memd.providers.batch.remote_files import RemoteFiles, upload_name
-from memd.providers.batch.state import BatchState, Ledger
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
 from memd.runtime.asyncio_helpers import ChangeNotifier
@@ -79,7 +79,7 @@ class BatchRunner:
     @property
     def state(self) -> BatchState:
         """Whether batch jobs are used, and why not."""
-        return state.cooled_down(self._state, self._client.clock())
+        return circuit_breaker.cooled_down(self._state, self._client.clock())
 
     @property
     def is_open(self) -> bool:
@@ -177,11 +177,11 @@ class BatchRunner:
         Raises:
             MemdError: they are on, but this will be forgotten at a restart.
         """
-        self._state = state.turned_on(self._state)
+        self._state = circuit_breaker.turned_on(self._state)
         self._failed.clear()
         self.changes.notify()
         async with self._writing_state:
-            await self._ledger.put_document(state.DOCUMENT, msgspec.json.encode(self._state))
+            await self._ledger.put_document(circuit_breaker.DOCUMENT, msgspec.json.encode(self._state))
 
     async def watch(self) -> None:
         """Wait until a job ends with an unexpected error, and raise it."""
@@ -197,7 +197,7 @@ class BatchRunner:
     # --- one job
 
     async def _take_up(self) -> None:
-        self._state = state.decoded(await self._ledger.document(state.DOCUMENT))
+        self._state = circuit_breaker.decoded(await self._ledger.document(circuit_breaker.DOCUMENT))
         await self._files.load()
         jobs = [(job, await self._ledger.missing(job.id)) for job in await self._ledger.jobs()]
         for job, shares in jobs:
@@ -244,20 +244,20 @@ class BatchRunner:
         try:
             is_there = await self._run(run, texts, missing, shares)
         except JobLate as late:
-            after = state.late(self.state, str(late), self._client.clock(), began_at=job.created_at)
+            after = circuit_breaker.late(self.state, str(late), self._client.clock(), began_at=job.created_at)
             self._change(after, job)
         except NotSupported:
             model = self._client.dialect.embeddings.model
             reason = f"{self._client.provider} has no batches for {model}, or not with this key"
-            self._change(state.unsupported(self.state, reason, self._client.clock()), job)
+            self._change(circuit_breaker.unsupported(self.state, reason, self._client.clock()), job)
         except (JobFailed, EmbedUnavailable, EmbedTerminal, RequestTooLarge, ContentRefused) as failure:
             if not await self._has_all_vectors(job.id):
                 self._failed.update(missing)
-                self._change(state.failed(self.state, str(failure), self._client.clock()), job)
+                self._change(circuit_breaker.failed(self.state, str(failure), self._client.clock()), job)
         else:
             if is_there:
                 self._failed.update(missing)
-                self._state = state.succeeded(self._state)
+                self._state = circuit_breaker.succeeded(self._state)
                 log.info("embed.batch_ended", texts=job.texts, missing=len(missing))
         del self._missing[job.id]
         self.changes.notify()
@@ -354,7 +354,7 @@ class BatchRunner:
     async def _end(self, job_id: str) -> None:
         # One write at a time, so that the current state is written last.
         async with self._writing_state:
-            await self._ledger.end(job_id, {state.DOCUMENT: msgspec.json.encode(self._state)})
+            await self._ledger.end(job_id, {circuit_breaker.DOCUMENT: msgspec.json.encode(self._state)})
 
     def _change(self, after: BatchState, job: BatchJob) -> None:
         self._state = after

@@ -3,8 +3,8 @@
 import msgspec
 import numpy as np
 
-from memd.providers import calibration as probe
-from memd.providers.calibration import Bias, centred
+from memd.providers import cosine_calibration as probe
+from memd.providers.cosine_calibration import Bias, centred
 from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote.dialect import TextRole
 from memd.providers.remote.retrying_client import INDEXING, RetryingClient, RetryPolicy

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from memd.providers.api_keys import Account
-from memd.providers.calibration import Bias, centred
+from memd.providers.cosine_calibration import Bias, centred
 from memd.providers.provider import (
     Calibration,
     EmbedRejected,

@@ -10,12 +10,12 @@ from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendStandIn
 from memd.config.settings import AgentSettings
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
-from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
-from memd.embedding.queue.batch_submitter import BatchSubmitter
-from memd.embedding.queue.scheduler import EmbeddingQueue
-from memd.indexing.passes import PassReport
+from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
+from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
+from memd.indexing.pass_scheduler import PassReport
 from memd.memory_limit.enforce import MB
-from memd.providers.batch.state import FAILURES
+from memd.providers.batch.circuit_breaker import FAILURES
 from memd.store.chunks import Counts
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd_client import messages as wire

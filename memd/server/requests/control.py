@@ -10,7 +10,7 @@ import msgspec
 from memd.agent.agents import RunningAgent
 from memd.config.load import ConfigError
 from memd.config.settings import Redact
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.server.requests.agent_status import embedding
 from memd.server.scope import BadRequest, Caller, DeniedSession
 from memd_client import messages as wire

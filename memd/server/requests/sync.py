@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from memd.agent.agents import Agents, LeftOut, RunningAgent
-from memd.indexing.passes import PassFailed, PassReport
+from memd.indexing.pass_scheduler import PassFailed, PassReport
 from memd.server.scope import Caller
 from memd_client import messages as wire
 

@@ -13,14 +13,14 @@ import numpy as np
 from memd.config.settings import BatchSettings, Remote
 from memd.domain_types import TextHash
 from memd.providers.api_keys import ProviderAddress, account
+from memd.providers.batch.circuit_breaker import Ledger
 from memd.providers.batch.client import BatchClient, BatchTimeouts, batch_dialect
 from memd.providers.batch.dialect import BatchDialect, BatchLimits
 from memd.providers.batch.gemini import GeminiBatches
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.openai import OpenAIBatches
 from memd.providers.batch.runner import BatchRunner
-from memd.providers.batch.state import Ledger
-from memd.providers.calibration import Bias, BiasLine
+from memd.providers.cosine_calibration import Bias, BiasLine
 from memd.providers.provider import Calibration, Vectors
 from memd.providers.remote import gemini, openai
 from memd.providers.remote.dialect import Dialect
@@ -29,8 +29,8 @@ from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.provider import RemoteProvider
 from memd.providers.remote.retrying_client import RetryingClient, RetryPolicy
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
+from memd.store.int16_vectors import rounded
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer

@@ -13,11 +13,11 @@ import pytest
 from memd.config.settings import BatchSettings
 from memd.domain_types import BatchFile, BatchJob, TextHash
 from memd.errors import MemdError
-from memd.providers.batch.state import BatchState, Ledger
-from memd.providers.calibration import Bias, BiasLine
+from memd.providers.batch.circuit_breaker import BatchState, Ledger
+from memd.providers.cosine_calibration import Bias, BiasLine
 from memd.store import migrations
-from memd.store.compact_vectors import rounded
 from memd.store.errors import StoreFull, StoreNewer
+from memd.store.int16_vectors import rounded
 from memd.store.read_only import look_at_cache
 from tests.bounds import shipped
 from tests.fakes import embedding_server as says

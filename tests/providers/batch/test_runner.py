@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import BatchSettings
-from memd.providers.batch.state import COOL_DOWN_S, DOCUMENT, decoded
+from memd.providers.batch.circuit_breaker import COOL_DOWN_S, DOCUMENT, decoded
 from tests.bounds import shipped
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen

@@ -12,7 +12,7 @@ from memd.embedding.query_queue import QuestionQueue
 from memd.providers.local.query_thread import REPLACED, SLOW_S, STUCK_S, QueryThread
 from memd.providers.provider import EmbedUnavailable, Vector
 from memd.runtime.threads import Threads
-from tests.embedding.queue.queues import healthy
+from tests.embedding.passage_queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 

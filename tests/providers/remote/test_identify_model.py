@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from memd.config.settings import Remote
-from memd.providers import calibration
+from memd.providers import cosine_calibration
 from memd.providers.api_keys import account
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote import openai
@@ -59,7 +59,7 @@ async def test_the_same_model_is_recognised_by_one_short_text(server: EmbeddingS
 @pytest.fixture
 def many_languages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking out what a language adds finds more, as with the models that are used."""
-    monkeypatch.setattr(calibration, "_across", lambda cosines: -float(abs(cosines).mean()))
+    monkeypatch.setattr(cosine_calibration, "_across", lambda cosines: -float(abs(cosines).mean()))
 
 
 @pytest.mark.usefixtures("many_languages")
@@ -71,14 +71,14 @@ async def test_vectors_without_different_lines_never_meet(
     before = await found_out(server, None)
     assert before.bias is not None
     if raised != "centring":
-        monkeypatch.setattr(calibration, "PROBE_VERSION", calibration.PROBE_VERSION + 1)
+        monkeypatch.setattr(cosine_calibration, "PROBE_VERSION", cosine_calibration.PROBE_VERSION + 1)
         monkeypatch.setattr(
-            calibration,
+            cosine_calibration,
             "ANSWERS",
-            (calibration.ANSWERS[0], *(f"{text} 灯塔 too" for text in calibration.ANSWERS[1:])),
+            (cosine_calibration.ANSWERS[0], *(f"{text} 灯塔 too" for text in cosine_calibration.ANSWERS[1:])),
         )
     if raised != "probe":
-        monkeypatch.setattr(calibration, "CENTRING_VERSION", calibration.CENTRING_VERSION + 1)
+        monkeypatch.setattr(cosine_calibration, "CENTRING_VERSION", cosine_calibration.CENTRING_VERSION + 1)
     after = await found_out(server, before)
     assert after.bias is not None
     same_line = (after.bias.passages, after.bias.questions) == (before.bias.passages, before.bias.questions)

@@ -5,8 +5,8 @@ import pytest
 
 from memd.agent.agents import RunningAgent
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
-from memd.embedding.queue.agent_backlog import Paused, State, WaitingForConfirmation
-from memd.providers.batch.state import FAILURES
+from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
+from memd.providers.batch.circuit_breaker import FAILURES
 from memd.server.requests.agent_status import embedding
 from memd_client.messages import BatchStatus, Embedding
 

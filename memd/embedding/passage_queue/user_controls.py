@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import structlog
 
-from memd.embedding.queue.agent_backlog import AgentBacklog, WaitingForConfirmation
+from memd.embedding.passage_queue.agent_backlog import AgentBacklog, WaitingForConfirmation
 from memd.errors import MemdError, TransientError
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors, Space

@@ -10,17 +10,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.embedding.health_transitions import Healthy
-from memd.embedding.queue import scheduler
-from memd.embedding.queue.agent_backlog import IndexToEmbed, Paused, WaitingForConfirmation
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue import scheduler
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed, Paused, WaitingForConfirmation
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
 from tests.bounds import shipped
 from tests.clock import Clock
-from tests.embedding.queue.queues import Poisoned, changed, healthy, opened, running
+from tests.embedding.passage_queue.queues import Poisoned, changed, healthy, opened, running
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of, found_file
 from tests.wait import until_async
@@ -229,7 +229,7 @@ async def test_what_is_asked_about_for_a_burst_is_looked_at_again_when_that_is_o
     provider, clock, seconds = (
         HashingProvider(),
         Clock(),
-        shipped("memd.embedding.queue.agent_backlog.BURST_S"),
+        shipped("memd.embedding.passage_queue.agent_backlog.BURST_S"),
     )
     index = await opened(tmp_path, "main", [f"text {n}" for n in range(15)])
     queue = queue_of(provider, cache, 20, clock)
@@ -286,7 +286,7 @@ async def test_who_waits_for_vectors_that_do_not_come_is_told(
     tmp_path: Path, cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so long without one."""
-    provider, seconds = Silent(), shipped("memd.embedding.queue.scheduler.STALLED_S")
+    provider, seconds = Silent(), shipped("memd.embedding.passage_queue.scheduler.STALLED_S")
     index = await opened(tmp_path, "main", ["one", "two"])
     queue, loop = queue_of(provider, cache), asyncio.get_running_loop()
     working = asyncio.create_task(queue.run())

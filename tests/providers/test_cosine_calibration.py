@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.providers import calibration
-from memd.providers.calibration import centred, line
+from memd.providers import cosine_calibration
+from memd.providers.cosine_calibration import centred, line
 from memd.providers.local import bundled_model
 from memd.providers.provider import READABLE, Vectors
 from memd.text.tokens import is_mostly_cjk
 from tests.bounds import shipped
 
-HALF = len(calibration.QUESTIONS) // 2
+HALF = len(cosine_calibration.QUESTIONS) // 2
 
 
 def made(*, language: float, meaning: float = 1.0) -> Vectors:
@@ -30,10 +30,10 @@ def test_a_bias_of_languages_is_found_and_taken_out() -> None:
     vectors = made(language=2.0)
     cosines = vectors @ vectors.T
     assert cosines[0, HALF] < cosines[0, 1]
-    bias = calibration.bias(vectors, vectors)
+    bias = cosine_calibration.bias(vectors, vectors)
     assert bias is not None
-    questions = centred(vectors, calibration.QUESTIONS, bias.questions)
-    answers = centred(vectors, calibration.ANSWERS, bias.passages)
+    questions = centred(vectors, cosine_calibration.QUESTIONS, bias.questions)
+    answers = centred(vectors, cosine_calibration.ANSWERS, bias.passages)
     cosines = questions @ answers.T
     assert cosines[0, HALF] > cosines[0, 1] + 0.5
     assert np.allclose(np.linalg.norm(answers, axis=1), 1, atol=1e-6)
@@ -41,7 +41,7 @@ def test_a_bias_of_languages_is_found_and_taken_out() -> None:
 
 def test_where_no_language_is_nearer_nothing_is_taken_out() -> None:
     """A model that tells languages and matters apart as it should keeps its vectors."""
-    assert calibration.bias(made(language=0.0), made(language=0.0)) is None
+    assert cosine_calibration.bias(made(language=0.0), made(language=0.0)) is None
 
 
 def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
@@ -49,7 +49,7 @@ def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
     answers = np.eye(2 * HALF, dtype=np.float32)
     random = np.random.default_rng(1)
     questions = random.normal(0.2, 0.05, answers.shape).astype(np.float32)
-    found = calibration.calibration(questions, answers)
+    found = cosine_calibration.calibration(questions, answers)
     assert found.low == pytest.approx(0.2, abs=0.01)
     assert found(0.2 + 1.96 * 0.05) == pytest.approx(READABLE, abs=0.02)
 
@@ -57,17 +57,17 @@ def test_the_range_begins_at_what_is_usual_between_strangers() -> None:
 def test_a_model_that_tells_nothing_apart_makes_nothing_look_close() -> None:
     """Where own and other answers are equally near, the range is narrow but not empty, and nothing is worth reading."""
     same = np.full((2 * HALF, 2 * HALF), 0.5, np.float32)
-    found = calibration.calibration(same, np.eye(2 * HALF, dtype=np.float32))
-    least = shipped("memd.providers.calibration._LEAST_RANGE")
+    found = cosine_calibration.calibration(same, np.eye(2 * HALF, dtype=np.float32))
+    least = shipped("memd.providers.cosine_calibration._LEAST_RANGE")
     assert found(found.low + least) == pytest.approx(READABLE)
     assert found(0.5) == 0.0
 
 
 def test_questions_and_answers_come_in_pairs() -> None:
     """As many of one as of the other, all different, the second half Chinese."""
-    assert len(calibration.QUESTIONS) == len(calibration.ANSWERS) == 2 * HALF
-    assert len({*calibration.QUESTIONS, *calibration.ANSWERS}) == 4 * HALF
-    for texts in (calibration.QUESTIONS, calibration.ANSWERS):
+    assert len(cosine_calibration.QUESTIONS) == len(cosine_calibration.ANSWERS) == 2 * HALF
+    assert len({*cosine_calibration.QUESTIONS, *cosine_calibration.ANSWERS}) == 4 * HALF
+    for texts in (cosine_calibration.QUESTIONS, cosine_calibration.ANSWERS):
         assert [is_mostly_cjk(text) for text in texts] == [False] * HALF + [True] * HALF
 
 
@@ -77,7 +77,7 @@ def test_questions_and_answers_come_in_pairs() -> None:
 def test_another_model_is_noticed(now: list[float], same: bool) -> None:
     """By the direction of one vector, or its length; rounding is none."""
     before = np.array([1, 0, 0], np.float32)
-    assert calibration.same_model(before, np.array(now, np.float32)) is same
+    assert cosine_calibration.same_model(before, np.array(now, np.float32)) is same
 
 
 TEXTS = ("a line of words", "一行中文", "half 中文 of it", "", "12345")
@@ -111,10 +111,10 @@ def test_a_vector_that_is_all_language_stays_as_it_is() -> None:
 
 def test_the_bundled_model_finds_answers_in_the_other_language() -> None:
     """Nothing is subtracted from its vectors: it was trained not to put texts of one language close together."""
-    model, half = bundled_model.load(), len(calibration.QUESTIONS) // 2
+    model, half = bundled_model.load(), len(cosine_calibration.QUESTIONS) // 2
     some = [0, 1, 2, half, half + 1, half + 2]
-    questions = np.stack([model.query(calibration.QUESTIONS[n]) for n in some])
-    answers = np.stack([model.passage(calibration.ANSWERS[n]) for n in some])
+    questions = np.stack([model.query(cosine_calibration.QUESTIONS[n]) for n in some])
+    answers = np.stack([model.passage(cosine_calibration.ANSWERS[n]) for n in some])
     cosines = questions @ answers.T
     others = ~np.isin(np.arange(36).reshape(6, 6) % 7, [0]) & ~np.roll(np.eye(6, dtype=bool), 3, axis=1)
     assert abs(float(np.median(cosines[others]))) < 0.12

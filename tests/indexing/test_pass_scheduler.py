@@ -21,11 +21,18 @@ from structlog.testing import capture_logs
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
 from memd.errors import FatalError, MemdError, TransientError
-from memd.indexing import passes, plan, run_pass
+from memd.indexing import pass_scheduler, plan, run_pass
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
-from memd.indexing.passes import NOTABLE, OUTCOMES, Passes, PassFailed, allowed_s, log_slow_pass
+from memd.indexing.pass_scheduler import (
+    NOTABLE,
+    OUTCOMES,
+    PassFailed,
+    PassScheduler,
+    allowed_s,
+    log_slow_pass,
+)
 from memd.indexing.run_pass import PassResult, PassRunner
 from memd.maintenance.tasks import MANY, MaintenanceTriggers
 from memd.runtime.logs import SlowLog
@@ -51,13 +58,13 @@ def passes_of(
     make: Callable[..., Coroutine[None, None, PassResult]],
     clock: Clock,
     triggers: MaintenanceTriggers | None = None,
-) -> Passes:
+) -> PassScheduler:
     """The passes of an agent whose index is a stand-in."""
     runner = SimpleNamespace(run=make, writing=asyncio.Lock())
     at_once = partial(asyncio.sleep, 0)
     database = SimpleNamespace(raise_if_unsynced=at_once)
     index = SimpleNamespace(finish_opening=at_once, database=database, damage=IndexDamage("main"))
-    return Passes(
+    return PassScheduler(
         "main",
         cast("Index", index),
         pending,
@@ -900,7 +907,7 @@ async def test_a_slow_pass_that_failed_is_told_without_files() -> None:
     clock = Clock()
 
     async def make(*_: object, **__: object) -> PassResult:
-        clock.run(passes.PASS_S + 0.1)
+        clock.run(pass_scheduler.PASS_S + 0.1)
         raise StoreUnavailable("the disk is full")
 
     pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), clock)
@@ -942,7 +949,7 @@ def test_what_is_slow_depends_on_the_files(done: PassResult, usual_s: float, slo
 def test_a_pass_is_slow_beyond_what_is_allowed() -> None:
     """So much for itself, for each file that is read, and for each that is only looked at."""
     clock, done = Clock(), PassResult(1, 0, looked=20, read=3)
-    allowed = passes.PASS_S + 3 * passes.READ_S + 20 * passes.LOOKED_S
+    allowed = pass_scheduler.PASS_S + 3 * pass_scheduler.READ_S + 20 * pass_scheduler.LOOKED_S
     for took_s, lines in ((allowed - 0.01, 0), (allowed + 0.01, 1)):
         with capture_logs() as logs:
             log_slow_pass(SlowLog(), "main", took(clock, took_s), done, None, clock.now)

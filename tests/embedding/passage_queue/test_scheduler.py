@@ -8,14 +8,14 @@ import pytest
 from memd.chunk.split import parts_of
 from memd.domain_types import TextHash
 from memd.embedding.health_transitions import Retrying
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import STALLED_S, EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
 from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.index import Index
-from tests.embedding.queue.queues import (
+from tests.embedding.passage_queue.queues import (
     FINGERPRINT,
     Poisoned,
     changed,

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index
-from tests.embedding.queue.queues import DIMENSIONS, changed, healthy, opened_for, running
-from tests.embedding.queue.remote import ONCE, provider_at
+from tests.embedding.passage_queue.queues import DIMENSIONS, changed, healthy, opened_for, running
+from tests.embedding.passage_queue.remote import ONCE, provider_at
 from tests.fakes import embedding_server as says
 from tests.fakes.embedding_server import EmbeddingServer, Seen
 from tests.fakes.http import Response

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from memd.domain_types import ChunkId, Kind
-from memd.store import rough_vectors, vector_matrix
-from memd.store.rough_vectors import RoughBlock, simsimd
+from memd.store import int8_vectors, vector_matrix
+from memd.store.int8_vectors import Int8Block, simsimd
 from memd.store.vector_matrix import Matrix, Row
 
 DIMENSIONS, ROWS_OF_BLOCK = 64, 500
@@ -40,7 +40,7 @@ def add(rows: Matrix, vectors: Floats, first: int) -> None:
     )
 
 
-@pytest.mark.skipif(rough_vectors.simsimd() is None, reason="simsimd has no wheel here")
+@pytest.mark.skipif(int8_vectors.simsimd() is None, reason="simsimd has no wheel here")
 @pytest.mark.parametrize("spread", [0.01, 0.3, 10.0])
 def test_bytes_find_what_floats_find(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
     """The same chunks in the same order, with the same mean, of what is left when half are gone, too.
@@ -65,7 +65,7 @@ def test_bytes_find_what_floats_find(monkeypatch: pytest.MonkeyPatch, spread: fl
             for kinds in (EVERYTHING, NOTES):
                 by_bytes = vector_matrix.scan(rows.snapshot(), query, 50, kinds)
                 with monkeypatch.context() as without:
-                    without.setattr(rough_vectors, "simsimd", lambda: None)
+                    without.setattr(int8_vectors, "simsimd", lambda: None)
                     by_floats = vector_matrix.scan(rows.snapshot(), query, 50, kinds)
                 assert by_bytes.nearest() == by_floats.nearest()
                 assert by_bytes.mean_cosine() == pytest.approx(by_floats.mean_cosine(), abs=1e-6)
@@ -79,7 +79,7 @@ def test_the_margin_holds_for_products() -> None:
     vectors[:100, 7] += 20 * np.float32(np.abs(vectors).max())
     vectors[:100] /= np.linalg.norm(vectors[:100], axis=1, keepdims=True)
     vectors[200] = 0
-    block = RoughBlock(vectors)
+    block = Int8Block(vectors)
     assert block.resident_bytes == 0
     for made in (0, 120, 300):
         block.make(np.zeros(made, np.int8))
@@ -99,7 +99,7 @@ def test_the_sums_are_those_of_rows_that_are_there() -> None:
     """A row that goes, and one that is of another kind now, are taken out of what was added up."""
     vectors = some_vectors(6, 90)
     kinds = np.arange(90, dtype=np.int8) % 3
-    block = RoughBlock(vectors)
+    block = Int8Block(vectors)
     for count in (40, 90, 70, 90):
         found = block.sums(kinds[:count])
         for kind in (0, 1, 2):
@@ -135,7 +135,7 @@ def test_what_multiplies_bytes_here_is_used_only_if_it_does_so_rightly(
 def test_what_multiplies_bytes_is_loaded_before_a_search_wants_it() -> None:
     """With the bytes: in the middle of a search there may be no descriptor left."""
     simsimd.cache_clear()
-    block, query = RoughBlock(some_vectors(7, 3)), some_vectors(8, 1)[0]
+    block, query = Int8Block(some_vectors(7, 3)), some_vectors(8, 1)[0]
     block.products(query, 3)
     assert simsimd.cache_info().currsize == 0
     block.make(np.zeros(3, np.int8))

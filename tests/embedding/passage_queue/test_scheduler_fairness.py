@@ -10,14 +10,14 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from memd.embedding.queue import scheduler
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue import scheduler
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.providers.provider import Vectors
 from memd.store.chunks import Counts
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreUnavailable
-from tests.embedding.queue.queues import locked, opened, queue_of, running, write
+from tests.embedding.passage_queue.queues import locked, opened, queue_of, running, write
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 

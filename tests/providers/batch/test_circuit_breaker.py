@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from memd.providers.batch.state import (
+from memd.providers.batch.circuit_breaker import (
     COOL_DOWN_S,
     BatchState,
     cooled_down,

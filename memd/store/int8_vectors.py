@@ -46,7 +46,7 @@ class _Bytes(msgspec.Struct, frozen=True):
     widest: float  # the largest step
 
 
-class RoughBlock:
+class Int8Block:
     """The first vectors of a block as bytes, and the sums of its vectors by kind.
 
     `make` computes the bytes outside of searches. Until then, a float product selects near vectors, in three times the time.

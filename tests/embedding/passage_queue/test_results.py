@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memd.embedding.queue.results import CacheBound
+from memd.embedding.passage_queue.results import CacheBound
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 
 SPACE = ("hashing", "m", "1")

@@ -8,12 +8,12 @@ from weakref import WeakSet
 
 from memd.domain_types import TextHash
 from memd.embedding.health_transitions import Refusing, Retrying
+from memd.embedding.passage_queue.agent_backlog import AgentBacklog, EmbedRequest, batch
+from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
+from memd.embedding.passage_queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
+from memd.embedding.passage_queue.results import ResultWriter
+from memd.embedding.passage_queue.user_controls import UserSwitches
 from memd.embedding.provider_health import ProviderHealth
-from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, batch
-from memd.embedding.queue.batch_submitter import BatchSubmitter
-from memd.embedding.queue.passage_embedder import Outcome, PartialResult, PassageEmbedder, embedded
-from memd.embedding.queue.results import ResultWriter
-from memd.embedding.queue.user_controls import UserSwitches
 from memd.providers.provider import ProviderLimits
 from memd.store.embedding_cache import KnownVectors
 

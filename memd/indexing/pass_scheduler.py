@@ -83,7 +83,7 @@ class PassFailed(TransientError):
     """The awaited pass failed; it is retried automatically."""
 
 
-class Passes:
+class PassScheduler:
     """Runs a pass whenever marks are due; a failed pass is retried with increasing delays."""
 
     def __init__(

@@ -16,10 +16,10 @@ import pytest
 
 from memd.config.settings import BatchSettings
 from memd.domain_types import TextHash
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.batch_submitter import BatchSubmitter
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.runner import BatchRunner
@@ -30,8 +30,8 @@ from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
 from memd.store.provider_records import ProviderStore
-from tests.embedding.queue.queues import DIMENSIONS, healthy, opened, opened_for, running
-from tests.embedding.queue.remote import client_at, provider_at
+from tests.embedding.passage_queue.queues import DIMENSIONS, healthy, opened, opened_for, running
+from tests.embedding.passage_queue.remote import client_at, provider_at
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.store.conftest import chunk_of, found_file

@@ -6,12 +6,12 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from memd.domain_types import ChunkId, TextHash
-from memd.embedding.queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
-from memd.embedding.queue.passage_embedder import PartialResult
+from memd.embedding.passage_queue.agent_backlog import AgentBacklog, EmbedRequest, IndexToEmbed, rows
+from memd.embedding.passage_queue.passage_embedder import PartialResult
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.chunks import WaitingChunk
-from memd.store.compact_vectors import rounded
 from memd.store.embedding_cache import KnownVectors
+from memd.store.int16_vectors import rounded
 
 log = structlog.get_logger()
 

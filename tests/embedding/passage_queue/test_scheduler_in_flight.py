@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from memd.embedding.health_transitions import Retrying
-from memd.embedding.queue.agent_backlog import IndexToEmbed
-from memd.embedding.queue.fair_slots import InFlight
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import UNSTORED, EmbeddingQueue
+from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
+from memd.embedding.passage_queue.fair_slots import InFlight
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import UNSTORED, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, ProviderLimits, Vectors
 from memd.store.embedding_cache import EmbeddingStore
 from tests.clock import Clock
-from tests.embedding.queue.queues import healthy, locked, opened, running, write
+from tests.embedding.passage_queue.queues import healthy, locked, opened, running, write
 from tests.fakes import HashingProvider
 from tests.store.conftest import chunk_of
 from tests.wait import until_async

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from memd.domain_types import TextHash
-from memd.embedding.queue.agent_backlog import AgentBacklog
-from memd.embedding.queue.user_controls import CostConfirmations, UserSwitches
+from memd.embedding.passage_queue.agent_backlog import AgentBacklog
+from memd.embedding.passage_queue.user_controls import CostConfirmations, UserSwitches
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable

@@ -10,9 +10,9 @@ from random import Random
 import apsw
 
 from memd.embedding.health_transitions import RequestHealth
+from memd.embedding.passage_queue.results import CacheBound
+from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.provider_health import ProviderHealth
-from memd.embedding.queue.results import CacheBound
-from memd.embedding.queue.scheduler import EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Provider, ProviderLimits, Vectors
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.index import Index

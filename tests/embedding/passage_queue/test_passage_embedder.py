@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 
 from memd.domain_types import TextHash
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
-from memd.embedding.queue.passage_embedder import PartialResult, PassageEmbedder, Throughput
+from memd.embedding.passage_queue.passage_embedder import PartialResult, PassageEmbedder, Throughput
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable, Vectors
 from tests.bounds import shipped
 from tests.clock import Clock
-from tests.embedding.queue.queues import healthy
+from tests.embedding.passage_queue.queues import healthy
 from tests.fakes import HashingProvider
 from tests.wait import until_async
 
@@ -213,7 +213,7 @@ def test_a_request_that_hung_is_soon_forgotten() -> None:
 
 def test_what_is_longer_past_counts_for_less_than_a_third() -> None:
     """One text a second for long, and then none: after the span of its memory a third of that is left, less a little."""
-    span_s = shipped("memd.embedding.queue.passage_embedder.MEMORY_S")
+    span_s = shipped("memd.embedding.passage_queue.passage_embedder.MEMORY_S")
     rate = Throughput()
     for second in range(600):
         rate.asked(float(second))

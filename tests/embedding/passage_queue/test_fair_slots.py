@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memd.embedding.queue.fair_slots import FairSlots, end_all
+from memd.embedding.passage_queue.fair_slots import FairSlots, end_all
 
 
 @asynccontextmanager

@@ -8,13 +8,20 @@ import structlog
 
 from memd.domain_types import TextHash
 from memd.embedding.health_transitions import Healthy, Retrying, failures_after
+from memd.embedding.passage_queue.agent_backlog import (
+    BURST_S,
+    AgentBacklog,
+    IndexToEmbed,
+    Paused,
+    State,
+    in_words,
+)
+from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
+from memd.embedding.passage_queue.fair_slots import InFlight, RequestSender, end_all
+from memd.embedding.passage_queue.passage_embedder import PassageEmbedder
+from memd.embedding.passage_queue.results import CacheBound, ResultWriter
+from memd.embedding.passage_queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.embedding.provider_health import ProviderHealth
-from memd.embedding.queue.agent_backlog import BURST_S, AgentBacklog, IndexToEmbed, Paused, State, in_words
-from memd.embedding.queue.batch_submitter import BatchSubmitter
-from memd.embedding.queue.fair_slots import InFlight, RequestSender, end_all
-from memd.embedding.queue.passage_embedder import PassageEmbedder
-from memd.embedding.queue.results import CacheBound, ResultWriter
-from memd.embedding.queue.user_controls import ANY_SPACE, CostConfirmations, UserSwitches
 from memd.errors import FatalError, TransientError
 from memd.providers.provider import Provider
 from memd.runtime.asyncio_helpers import first_of

@@ -7,7 +7,7 @@ import pytest
 
 from memd.domain_types import ChunkId, TextHash
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
-from memd.embedding.queue.agent_backlog import (
+from memd.embedding.passage_queue.agent_backlog import (
     AgentBacklog,
     EmbedRequest,
     IndexToEmbed,
@@ -18,7 +18,7 @@ from memd.embedding.queue.agent_backlog import (
     in_words,
     rows,
 )
-from memd.embedding.queue.fair_slots import InFlight, RequestSender
+from memd.embedding.passage_queue.fair_slots import InFlight, RequestSender
 from memd.providers.provider import ProviderLimits
 from memd.store.chunks import WaitingChunk
 from memd.store.index import Index
