@@ -40,12 +40,13 @@ def hash_of(text: str) -> TextHash:
     return TextHash(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 
-def add(connection: apsw.Connection, chunk_id: ChunkId, chunk: Chunk) -> None:
-    """Store the parts of a new chunk, without vectors."""
+def add(connection: apsw.Connection, rows: Iterable[tuple[ChunkId, Chunk]]) -> None:
+    """Store the parts of new chunks, without vectors."""
     connection.executemany(
         "INSERT INTO parts (chunk_id, first, last, hash) VALUES (?, ?, ?, ?)",
         [
             (chunk_id, first, last, hash_of(embedded_part(chunk.text, first, last)))
+            for chunk_id, chunk in rows
             for first, last in chunk.parts
         ],
     )

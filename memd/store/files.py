@@ -107,49 +107,93 @@ def restamp(connection: apsw.Connection, found: FoundFile) -> None:
     )
 
 
-def replace(
+class _Terms:
+    """Changes of the keyword index in one transaction, made last.
+
+    Each statement that fires a trigger makes FTS5 write the terms that it has collected, as a segment of their own.
+    """
+
+    def __init__(self) -> None:
+        self._gone: list[ChunkId] = []
+        self._came: dict[ChunkId, tuple[str, str]] = {}  # (text, context) of new chunks
+
+    def add(self, chunk_id: ChunkId, chunk: Chunk) -> None:
+        self._came[chunk_id] = chunk.text, chunk.context
+
+    def remove(self, chunk_ids: Iterable[ChunkId]) -> None:
+        self._gone += [one for one in chunk_ids if self._came.pop(one, None) is None]
+
+    def write(self, connection: apsw.Connection) -> None:
+        keywords.remove(connection, self._gone)
+        keywords.add(connection, [(chunk_id, *terms) for chunk_id, terms in self._came.items()])
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What is known of the texts of new chunks."""
+
+    vector_of: Mapping[TextHash, bytes]  # float32 vectors
+    refused: frozenset[TextHash]  # texts that the provider cannot embed
+
+
+def replace_all(
     connection: apsw.Connection,
-    change: FileChange,
+    changes: Iterable[FileChange],
     vector_of: Mapping[TextHash, bytes],
     refused: frozenset[TextHash],
-) -> ReplacedChunks:
-    """Replace the chunks of a file.
+) -> list[ReplacedChunks]:
+    """Replace the chunks of some files.
 
     A chunk with the same embedded text as before keeps its id, keywords and vector; only its lines and times are updated.
 
     Args:
         connection: The writer's, in a transaction.
-        change: The new state of the file.
+        changes: The new states of the files.
         vector_of: Known float32 vectors, by text hash.
         refused: The hashes of texts that the provider cannot embed.
     """
-    file_id, others = _put_file(connection, change.found, change.hash)
+    known, terms = _Known(vector_of, refused), _Terms()
+    done = [_replace(connection, change, known, terms) for change in changes]
+    terms.write(connection)
+    return done
+
+
+def replace_sessions(
+    connection: apsw.Connection,
+    changes: Iterable[SessionChange],
+    vector_of: Mapping[TextHash, bytes],
+    refused: frozenset[TextHash],
+) -> list[ReplacedChunks | None]:
+    """Replace turns and chunks of some transcripts, each from some turn on.
+
+    A chunk with the same embedded text is kept, as in `replace_all`.
+
+    Returns:
+        For each change, None if the stored progress is not its `since` any more, since another pass has read or removed the
+        transcript. Nothing of it was changed then.
+    """
+    known, terms = _Known(vector_of, refused), _Terms()
+    done = [_replace_session(connection, change, known, terms) for change in changes]
+    terms.write(connection)
+    return done
+
+
+def _replace(connection: apsw.Connection, change: FileChange, known: _Known, terms: _Terms) -> ReplacedChunks:
+    file_id, others = _put_file(connection, change.found, change.hash, terms)
     sessions.forget(connection, file_id)
     sessions.put_tally(connection, file_id, change.tally)
     labels.put(connection, file_id, change.labels)
     rows = connection.execute(
         "SELECT id, hash, text, first_s, last_s FROM chunks WHERE file_id = ? ORDER BY id", (file_id,)
     )
-    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
+    return _replace_chunks(connection, file_id, rows, change.chunks, known, terms, others)
 
 
-def replace_session(
-    connection: apsw.Connection,
-    change: SessionChange,
-    vector_of: Mapping[TextHash, bytes],
-    refused: frozenset[TextHash],
+def _replace_session(
+    connection: apsw.Connection, change: SessionChange, known: _Known, terms: _Terms
 ) -> ReplacedChunks | None:
-    """Replace turns and chunks of a transcript from some turn on.
-
-    A chunk with the same embedded text is kept, as in `replace`.
-
-    Returns:
-        None if the stored progress is not change.since any more, since another pass has read or removed the transcript.
-        Nothing was changed then.
-    """
     if change.since is not None and not sessions.is_at(connection, change.found.path, change.since):
         return None
-    file_id, others = _put_file(connection, change.found, change.hash)
+    file_id, others = _put_file(connection, change.found, change.hash, terms)
     sessions.put(connection, file_id, change)
     sessions.put_tally(connection, file_id, change.tally)
     # From turn 0 on, chunks without a turn are replaced too.
@@ -158,7 +202,7 @@ def replace_session(
         f"SELECT id, hash, text, first_s, last_s FROM chunks WHERE file_id = ? {those} ORDER BY id",
         (file_id, change.chunks_from),
     )
-    return _replace_chunks(connection, file_id, rows, change.chunks, vector_of, refused, others)
+    return _replace_chunks(connection, file_id, rows, change.chunks, known, terms, others)
 
 
 def _replace_chunks(
@@ -166,8 +210,8 @@ def _replace_chunks(
     file_id: int,
     rows: Iterable[tuple[Any, ...]],
     chunks: Sequence[Chunk],
-    vector_of: Mapping[TextHash, bytes],
-    refused: frozenset[TextHash],
+    known: _Known,
+    terms: _Terms,
     gone_before: Sequence[ChunkId],
 ) -> ReplacedChunks:
     """Replace (id, hash, text, first_s, last_s) rows by chunks; rows with the same text are kept."""
@@ -198,13 +242,13 @@ def _replace_chunks(
         else:
             fresh.append(chunk)
     gone = [chunk_id for left in before.values() for chunk_id, _ in left]
-    _remove(connection, gone)
-    embedded = _insert(connection, file_id, fresh, vector_of, refused)
+    _remove(connection, gone, terms)
+    embedded = _insert(connection, file_id, fresh, known, terms)
     return ReplacedChunks((*gone_before, *gone), len(fresh), tuple(embedded), dated)
 
 
 def _put_file(
-    connection: apsw.Connection, found: FoundFile, content_hash: bytes
+    connection: apsw.Connection, found: FoundFile, content_hash: bytes, terms: _Terms
 ) -> tuple[int, Sequence[ChunkId]]:
     """Store the state of a file; return its id, and the chunks that were deleted.
 
@@ -223,21 +267,15 @@ def _put_file(
         values,
     )
     file_id, old_kind = row
-    gone = _remove_chunks(connection, file_id) if old_kind != found.kind else ()
+    gone = _remove_chunks(connection, file_id, terms) if old_kind != found.kind else ()
     return int(file_id), gone
 
 
 def _insert(
-    connection: apsw.Connection,
-    file_id: int,
-    chunks: Sequence[Chunk],
-    vector_of: Mapping[TextHash, bytes],
-    refused: frozenset[TextHash],
+    connection: apsw.Connection, file_id: int, chunks: Sequence[Chunk], known: _Known, terms: _Terms
 ) -> list[Row]:
-    terms: list[tuple[ChunkId, str, str]] = []
-    known_vectors: list[tuple[ChunkId, TextHash, bytes]] = []
+    rows: list[tuple[ChunkId, Chunk]] = []
     for chunk in chunks:
-        state = vector_table.REFUSED if chunk.hash in refused else vector_table.WAITING
         connection.execute(
             "INSERT INTO chunks (file_id, start_line, end_line, text, context, hash, vector, numbers, turn, scripts,"
             " first_s, last_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -248,7 +286,7 @@ def _insert(
                 chunk.text,
                 chunk.context,
                 chunk.hash,
-                state,
+                vector_table.REFUSED if chunk.hash in known.refused else vector_table.WAITING,
                 numbers_stored(chunk.numbers),
                 chunk.turn,
                 scripts_stored(chunk.text),
@@ -256,12 +294,15 @@ def _insert(
             ),
         )
         chunk_id = ChunkId(connection.last_insert_rowid())
-        chunk_parts.add(connection, chunk_id, chunk)
-        terms.append((chunk_id, chunk.text, chunk.context))
-        if chunk.hash in vector_of:
-            known_vectors.append((chunk_id, chunk.hash, vector_of[chunk.hash]))
-    keywords.add(connection, terms)
-    return vector_table.add(connection, known_vectors)[0]
+        rows.append((chunk_id, chunk))
+        terms.add(chunk_id, chunk)
+    chunk_parts.add(connection, rows)
+    embedded = [
+        (chunk_id, chunk.hash, known.vector_of[chunk.hash])
+        for chunk_id, chunk in rows
+        if chunk.hash in known.vector_of
+    ]
+    return vector_table.add(connection, embedded)[0]
 
 
 def _seconds(chunk: Chunk) -> Seconds:
@@ -271,24 +312,26 @@ def _seconds(chunk: Chunk) -> Seconds:
 def remove(connection: apsw.Connection, paths: Sequence[str]) -> list[ChunkId]:
     """Delete files with all that belongs to them; return the ids of their chunks."""
     gone: list[ChunkId] = []
+    terms = _Terms()
     for path in paths:
         row = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
         if row is not None:
-            gone += _remove_chunks(connection, row[0])
+            gone += _remove_chunks(connection, row[0], terms)
             connection.execute("DELETE FROM files WHERE id = ?", (row[0],))
+    terms.write(connection)
     return gone
 
 
-def _remove_chunks(connection: apsw.Connection, file_id: int) -> list[ChunkId]:
+def _remove_chunks(connection: apsw.Connection, file_id: int, terms: _Terms) -> list[ChunkId]:
     gone = [
         ChunkId(chunk_id)
         for (chunk_id,) in connection.execute("SELECT id FROM chunks WHERE file_id = ?", (file_id,))
     ]
-    _remove(connection, gone)
+    _remove(connection, gone, terms)
     return gone
 
 
-def _remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:
+def _remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId], terms: _Terms) -> None:
     vector_table.remove(connection, chunk_ids)
-    keywords.remove(connection, chunk_ids)
+    terms.remove(chunk_ids)
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in chunk_ids])

@@ -385,11 +385,8 @@ class Index:
 
         async def change() -> list[files.ReplacedChunks]:
             usable, unusable = self._fitting(vector_of, refused, space)
-
-            def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks]:
-                return [files.replace(connection, one, usable, unusable) for one in changes]
-
-            done = await self.database.write_more(_size(changes, usable), replace_each)
+            size = _size(changes, usable)
+            done = await self.database.write_more(size, files.replace_all, changes, usable, unusable)
             self.changed.notify()
             await self._follow_all(done)
             return done
@@ -434,11 +431,8 @@ class Index:
 
         async def change() -> list[files.ReplacedChunks | None]:
             usable, unusable = self._fitting(vector_of, refused, space)
-
-            def replace_each(connection: apsw.Connection) -> list[files.ReplacedChunks | None]:
-                return [files.replace_session(connection, one, usable, unusable) for one in changes]
-
-            done = await self.database.write_more(_size(changes, usable), replace_each)
+            size = _size(changes, usable)
+            done = await self.database.write_more(size, files.replace_sessions, changes, usable, unusable)
             self.changed.notify()
             await self._follow_all([replaced for replaced in done if replaced is not None])
             return done

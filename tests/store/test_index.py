@@ -103,6 +103,37 @@ async def test_same_text_twice_in_a_file_stays_two_chunks(index: Index) -> None:
     assert lines == [1, 9, 12]
 
 
+async def test_terms_of_many_files_are_one_segment(index: Index) -> None:
+    """FTS5 merges as many segments as there are transactions, not as there are files."""
+    changes = [
+        FileChange(found_file(f"memory/{n}.md"), b"1", [chunk_of(f"text of file{n}")]) for n in range(20)
+    ]
+    await index.replace_all(changes, {}, frozenset())
+    segments = await index.database.read(
+        lambda connection: connection.execute("SELECT count(DISTINCT segid) FROM keywords_idx").get
+    )
+    assert segments == 1
+    assert len(await ranked(index, '"file7"', 10, EVERYTHING)) == 1
+    assert len(await ranked(index, '"text"', 50, EVERYTHING)) == 20
+
+
+async def test_a_file_that_changes_twice_in_one_transaction_has_its_last_words(index: Index) -> None:
+    """Words that were never written are not removed either."""
+    first = found_file("memory/a.md")
+    session = msgspec.structs.replace(first, kind=Kind.SESSION)
+    chunks_of = (
+        (first, "old", "both"),
+        (first, "newer", "both"),
+        (session, "other", "both"),  # a file of another kind starts with new chunks
+        (first, "last", "both"),
+    )
+    changes = [FileChange(found, b"1", [*map(chunk_of, texts)]) for found, *texts in chunks_of]
+    await index.replace_all(changes, {}, frozenset())
+    for word, times in (("old", 0), ("newer", 0), ("other", 0), ("last", 1), ("both", 1)):
+        assert len(await ranked(index, f'"{word}"', 10, EVERYTHING)) == times, word
+    await index.database.check()
+
+
 async def test_many_vectors_at_once_arrive_and_go_like_a_few(index: Index) -> None:
     """What is too much for one moment of the event loop is taken in all the same."""
     chunks = [chunk_of(f"text {number}", number + 1) for number in range(AT_ONCE + 50)]
