@@ -43,7 +43,7 @@ def discard_all(directory: Path) -> None:
     """
     with contextlib.suppress(OSError):  # a directory that is read-only is left as it is
         for file in list(directory.glob(f"*.sqlite{_NAME}*")):
-            file.unlink(missing_ok=True)
+            file.unlink()
 
 
 async def rebuild(

@@ -2,14 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memd.errors import MemdError
 from memd.indexing.pass_scheduler import PassFailed
-from memd.indexing.recent_files import RecentFileCheck
+from memd.indexing.recent_files import LOOK_S, RecentFileCheck
 from memd.watch.watch_plan import identities_of
 from tests.clock import Clock
 from tests.indexing.looping import Bench, HeldIndex, running
@@ -116,6 +117,31 @@ async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench)
     bench.loop.barrier.advance(frozenset())
     assert await caught_up
     assert await bench.paths("pears") == {"memory/a.md"}
+
+
+@pytest.mark.parametrize(("wait_ms", "least_s", "most_s"), [(0, LOOK_S, LOOK_S), (60_000, LOOK_S, 60.0)])
+async def test_no_look_at_the_disk_takes_longer_than_a_search_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_ms: int, least_s: float, most_s: float
+) -> None:
+    """Nor less than a disk needs that works: a share that hangs holds up no search."""
+    asked = dict[str, float]()
+    for name in ("changed", "replaced", "changed_in"):
+
+        async def look(_: RecentFileCheck, *about: Any, name: str = name) -> Collection[Path]:
+            asked[name] = about[-1]
+            return ()
+
+        monkeypatch.setattr(RecentFileCheck, name, look)
+    bench = Bench(tmp_path, wait_ms=wait_ms)
+    async with running(bench):
+        await bench.settle()
+        await bench.loop.catch_up()
+        bench.loop.barrier.begin(Counts(), roots=identities_of(bench.roots))
+        bench.loop.barrier.advance(frozenset())
+        bench.loop.barrier.set_missing(frozenset({tmp_path / "share"}))
+        await bench.loop.catch_up()
+    assert asked.keys() == {"changed", "replaced", "changed_in"}
+    assert all(least_s <= timeout_s <= most_s for timeout_s in asked.values()), asked
 
 
 async def test_catch_up_does_not_wait_for_ever_for_the_watcher(tmp_path: Path) -> None:
