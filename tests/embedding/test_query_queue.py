@@ -179,6 +179,16 @@ async def test_one_refused_question_takes_no_vector_from_the_others() -> None:
     assert [isinstance(one, EmbedUnavailable) for one in told] == [False, False, False, True, False]
 
 
+async def test_a_provider_that_refuses_each_question_of_a_request_is_not_well() -> None:
+    """Until it answers one; the next questions are sent all the same."""
+    provider, health = Together(rejects=["bad", "worse"]), healthy()
+    queue = QuestionQueue(provider, health)
+    for text, reason in (("bad", "not this one"), ("good", None), ("worse", "not this one")):
+        await asyncio.gather(queue.ask(text, 5), return_exceptions=True)
+        assert health.reason == reason
+    assert provider.together == [["bad"], ["good"], ["worse"]]
+
+
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked last stays."""
     provider = Together()

@@ -23,7 +23,7 @@ class CacheBound:
     model.
     """
 
-    def __init__(self, configured: int = 0) -> None:
+    def __init__(self, configured: int) -> None:
         """Start without indexes.
 
         Args:

@@ -24,8 +24,8 @@ _CONFIRMED = "confirmed"
 class UserSwitch(msgspec.Struct, frozen=True):
     """The switches of one agent."""
 
-    paused: bool = False
-    confirmed: bool = False  # all waiting texts may be sent to this space
+    paused: bool
+    confirmed: bool  # all waiting texts may be sent to this space
 
 
 class UserSwitches:

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from memd.chunk.split import parts_of
-from memd.domain_types import TextHash
+from memd.domain_types import ChunkId, TextHash
 from memd.embedding.health_transitions import Retrying
 from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
 from memd.embedding.passage_queue.results import CacheBound
 from memd.embedding.passage_queue.scheduler import STALLED_S, EmbeddingQueue
 from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
-from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors
+from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from tests.embedding.passage_queue.queues import (
     FINGERPRINT,
@@ -58,6 +58,43 @@ async def test_every_waiting_chunk_gets_its_vector(tmp_path: Path, cache: Embedd
     assert (await index.counts()).done == 60
     assert sum(map(len, provider.requests)) == 30
     await index.close()
+
+
+class Published:
+    """What an agent has published: a vector of the first text that waits."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def next_found(
+        self, index: Index, space: Space
+    ) -> Sequence[tuple[ChunkId, TextHash, bytes]] | None:
+        assert space == index.space
+        self.asked += 1
+        if self.asked > 1:
+            return None
+        first = await index.waiting(1)
+        vectors = HashingProvider().embed([one.text for one in first])
+        return [(one.id, one.hash, vector.tobytes()) for one, vector in zip(first, vectors, strict=True)]
+
+    def leave_out(self) -> None:
+        raise AssertionError
+
+
+async def test_what_is_published_is_not_embedded(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """It is looked up when texts come, before any is sent, and not at each request."""
+    provider, published = Poisoned(), Published()  # one text a request
+    index = await opened(tmp_path, "main", ["text 0", "text 1", "text 2", "text 3"])
+    published_text = (await index.waiting(1))[0].text
+    queue = EmbeddingQueue(provider, cache, CacheBound(1000), healthy())
+    queue.serve(IndexToEmbed("main", index, use_cache=True, published=published))
+    assert await worked(queue, index) == [(0, None)]
+    await index.close()
+    assert {text for request in provider.requests for text in request} == (
+        {"text 0", "text 1", "text 2", "text 3"} - {published_text}
+    )
+    assert len(provider.requests) == 3
+    assert published.asked == 2
 
 
 async def test_who_waits_for_vectors_hears_of_what_waits_no_more(

@@ -313,11 +313,14 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
     async def rebuild(texts: int) -> None:
         async with queue.confirmations.permitted("main", texts, 400 * texts):
             begun.append(texts)
+            assert queue.confirmations.is_in_use("main")
+        assert not queue.confirmations.is_in_use("main")
 
     await rebuild(20)
     waiting = asyncio.create_task(rebuild(21))
-    await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400))
+    await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400, sent=0))
     assert begun == [20]
+    assert queue.confirmations.is_in_use("main")
     await queue.confirm("main")
     async with asyncio.timeout(60):
         await waiting
