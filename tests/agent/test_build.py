@@ -307,10 +307,13 @@ async def test_what_the_watcher_says_shows_while_it_watches(
 
 async def test_a_backend_is_prepared_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tasks run for as long as the agent does: for those it would be a failure to have ended."""
-    prepared = asyncio.Event()
+    prepared, times = asyncio.Event(), 0
 
     async def warm() -> None:
+        nonlocal times
+        times += 1
         prepared.set()
+        await asyncio.sleep(0)  # so that others run even if this is done for ever
 
     async with built(state) as agent:
         monkeypatch.setattr(agent.backend, "warm", warm)
@@ -318,6 +321,7 @@ async def test_a_backend_is_prepared_once(state: Path, monkeypatch: pytest.Monke
             await prepared.wait()
             await agent.sync.wait_for_pass(agent.sync.request())
             assert agent.sync.health.maintenance is None
+            assert times == 1
 
 
 async def test_a_backend_that_cannot_be_prepared_ends_nothing(
