@@ -11,6 +11,7 @@ import pytest
 
 from memd.ctl.doctor import system
 from memd.ctl.doctor.system import SystemLimits, Watching, check_limits
+from tests.bounds import shipped
 from tests.ctl.doctor.context import by_name
 
 _LIMITS = "Limit                     Soft Limit           Hard Limit           Units\nMax open files            256                  4096                 files\n"
@@ -95,7 +96,14 @@ def test_the_real_one_is_read(tmp_path: Path) -> None:
         watching.communicate()
 
 
-_MINE = 7
+_MINE, _AGENTS = 7, 2
+_FILES = shipped("memd.ctl.doctor.system._FILES_ANYWAY") + _AGENTS * shipped(
+    "memd.ctl.doctor.system._FILES_AN_AGENT"
+)
+_WANTED = {
+    "watches": shipped("memd.ctl.doctor.system._WATCHES_WANTED"),
+    "instances": shipped("memd.ctl.doctor.system._INSTANCES_WANTED"),
+}
 _GOOD = SystemLimits(
     open_files=1024, watches=1000, instances=128, used={_MINE: Watching(2, 300), 8: Watching(1, 100)}
 )
@@ -111,7 +119,8 @@ _GOOD = SystemLimits(
         ({"watches": None, "instances": None}, 10**6, set()),
         ({"instances": 3}, 1, {"instances"}),
         ({"instances": 4}, 1, set()),
-        ({"open_files": 191}, 1, {"open_files"}),
+        ({"open_files": _FILES - 1}, 1, {"open_files"}),
+        ({"open_files": _FILES}, 1, set()),
         ({"open_files": None}, 1, set()),
         ({"of_daemons": {_MINE: 100}}, 1, {"open_files"}),
         ({"open_files": 100, "of_daemons": {_MINE: 1024}}, 1, set()),
@@ -120,9 +129,9 @@ _GOOD = SystemLimits(
 def test_what_does_not_suffice_is_told(
     changed: dict[str, Any], directories: int | None, bad: set[str]
 ) -> None:
-    """With the command that raises it; what the system does not limit is fine."""
+    """With the command that raises it, to no less than a usual number; what the system does not limit is fine."""
     limits = msgspec.structs.replace(_GOOD, **changed)
-    found = by_name(check_limits(limits, agents=2, directories=directories, daemon=_MINE))
+    found = by_name(check_limits(limits, agents=_AGENTS, directories=directories, daemon=_MINE))
     assert {name.removeprefix("limits.") for name, one in found.items() if not one.ok} == bad
     for name in bad - {"open_files"}:
-        assert f"sysctl fs.inotify.max_user_{name}=" in found[f"limits.{name}"].fix
+        assert f"sysctl fs.inotify.max_user_{name}={_WANTED[name]} " in found[f"limits.{name}"].fix
