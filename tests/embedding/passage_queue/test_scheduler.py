@@ -15,6 +15,7 @@ from memd.providers.provider import EmbedUnavailable, Vectors
 from memd.store import embedding_cache
 from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
+from tests.bounds import shipped
 from tests.embedding.passage_queue.queues import (
     FINGERPRINT,
     Poisoned,
@@ -358,10 +359,10 @@ async def test_what_is_written_does_not_wait_until_the_cache_is_small_enough(
         assert (await index.counts()).done == 2
 
 
-async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: EmbeddingStore) -> None:
+async def test_the_cache_is_asked_for_many_texts_at_once(tmp_path: Path, cache: EmbeddingStore) -> None:
     """An index whose texts are all known costs a few look-ups, and no request."""
-    provider = HashingProvider()
-    texts = [f"text {n}" for n in range(1000)]
+    provider, most = HashingProvider(), shipped("memd.embedding.passage_queue.scheduler.LOOK_AHEAD")
+    texts = [f"text {n}" for n in range(2 * most + 1)]
     index = await opened(tmp_path, "main", texts)
     queue = queue_of(provider, cache, max_entries=2000)
     rows = provider.embed(texts)
@@ -376,7 +377,7 @@ async def test_the_cache_is_asked_for_400_texts_at_once(tmp_path: Path, cache: E
     queue.known.look_up = counted  # type: ignore[method-assign]
     queue.serve(IndexToEmbed("main", index, use_cache=True))
     assert await worked(queue, index) == [(0, None)]
-    assert asked == [400, 400, 200]
+    assert asked == [most, most, 1]
     assert not provider.requests
     await index.close()
 
