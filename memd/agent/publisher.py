@@ -40,7 +40,6 @@ LONGEST_WAIT_S = 60.0  # between two attempts while the server does not answer
 # A transaction that takes longer is on a dead connection: each statement has a shorter timeout.
 HANG_S = 120.0
 VECTORS_S = 20.0  # between two transactions for one file's vectors, while more of them are being made
-_TEXT = 32  # leading bytes of a digest, which depend on the text alone
 _KINDS = {
     "memory": (Kind.NOTE,),
     "curated": (Kind.CURATED,),
@@ -218,7 +217,7 @@ class Publisher:
         # Until it is known of what model they are to be, the vectors that are there may be those that are wanted.
         if not self._is_adopted and (wanted is not None or not self._embeds):
             if await self._on_server(self._mirror.adopt, wanted):
-                self._there = {path: digest[:_TEXT] for path, digest in self._there.items()}
+                self._there = dict.fromkeys(self._there, b"")  # without vectors
             self._is_adopted = True
 
     async def _publish(self, path: str, state: FileState) -> bool:

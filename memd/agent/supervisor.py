@@ -73,7 +73,7 @@ class AgentSupervisor:
         self._build = build
         self._keep = keep
         self._most = most
-        self._placed: set[str] = set()  # agents that run or are being started
+        self._begun: set[str] = set()  # agents that are being started
         self._running: dict[str, _Running] = {}
         self._absent: dict[str, _Absent] = {}
         self._providers: dict[str, AgentProviders] = {}  # of running and absent agents
@@ -113,27 +113,26 @@ class AgentSupervisor:
 
     async def _start(self, agent_id: str, settings: AgentSettings) -> str | None:
         """Start an agent; return why that is not possible now, or None."""
-        if len(self._placed) >= self._most:
+        if len(self._begun | self._running.keys()) >= self._most:
             return self._left_out(
                 agent_id,
                 f"memd may have too few files open for more than {self._most} agents: raise `ulimit -n`, or LimitNOFILE= of "
                 "the service, and start memd again",
             )
-        self._placed.add(agent_id)
+        self._begun.add(agent_id)
         try:
             if agent_id not in self._providers:
                 self._providers[agent_id] = await self._registry.providers_for(settings)
             agent = await self._build(agent_id, settings, self._providers[agent_id])
         except (TransientError, StoreDamaged, StoreNewer, OSError) as failure:
-            self._placed.discard(agent_id)
             return self._left_out(agent_id, str(failure))
         except Exception as bug:  # noqa: BLE001 - logged; the other agents must start
-            self._placed.discard(agent_id)
             return self._left_out(agent_id, "memd failed at starting it; its log has the details", bug)
         except asyncio.CancelledError:
-            self._placed.discard(agent_id)
             self._give_back(agent_id)  # the next start may have other settings
             raise
+        finally:
+            self._begun.discard(agent_id)
         self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
         log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
         return None
@@ -195,7 +194,6 @@ class AgentSupervisor:
             # The agent no longer serves; the others must still be stopped and started.
             log.exception("agent.close_failed", agent=agent_id)
         finally:
-            self._placed.discard(agent_id)
             self._give_back(agent_id)
         log.info("agent.stopped", agent=agent_id)
 

@@ -56,13 +56,11 @@ async def built(state: Path, **given: Any) -> AsyncIterator[RunningAgent]:
 
 @asynccontextmanager
 async def kept(agent: RunningAgent) -> AsyncIterator[None]:
-    """With its tasks."""
-    keeping = asyncio.create_task(keep(agent))
-    try:
+    """With its tasks; one that fails ends the test."""
+    async with asyncio.TaskGroup() as tasks:
+        keeping = tasks.create_task(keep(agent))
         yield
-    finally:
         keeping.cancel()
-        await asyncio.wait([keeping])
 
 
 async def indexed(state: Path, **given: Any) -> None:

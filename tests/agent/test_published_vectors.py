@@ -8,9 +8,11 @@ import pytest
 
 from memd.agent.published_vectors import LEFT_ALONE_S, ServerVectors
 from memd.config.settings import Publish
+from memd.domain_types import Kind
 from memd.postgres.connection import SharedUnavailable
 from memd.postgres.snapshots import SharedConnections
 from memd.postgres.vectors_by_text import StoredVectors
+from memd.store import published_files
 from memd.store.embedding_cache import Space
 from memd.store.meta import Fingerprint
 from tests.backends.qmd.bench import Bench, indexing
@@ -27,12 +29,13 @@ class FakeSnapshot:
         self.asked: list[set[bytes]] = []
         self.trouble: str | None = None
         self.is_other_model = False
+        self.parts: dict[tuple[bytes, int, int], bytes] = {}
 
     def vectors(self, hashes: Collection[bytes]) -> StoredVectors | None:
         self.asked.append(set(hashes))
         if self.trouble is not None:
             raise SharedUnavailable(self.trouble)
-        return None if self.is_other_model else StoredVectors(dict.fromkeys(hashes, VECTOR), {})
+        return None if self.is_other_model else StoredVectors(dict.fromkeys(hashes, VECTOR), self.parts)
 
 
 @pytest.fixture
@@ -106,6 +109,34 @@ async def test_each_published_text_is_asked_for_once(
     await bench.settle()
     assert await _all(vectors, bench) == 1
     assert [len(one) for one in there.asked[3:]] == [1]
+
+
+async def test_parts_have_those_vectors_that_are_there(
+    tmp_path: Path, there: FakeSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are embedded here."""
+    monkeypatch.setattr(
+        "tests.backends.qmd.bench.FINGERPRINT", Fingerprint("c1", "t1", ("memory",), *SPACE, 4, parts=True)
+    )
+    async with indexing(tmp_path, "qmd") as made:
+        made.write(
+            "memory/a.md", "\n".join(f"Line {number} of a long note about the mill." for number in range(40))
+        )
+        await made.settle()
+        chunks, _ = await made.index.database.read(
+            published_files.lacking, 0, 10, {Kind.NOTE}, with_parts=True
+        )
+        expected: list[tuple[int, bytes, bytes]] = [(one.id, one.hash, VECTOR) for one in chunks]
+        for one in chunks:
+            _, *others = one.parts
+            assert others
+            expected += [(part.id, part.hash, np.array([0, 1, 0, 0], "<f4").tobytes()) for part in others]
+            there.parts |= {
+                (one.hash, part.first, part.last): np.array([0, 1, 0, 0], "<f2").tobytes() for part in others
+            }
+        found = await _vectors(Clock()).next_found(made.index, SPACE)
+        assert found is not None
+        assert sorted(found) == sorted(expected)
 
 
 async def test_with_another_model_all_texts_are_asked_for_again(tmp_path: Path, there: FakeSnapshot) -> None:

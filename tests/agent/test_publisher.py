@@ -38,13 +38,15 @@ class FakeServer:
         self.adopted: list[VectorSpace | None] = []
         self.is_silent = False
         self.abandoned = threading.Event()
+        self.has_other_vectors = False
 
     def open(self) -> dict[str, bytes]:
         return dict(self.files)
 
     def adopt(self, wanted: VectorSpace | None) -> bool:
         self.adopted.append(wanted)
-        return False
+        are_dropped, self.has_other_vectors = self.has_other_vectors, False
+        return are_dropped
 
     def put(self, file: PublishedFile, _: Sequence[str], digest: bytes) -> None:
         self.puts.append(file.path)
@@ -272,6 +274,22 @@ async def test_digests_are_kept_while_the_server_is_looked_at_again(
         server.files["memory/b.md"] = b"changed by somebody"
         await until_async(lambda: len(server.puts) > puts)
     assert (server.puts[puts:], set(reads)) == (["memory/b.md"], {"memory/b.md"})
+
+
+async def test_vectors_that_the_server_has_dropped_are_put_again(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another model, which was adopted meanwhile, and with them those that were wanted before and after it."""
+    monkeypatch.setattr("memd.agent.publisher.COMPARE_S", 0.02)
+    monkeypatch.setattr("memd.agent.publisher.IDLE_S", 0.02)
+    async with publishing(tmp_path) as (bench, _):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await _embed(bench)
+        await until_async(lambda: server.vectors == {"memory/a.md": 1})
+        server.vectors.clear()
+        server.has_other_vectors = True
+        await until_async(lambda: server.vectors == {"memory/a.md": 1})
 
 
 def test_the_name_of_an_installation_is_made_once(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
 from memd.runtime.timing import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged
-from tests.clock import hastily, now_s
+from tests.clock import hastily, now_s, run_hastily
 
 IDS = ("a", "b", "main")
 
@@ -218,6 +218,49 @@ async def test_no_more_agents_run_than_there_are_files_for() -> None:
         await world.agents.left_out()["b"].try_again()
         assert (set(world.serving), world.agents.left_out()) == ({"main", "b"}, {})
         await world.fleet.close()
+
+
+async def test_one_that_cannot_be_started_takes_no_place() -> None:
+    """Others have it, and it waits until one of them goes."""
+    async with asyncio.TaskGroup() as tasks:
+        world = _World(tasks, most=2)
+        world.failures["build", "main"] = NoThread("no thread can be started")
+        await world.fleet.follow(_all_with(1))
+        assert (set(world.serving), set(world.agents.left_out())) == ({"a", "b"}, {"main"})
+        world.failures.clear()
+        await world.agents.left_out()["main"].try_again()
+        assert (set(world.serving), set(world.agents.left_out())) == ({"a", "b"}, {"main"})
+        await world.fleet.close()
+
+
+@run_hastily
+async def test_who_waits_for_one_to_be_tried_again_is_told_that_it_is_gone() -> None:
+    """While the configuration that has it no more is followed, nothing is tried."""
+    async with asyncio.TaskGroup() as tasks:
+        world = _World(tasks)
+        world.failures["build", "a"] = NoThread("no thread can be started")
+        await world.fleet.follow(_all_with(1))
+        closes, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def close() -> None:
+            closes.set()
+            await goes_on.wait()
+
+        cast("_Member", world.agents.all()["b"]).close = close  # type: ignore[method-assign]
+        only_main = Config(daemon=DaemonSettings(), agents={"main": _all_with(1).agents["main"]}, file=None)
+        following = asyncio.create_task(world.fleet.follow(only_main))
+        await closes.wait()
+        trying = asyncio.create_task(_awaited(world.agents.left_out()["a"].try_again()))
+        await asyncio.sleep(0)
+        goes_on.set()
+        async with asyncio.timeout(60):
+            await asyncio.gather(following, trying)
+        assert (set(world.serving), world.agents.left_out()) == ({"main"}, {})
+        await world.fleet.close()
+
+
+async def _awaited(what: Awaitable[None]) -> None:
+    await what
 
 
 def test_one_that_cannot_run_is_tried_again_less_and_less_often() -> None:
