@@ -1,6 +1,7 @@
 """When a file is published, without a server: what a real index holds is put into a dict."""
 
 import asyncio
+import itertools
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from memd.agent.publisher import Publisher, PublishProgress, installation_of
 from memd.config.settings import Publish
 from memd.postgres.connection import SharedUnavailable
 from memd.postgres.mirror import VectorSpace
+from memd.runtime.timing import Backoff
 from memd.sources.safe_open import SourceError
 from memd.store import chunk_parts
 from memd.store.meta import Fingerprint
@@ -131,6 +133,33 @@ async def test_a_failure_that_lasts_is_logged_once(
             trouble = "it is full"
             await until_async(lambda: tried.count(trouble) > 3)
     assert [one["reason"] for one in logs if one["event"] == "publish.failed"] == ["it is away", "it is full"]
+
+
+async def test_a_server_that_answered_is_tried_as_soon_as_at_first(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The waits grow with the failures since then."""
+    monkeypatch.setattr("memd.agent.publisher.COMPARE_S", 0.02)
+    monkeypatch.setattr("memd.agent.publisher.IDLE_S", 0.0)
+    counts: list[int] = []
+    opened = itertools.count()
+
+    class Counted(Backoff):
+        def failed(self) -> float:
+            super().failed()
+            counts.append(self.failures)
+            return 0.001
+
+    def opens_now_and_then() -> dict[str, bytes]:
+        if next(opened) in {0, 1, 2, 4, 5}:
+            raise SharedUnavailable("it is away")
+        return {}
+
+    monkeypatch.setattr("memd.agent.publisher.Backoff", Counted)
+    monkeypatch.setattr(server, "open", opens_now_and_then)
+    async with publishing(tmp_path):
+        await until_async(lambda: len(counts) == 5, 30)
+    assert counts == [1, 2, 3, 1, 2]
 
 
 async def test_an_index_that_stays_as_it_is_is_looked_at_once(

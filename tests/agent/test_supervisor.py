@@ -135,14 +135,15 @@ async def test_an_agent_that_cannot_be_closed_keeps_none_from_its_new_settings(
 async def test_an_agent_that_cannot_be_started_is_left_out_alone(
     world: _World, step: str, failure: Exception
 ) -> None:
-    """Whatever the reason, which is told once; it is tried again, and follows a later configuration as well."""
+    """Whatever the reason, which is told once, with the stack of a fault of memd; it is tried again, and follows a later configuration as well."""
     world.failures[step, "a"] = failure
     with structlog.testing.capture_logs() as logs:
         await world.fleet.follow(_all_with(2))
         left_out = world.agents.left_out()["a"]
         await left_out.try_again()
     assert world.serving == {"b": 2, "main": 2}
-    assert [event["agent"] for event in logs if event["event"] == "agent.left_out"] == ["a"]
+    told = [(event["agent"], event.get("exc_info")) for event in logs if event["event"] == "agent.left_out"]
+    assert told == [("a", failure if isinstance(failure, RuntimeError) else None)]
     await world.fleet.follow(_all_with(3))
     assert world.serving == {"b": 3, "main": 3}
     world.failures.clear()

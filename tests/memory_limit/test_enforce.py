@@ -180,6 +180,24 @@ async def test_memory_goes_back_to_the_system_when_vectors_were_given_up(
         assert returned == [{"a"}] * 2
 
 
+@run_hastily
+async def test_what_sqlite_held_goes_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no vectors are left to be given up; again after a while."""
+    returned: list[None] = []
+
+    async def give_back_beside() -> None:
+        returned.append(None)
+
+    monkeypatch.setattr(malloc, "give_back_beside", give_back_beside)
+    machine = Machine(300)
+    async with kept(machine, 200):
+        await soon(lambda: trouble(machine))
+        await machine.some_looks()
+        assert len(returned) == 1
+        machine.now = shipped("memd.memory_limit.enforce.SQUEEZED_S")
+        await soon(lambda: len(returned) == 2)
+
+
 @pytest.mark.parametrize(("limit_mb", "times"), [(0, 0), (100, 1)])
 def test_under_a_limit_large_blocks_go_back_as_soon_as_they_are_free(
     monkeypatch: pytest.MonkeyPatch, limit_mb: int, times: int
@@ -211,9 +229,13 @@ async def test_a_worker_that_comes_and_goes_does_not_send_them_to_and_fro() -> N
 @run_hastily
 async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
     """With what to do about it, in the log and in what status says, until it is kept."""
-    machine = Machine(300, a=Vectors(50))
+    machine = Machine(200, a=Vectors(50))
     with capture_logs() as logged:
         async with kept(machine, 200):
+            await soon(machine.on_disk)
+            await machine.some_looks()
+            assert (trouble(machine), machine.agents["a"].released) == (None, 0)  # at the limit, it is kept
+            machine.rest_mb = 300
             await soon(lambda: trouble(machine) is not None)
             await machine.some_looks()
             said = trouble(machine)
@@ -225,7 +247,7 @@ async def test_a_limit_that_cannot_be_kept_is_said_once() -> None:
             machine.rest_mb = 195  # below it, but not by much
             await machine.some_looks()
             assert trouble(machine) is not None
-            machine.rest_mb = 100
+            machine.rest_mb = 180
             await soon(lambda: trouble(machine) is None)
             squeezed_s = shipped("memd.memory_limit.enforce.SQUEEZED_S")
             machine.rest_mb, machine.now = 300, squeezed_s - 1

@@ -43,10 +43,10 @@ async def test_a_file_may_take_longer_the_larger_it_is() -> None:
     assert connections.timeouts_s == [10.0, 10.5, 13.0]
 
 
-TIMEOUTS = BatchTimeouts(first_s=1.0, longest_s=8.0, longest_asked_s=40.0, gone_s=20.0, forget_s=30.0)
+TIMEOUTS = BatchTimeouts(first_s=0.5, longest_s=8.0, longest_asked_s=40.0, gone_s=20.0, forget_s=30.0)
 BUSY, REFUSED, GONE, DONE = answer({}, 500), answer({}, 401), answer({}, 404), answer("done")
 # Waits double up to the longest; each is as long as it may be.
-TIMES = [0.0, 1.0, 3.0, 7.0, 15.0, 23.0, 31.0]
+TIMES = [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 23.5, 31.5]
 
 
 def _asking_for(seconds: float) -> HttpAnswer:
@@ -60,8 +60,8 @@ def _asking_for(seconds: float) -> HttpAnswer:
         (lambda number: DONE if number == 2 else REFUSED, False, TIMES[:2], None),  # another key tomorrow
         (lambda _: BUSY, False, TIMES, JobFailed),
         (lambda _: GONE, False, TIMES[:1], NotSupported),
-        (lambda _: GONE, True, TIMES[:6], NotSupported),
-        (lambda number: GONE if number % 2 else BUSY, True, [*TIMES[:6], 31.0], NotSupported),
+        (lambda _: GONE, True, TIMES[:7], NotSupported),
+        (lambda number: GONE if number % 2 else BUSY, True, TIMES[:7], NotSupported),
         (lambda number: DONE if number == 2 else _asking_for(25), False, [0.0, 25.0], None),
         (lambda number: DONE if number == 2 else _asking_for(4000), False, [0.0, 40.0], None),
         (lambda number: DONE if number == 2 else _asking_for(0.25), False, TIMES[:2], None),
