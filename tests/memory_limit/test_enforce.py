@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import psutil
 import pytest
 from structlog.testing import capture_logs
 
@@ -206,6 +207,7 @@ def test_under_a_limit_large_blocks_go_back_as_soon_as_they_are_free(
     asked: list[None] = []
     monkeypatch.setattr(malloc, "return_large_blocks", lambda: asked.append(None))
     limit = Machine(100).limit
+    assert not limit.is_set
     for _ in range(2):
         limit.follow(limit_mb)
     assert len(asked) == times
@@ -378,10 +380,19 @@ def test_what_workers_hold_counts_and_one_that_is_gone_does_not() -> None:
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_it_is_told_how_much_a_process_holds(platform: str) -> None:
+def test_it_is_told_how_much_a_process_holds(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own process and another; by the kernel itself, and by the library that other systems need."""
     assert sys.platform == "linux"
+    asked: list[int] = []
+    process = psutil.Process
+
+    def noted(pid: int) -> psutil.Process:
+        asked.append(pid)
+        return process(pid)
+
+    monkeypatch.setattr(psutil, "Process", noted)
     held = resident_bytes(os.getpid(), platform=platform)
+    assert bool(asked) is (platform != "linux")
     assert held is not None
     assert 10 * MB < held < 4000 * MB
     ballast = b"x" * (100 * MB)
