@@ -34,7 +34,7 @@ from memd.rebuild.cost import CostEstimate, RebuildCost, RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint

@@ -94,7 +94,7 @@ _NOT_QUICK = (
     "chunk/test_markdown.py::test_the_time_grows_with_the_text_alone",
     "chunk/test_markdown.py::test_work_and_memory_grow_with_the_text_alone",
     "client/context/test_bootstrap.py::test_no_cap_is_ever_exceeded",
-    "client/test_marker.py::test_planted_marks_cost_little",
+    "client/test_watermark.py::test_planted_marks_cost_little",
     "config/test_load.py::test_a_file_of_another_program_is_not_read_to_its_end",
     "config/test_toml_lines.py::test_a_long_list_of_lists_ends_the_search",
     "config/test_toml_lines.py::test_what_is_parsed_in_vain_has_an_end",

@@ -21,7 +21,7 @@ from memd.index_service import IndexService
 from memd.maintenance.tasks import MANY
 from memd.rebuild import rebuilder
 from memd.rebuild.build_and_swap import beside
-from memd.runtime import timing
+from memd.runtime import timers
 from memd.sources.scan import SkipReason
 from memd.store.errors import StoreUnavailable
 from memd.store.index import Index
@@ -299,7 +299,7 @@ async def test_who_asks_for_everything_has_a_rebuild_tried_again(
         raise StoreUnavailable("something is in the way")
 
     monkeypatch.setattr(rebuilder, "rebuild", fails)
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 3600.0)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 3600.0)
     bench.loop.rebuild("a person wishes it")
     await until_async(lambda: bench.loop.health.store)
     assert len(attempts) == 1
@@ -360,7 +360,7 @@ async def test_a_background_task_that_memd_fails_at_is_told_and_the_index_goes_o
         return await empty_log()
 
     monkeypatch.setattr(bench.index.database, "empty_log", fails)
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.02)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.02)
     with capture_logs() as logs:
         async with running(bench):
             await bench.settle()

@@ -9,5 +9,5 @@ export {
   RequestFailed,
   TimedOut,
 } from "./errors.js";
-export { marked, markedReply } from "./marker.js";
+export { marked, markedReply } from "./watermark.js";
 export { PROTOCOL } from "./messages.js";

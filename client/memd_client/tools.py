@@ -19,9 +19,9 @@ import msgspec
 from memd_client import tool_arguments, tool_replies
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError
-from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.messages import Note
 from memd_client.tool_arguments import GET, SEARCH, GetCall, SearchCall, Unusable
+from memd_client.watermark import REPLY_CHARS, marked_reply
 
 if TYPE_CHECKING:
     from memd_client.asynchronous import AsyncClient
@@ -233,7 +233,7 @@ class Tools:
     def call(self, name: str, arguments: object = None) -> Reply:
         """Return the reply of a tool, as values for JSON.
 
-        It begins with a mark (memd_client.marker). Pass it to the model unchanged: thanks to the mark, the
+        It begins with a mark (memd_client.watermark). Pass it to the model unchanged: thanks to the mark, the
         transcript of this conversation does not put the same memory into the index again.
 
         Args:

@@ -27,7 +27,7 @@ from memd.indexing.watch_changes import follow, look_by_scan
 from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from memd.search.searcher import Reranker, Searcher
 from memd.sources.roots import roots_as_written, roots_of
 from memd.store.errors import StoreDamaged

@@ -16,7 +16,7 @@ from memd.domain_types import ChunkId, TextHash
 from memd.postgres.connection import SharedUnavailable
 from memd.postgres.snapshots import ServerSnapshot, SharedConnections
 from memd.postgres.vectors_by_text import StoredVectors, stored_vectors
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.store import published_files
 from memd.store.chunk_parts import widened
 from memd.store.embedding_cache import Space

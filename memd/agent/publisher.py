@@ -21,7 +21,7 @@ from memd.postgres.mirror import Mirror, VectorSpace
 from memd.postgres.transcripts import turn_lines
 from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Backoff
+from memd.runtime.timers import Backoff
 from memd.sources.notes import read_note
 from memd.sources.safe_open import SourceError
 from memd.store import published_files

@@ -14,7 +14,7 @@ from memd.config.settings import AgentSettings, Config, differences
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.errors import TransientError
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.runtime.timing import LONGEST_WAIT_S, Backoff
+from memd.runtime.timers import LONGEST_WAIT_S, Backoff
 from memd.store.errors import StoreDamaged, StoreNewer
 
 log = structlog.get_logger()

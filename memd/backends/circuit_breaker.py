@@ -18,7 +18,7 @@ from memd.domain_types import Kind
 from memd.errors import TransientError
 from memd.runtime.asyncio_helpers import is_cancelled
 from memd.runtime.profiling import timed_part
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.runtime.wait_budget import waiting
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 

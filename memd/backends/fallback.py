@@ -22,7 +22,7 @@ from memd.backends.circuit_breaker import CircuitBreaker, CoolingDown, GuardedBa
 from memd.backends.indexed_text import FilesBlocked
 from memd.domain_types import FallbackUse, Kind, Trace
 from memd.errors import TransientError
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.runtime.wait_budget import WaitBudget
 
 

@@ -23,7 +23,7 @@ from memd.embedding.registry import AgentProviders
 from memd.postgres.shared_index import SharedIndex, find_file
 from memd.postgres.snapshots import SharedConnections
 from memd.postgres.transcripts import stretch_of, turns_in
-from memd.runtime.timing import zone_of
+from memd.runtime.time_zones import zone_of
 from memd.search.make_hits import Proposal
 from memd.search.searcher import Reranker, Searcher
 

@@ -27,7 +27,7 @@ from memd.config.settings import (
     SharedServer,
 )
 from memd.config.toml_lines import Key
-from memd.runtime.timing import zone_of
+from memd.runtime.time_zones import zone_of
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Names of devices on Windows, with any suffix after a dot.

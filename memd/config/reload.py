@@ -21,7 +21,7 @@ from memd.config.load import ConfigError, ConfigUnreadable
 from memd.config.settings import Config
 from memd.config.toml_lines import Key
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.runtime.timing import until_next_tick_s
+from memd.runtime.timers import until_next_tick_s
 
 log = structlog.get_logger()
 

@@ -31,7 +31,7 @@ from memd.errors import MemdError
 from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import BadReply, KeyRefused
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.runtime.timing import Clock, delay_s
+from memd.runtime.timers import Clock, delay_s
 
 log = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from memd.providers.provider import (
     failures_of,
 )
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 
 log = structlog.get_logger()
 

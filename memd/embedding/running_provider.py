@@ -33,7 +33,7 @@ from memd.providers.provider import (
 from memd.providers.remote.dialect import ContentRefused, RequestTooLarge
 from memd.providers.remote.spec import ProviderSpec
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.runtime.timing import delay_s
+from memd.runtime.timers import delay_s
 from memd.store.embedding_cache import EmbeddingStore, Space
 
 if TYPE_CHECKING:

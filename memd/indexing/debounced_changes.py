@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.runtime.timing import Clock, Debouncer
+from memd.runtime.timers import Clock, Debouncer
 from memd.store.errors import StoreClosed
 
 

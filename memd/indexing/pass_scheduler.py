@@ -17,7 +17,7 @@ from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, in_ms
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import LONGEST_WAIT_S, Backoff, Clock
+from memd.runtime.timers import LONGEST_WAIT_S, Backoff, Clock
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index
 

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from memd.indexing.debounced_changes import DebouncedChanges
-from memd.runtime.timing import until_next_tick_s
+from memd.runtime.timers import until_next_tick_s
 
 log = structlog.get_logger()
 

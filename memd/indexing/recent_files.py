@@ -23,7 +23,7 @@ from memd.domain_types import FoundFile, Stamp
 from memd.errors import MemdError
 from memd.indexing.watch_changes import Look, PollComparison
 from memd.runtime.threads import Threads
-from memd.runtime.timing import ClockNs
+from memd.runtime.timers import ClockNs
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,

@@ -8,7 +8,7 @@ import msgspec
 
 from memd.config.check_redaction import require_faultless
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
-from memd.runtime.timing import LocalZone, zone_of
+from memd.runtime.time_zones import LocalZone, zone_of
 from memd.sources.transcripts.parser import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
 

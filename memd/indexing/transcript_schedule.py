@@ -16,7 +16,7 @@ from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Stamp
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.sources.safe_open import SourceError
 from memd.sources.transcripts.database_reader import entry_growth
 from memd.sources.transcripts.open_transcript import Growth, growth

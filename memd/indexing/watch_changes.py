@@ -15,7 +15,7 @@ from memd.domain_types import Stamp
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime import safe_traceback
 from memd.runtime.threads import Threads
-from memd.runtime.timing import ClockNs
+from memd.runtime.timers import ClockNs
 from memd.sources.notes import reliable_stamp
 from memd.sources.scan import scan
 from memd.text.memory_paths import Root

@@ -10,7 +10,7 @@ import structlog
 
 from memd.errors import FatalError, TransientError
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import Backoff
+from memd.runtime.timers import Backoff
 from memd.store.errors import StoreDamaged
 from memd.store.integrity import IndexDamage
 

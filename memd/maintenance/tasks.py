@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 
 from memd.maintenance.loop import BackgroundTask
-from memd.runtime.timing import Clock, until_next_tick_s
+from memd.runtime.timers import Clock, until_next_tick_s
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index

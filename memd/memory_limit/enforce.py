@@ -17,7 +17,7 @@ from memd.errors import MemdError
 from memd.memory_limit import policy
 from memd.memory_limit.policy import AgentVectors, MemorySeen
 from memd.runtime import malloc
-from memd.runtime.timing import Clock, until_next_tick_s
+from memd.runtime.timers import Clock, until_next_tick_s
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from memd.config.settings import Rerank
 from memd.domain_types import DegradedPart
 from memd.errors import MemdError
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 
 # After this many consecutive failures, searches do not wait for the reranker for a while.
 MOST_FAILURES = 3

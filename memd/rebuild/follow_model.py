@@ -14,7 +14,7 @@ from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import LONGEST_WAIT_S
+from memd.runtime.timers import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, with_vectors

@@ -16,7 +16,7 @@ from memd.rebuild.cost import RebuildPermission
 from memd.runtime.asyncio_helpers import ChangeNotifier, first_of, is_cancelled
 from memd.runtime.malloc import give_back_beside
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import LONGEST_WAIT_S, Backoff
+from memd.runtime.timers import LONGEST_WAIT_S, Backoff
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors, Space
 from memd.store.errors import StoreFull, StoreUnavailable
 from memd.store.index import Index

@@ -15,7 +15,7 @@ from typing import NoReturn
 import structlog
 
 import memd
-from memd.runtime.timing import Backoff, until_next_tick_s
+from memd.runtime.timers import Backoff, until_next_tick_s
 
 log = structlog.get_logger()
 

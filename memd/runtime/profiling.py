@@ -11,7 +11,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 
 T = TypeVar("T")
 

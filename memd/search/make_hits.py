@@ -9,7 +9,7 @@ import msgspec
 from memd.config.settings import WORTH_READING
 from memd.domain_types import AFTER_ALL_NS, NO_FILTER, ChunkId, DegradedPart, FoundHit, Kind, SearchFilter
 from memd.providers.provider import Calibration
-from memd.runtime.timing import wall_s
+from memd.runtime.time_zones import wall_s
 from memd.search import rank
 from memd.search.adjacent_hits import joined
 from memd.search.fuse_scores import ANSWERS, Scored, Support, in_place_of, support

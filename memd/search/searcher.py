@@ -23,7 +23,7 @@ from memd.errors import TransientError
 from memd.providers.provider import Calibration, Vector
 from memd.runtime.profiling import timed_part
 from memd.runtime.threads import beside
-from memd.runtime.timing import zone_of
+from memd.runtime.time_zones import zone_of
 from memd.search import query, spelling
 from memd.search.fuse_scores import (
     POOL,

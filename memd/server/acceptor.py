@@ -15,7 +15,7 @@ from memd import VERSION
 from memd.agent.agents import Agents
 from memd.maintenance.loop import BackgroundTask, BackgroundTasks
 from memd.runtime.process import open_files
-from memd.runtime.timing import until_next_tick_s
+from memd.runtime.timers import until_next_tick_s
 from memd.server import listening_socket
 from memd.server.connection import Connection
 from memd.server.handlers import Handlers

@@ -12,7 +12,7 @@ import msgspec
 
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, in_ms, slow_parts_ms
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd_client import messages as wire
 
 What = Literal["search", "get"]

@@ -8,7 +8,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, Role, SearchFilter
-from memd.runtime.timing import wall_s
+from memd.runtime.time_zones import wall_s
 from memd.store import files, labels, sessions
 from memd.store.chunks import SUPERSEDED, WRITTEN_NS, numbers_read, typed
 from memd.text.tokens import folded, safe_end

@@ -14,7 +14,7 @@ import structlog
 
 from memd.domain_types import TextHash
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.runtime.timing import Backoff, Clock
+from memd.runtime.timers import Backoff, Clock
 from memd.store import recovery
 from memd.store.database import Database
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable

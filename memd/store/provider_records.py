@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from memd.domain_types import BatchFile, BatchJob, TextHash
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.store.embedding_cache import EmbeddingStore, Space, put_rows
 
 # For jobs of a provider that is not used any more; no provider keeps results for longer.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.watch.events import EventBatch, Feed, FeedPosition
 from memd.watch.watch_plan import Identity
 

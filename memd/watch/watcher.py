@@ -16,7 +16,7 @@ import structlog
 
 from memd.runtime import safe_traceback
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.runtime.timing import Backoff, Debouncer, until_next_tick_s
+from memd.runtime.timers import Backoff, Debouncer, until_next_tick_s
 from memd.text.memory_paths import Root, SessionPaths, only_file
 from memd.watch.event_barrier import EventBarrier, UnwatchedNames
 from memd.watch.events import EventBatch, Feed, FeedBroken, FilteredBatch, filter_events

@@ -23,7 +23,7 @@ from memd.config.settings import AgentSettings, Chunking, IncludedMemory, Publis
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexParts, index_parts
 from memd.providers.provider import Identity, space_of
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from memd.sources.roots import roots_as_written
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreUnavailable

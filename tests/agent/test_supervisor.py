@@ -15,7 +15,7 @@ from memd.agent.supervisor import AgentSupervisor
 from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
-from memd.runtime.timing import LONGEST_WAIT_S
+from memd.runtime.timers import LONGEST_WAIT_S
 from memd.store.errors import StoreDamaged
 from tests.clock import hastily, now_s, run_hastily
 

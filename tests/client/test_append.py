@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memd_client.marker import marked
 from memd_client.tool_arguments import APPEND
+from memd_client.watermark import marked
 from tests.bounds import shipped
 from tests.daemon.process import Daemon
 

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from memd_client import tool_replies
-from memd_client.marker import marked_reply
 from memd_client.mcp.protocol import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from memd_client.mcp.server import status_reply
 from memd_client.messages import Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
+from memd_client.watermark import marked_reply
 from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent

@@ -13,7 +13,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from memd_client import AsyncClient, Client
-from memd_client.marker import marked_reply
 from memd_client.messages import PLACES_FROM, Found, Get, Hit, Note, Reply, Request, Search
 from memd_client.tools import (
     MAX_CHARS,
@@ -24,6 +23,7 @@ from memd_client.tools import (
     memory_section,
     openai_tools,
 )
+from memd_client.watermark import marked_reply
 from tests.client.scripted_server import Peer, serving
 from tests.daemon.process import Daemon
 

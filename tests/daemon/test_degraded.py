@@ -13,7 +13,7 @@ import structlog
 from memd.agent import build
 from memd.indexing.watch_changes import follow
 from memd.providers.provider import EmbedUnavailable, Vector
-from memd.runtime import timing
+from memd.runtime import timers
 from memd.store.embedding_cache import EmbeddingStore
 from memd_client import AsyncClient, RequestFailed
 from memd_client.messages import Health
@@ -457,7 +457,7 @@ async def test_what_memd_fails_at_beside_requests_is_told_and_ends_nothing(
 
     monkeypatch.setattr(build, "follow", following)
     monkeypatch.setattr(EmbeddingStore, "run", saving)
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.2)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.2)
     write(home, "memory/a.md", "# A\n\nthe walnut project\n")
     async with running(home) as client:
         await client.sync()

@@ -23,7 +23,7 @@ import pytest
 import zstandard
 
 from memd_client import AsyncClient, Client
-from memd_client.marker import marked, marked_reply
+from memd_client.watermark import marked, marked_reply
 from tests.daemon.agentday import MORNING, Session, as_told, found_at, read_all, settled_in
 from tests.daemon.chats import NEVER, QUICK, status, waiting
 from tests.daemon.fresh import becomes_fresh

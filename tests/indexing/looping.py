@@ -13,7 +13,7 @@ from memd.domain_types import Kind
 from memd.index_service import IndexService, index_parts
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.rules import rules_of
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from memd.sources.roots import roots_of
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.indexing.debounced_changes import DebouncedChanges
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from tests.clock import hastily, now_s
 
 

@@ -38,7 +38,7 @@ from memd.maintenance.tasks import MANY, MaintenanceTriggers
 from memd.runtime.logs import SlowLog
 from memd.runtime.profiling import TimeTrace, timed_part
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import LONGEST_WAIT_S, Debouncer, delay_s
+from memd.runtime.timers import LONGEST_WAIT_S, Debouncer, delay_s
 from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot, OutsideFence, SourceError
 from memd.sources.scan import BlindReason, MountPoint, Scan, scan

@@ -9,7 +9,7 @@ import pytest
 
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.periodic_scan import ClockReading, ScanSchedule, read_clocks, scan_periodically
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from tests.bounds import shipped
 from tests.clock import for_s, hastily, now_s
 from tests.wait import until_async

@@ -16,7 +16,7 @@ from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from memd.sources.scan import scan
 from memd.sources.transcripts.open_transcript import Growth, growth
 from memd.store.index import Index

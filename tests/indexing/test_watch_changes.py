@@ -13,7 +13,7 @@ import pytest
 from memd.domain_types import Stamp
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.watch_changes import Looks, PolledPlaces, PollPace, differences, follow, look_by_scan, poll
-from memd.runtime.timing import Debouncer
+from memd.runtime.timers import Debouncer
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile
 from memd.watch.events import EventBatch
 from memd.watch.watch_plan import WatchPlan

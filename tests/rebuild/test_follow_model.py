@@ -19,7 +19,7 @@ from memd.rebuild.cost import RebuildPermission
 from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.asyncio_helpers import ChangeNotifier
-from memd.runtime.timing import LONGEST_WAIT_S
+from memd.runtime.timers import LONGEST_WAIT_S
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreDamaged, StoreUnavailable
 from memd.store.index import Index

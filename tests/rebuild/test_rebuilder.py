@@ -20,7 +20,7 @@ from memd.errors import FatalError
 from memd.maintenance.tasks import MaintenanceTriggers
 from memd.rebuild import rebuilder as renewals
 from memd.rebuild.rebuilder import ROOM, Rebuilder
-from memd.runtime import timing
+from memd.runtime import timers
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreFull, StoreUnavailable
 from memd.store.index import Index
@@ -232,7 +232,7 @@ async def test_after_an_attempt_that_failed_there_is_a_pause_unless_somebody_hur
         pauses.append(failures)
         return 3600.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
         bench.rebuilder.request("a person wishes it", force=False)
@@ -254,7 +254,7 @@ async def test_what_is_wanted_no_more_and_later_again_begins_with_a_short_pause(
         pauses.append(failures)
         return 3600.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         bench.failures = 2
         for wishes in (1, 2):
@@ -277,7 +277,7 @@ async def test_after_an_index_that_was_built_the_next_failure_is_a_first_one(
         pauses.append(failures)
         return 3600.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         for wishes in (1, 2):
             bench.failures = 1
@@ -301,7 +301,7 @@ async def test_what_fails_when_it_is_wanted_no_more_is_no_failure(
         pauses.append(None)
         return 3600.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         tried = asyncio.Event()
 
@@ -382,7 +382,7 @@ async def test_a_disk_that_does_not_say_how_much_is_free_is_tried_after_a_while(
     def refused(_: object) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(renewals, "shutil", SimpleNamespace(disk_usage=refused))
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
@@ -463,7 +463,7 @@ async def test_only_a_full_disk_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
     """What failed for another reason, or where there is room enough by now, is tried again after one pause."""
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures = 3
@@ -479,7 +479,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
         pauses.append(failures)
         return 0.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)
     async with running(tmp_path) as bench:
         bench.failures, bench.failing = 2, StoreFull
@@ -494,7 +494,7 @@ async def test_a_disk_that_tells_no_room_is_tried_after_a_while_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quota is none of the disk's."""
-    monkeypatch.setattr(timing, "delay_s", lambda *_, **__: 0.0)
+    monkeypatch.setattr(timers, "delay_s", lambda *_, **__: 0.0)
     monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: 0)
     monkeypatch.setattr(renewals, "CALM_S", 0.0)
     async with running(tmp_path) as bench:
@@ -535,7 +535,7 @@ async def test_room_for_three_of_an_index_is_enough(
         pauses.append(failures)
         return 0.0 if len(pauses) < 5 else 3600.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     async with running(tmp_path) as bench:
         free = ROOM * bench.index.store_bytes - missing
         monkeypatch.setattr(Rebuilder, "_free_bytes", lambda _: free)

@@ -27,7 +27,7 @@ from memd.config.settings import AgentSettings, QuerySettings, Redact, Scope, Se
 from memd.domain_types import DegradedPart, FoundHit, Kind, Label, LabelKind, SearchFilter, Trace
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexService
-from memd.runtime.timing import LocalZone
+from memd.runtime.time_zones import LocalZone
 from memd.server.handlers import CHANGES, RELOADS, Handlers
 from memd.server.request_times import RequestTimes
 from memd.server.requests import agent_status

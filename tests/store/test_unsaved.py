@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from memd.domain_types import TextHash
-from memd.runtime import timing
+from memd.runtime import timers
 from memd.store.database import Database
 from memd.store.embedding_cache import UNSAVED, CachedTexts, EmbeddingStore, KnownVectors
 from memd.store.errors import StoreDamaged, StoreUnavailable
@@ -112,7 +112,7 @@ async def test_a_save_is_tried_again_after_pauses_that_grow(
             store.is_locked = False
         return 0.0
 
-    monkeypatch.setattr(timing, "delay_s", pause_s)
+    monkeypatch.setattr(timers, "delay_s", pause_s)
     running = asyncio.create_task(store.run())
     for trouble in (1, 2):
         store.is_locked = True

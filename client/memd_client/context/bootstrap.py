@@ -13,7 +13,7 @@ import msgspec
 
 from memd_client.context.session_kind import SessionKind
 from memd_client.context.truncate import ends, head
-from memd_client.marker import inert, marked
+from memd_client.watermark import inert, marked
 
 FILE_CHARS = 20_000
 TOTAL_CHARS = 60_000
@@ -106,7 +106,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace, as it is in a system prompt."""
 
-    # A marked block (memd_client.marker), at most total_chars; empty if no file has content.
+    # A marked block (memd_client.watermark), at most total_chars; empty if no file has content.
     text: str
     parts: tuple[Part, ...]
 

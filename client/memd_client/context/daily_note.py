@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from memd_client.context.open_below import opened_directory, opened_file, opened_workspace
+from memd_client.context.safe_open import opened_directory, opened_file, opened_workspace
 from memd_client.errors import MemdClientError
 
 LONGEST_BYTES = 1 << 20  # of one block; a longer one must be a mistake

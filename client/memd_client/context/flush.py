@@ -13,7 +13,7 @@ import msgspec
 from memd_client.context.conversation import estimate_all
 from memd_client.context.daily_note import local_day, note_path
 from memd_client.context.no_reply import NO_REPLY
-from memd_client.marker import marked
+from memd_client.watermark import marked
 
 RESERVE_FLOOR_TOKENS = 20_000  # kept free for the answer and for compaction itself
 SOFT_THRESHOLD_TOKENS = 4_000  # a flush is due so many tokens before compaction
@@ -98,7 +98,7 @@ def should_flush(
 
 
 def flush_prompt(now: datetime, zone: tzinfo) -> str:
-    """Return the user message of the silent turn, in a marked block (memd_client.marker).
+    """Return the user message of the silent turn, in a marked block (memd_client.watermark).
 
     Args:
         now: The time, with its time zone.

@@ -23,7 +23,7 @@ from memd_client.context.bootstrap import (
     is_given,
 )
 from memd_client.context.daily_note import NOTES_DIRECTORY, local_day, recent_notes
-from memd_client.context.open_below import (
+from memd_client.context.safe_open import (
     Identity,
     opened_directory,
     opened_file,

@@ -17,9 +17,9 @@ from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
 from memd_client.context.daily_note import NoteNotWritten, append_daily_note
 from memd_client.errors import MemdClientError
-from memd_client.marker import marked_reply, unmarked
 from memd_client.messages import RedactedText
 from memd_client.tool_arguments import APPEND, Unusable
+from memd_client.watermark import marked_reply, unmarked
 
 MAX_APPENDED_CHARS = 2_000
 _INDENT = "  "

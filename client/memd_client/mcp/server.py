@@ -17,13 +17,13 @@ from memd_client import tool_replies
 from memd_client.asynchronous import AsyncClient
 from memd_client.conversation import __version__
 from memd_client.errors import MemdClientError
-from memd_client.marker import REPLY_CHARS, marked_reply
 from memd_client.mcp.lines import LONGEST_LINE, Refusal, messages, too_long
 from memd_client.mcp.protocol import ToolServer
 from memd_client.messages import AgentStatus, Health, StatusReport
 from memd_client.session_key import parse
 from memd_client.tool_arguments import APPEND, no_such_tool
 from memd_client.tools import MAX_CHARS, TOOLS, AsyncTools, memory_section
+from memd_client.watermark import REPLY_CHARS, marked_reply
 
 if TYPE_CHECKING:
     from memd_client.mcp.append import NoteWriter

@@ -39,7 +39,7 @@ from memd.domain_types import Kind
 from memd.errors import TransientError
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.threads import Threads
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd.store.errors import StoreClosed, StoreDamaged
 from memd.store.files import KnownFile
 from memd.text.memory_paths import SESSIONS, find_place

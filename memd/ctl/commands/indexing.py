@@ -11,7 +11,7 @@ from memd.ctl.output import reply_text, terminal
 from memd.ctl.output.humanize import counted, duration, estimate, one_line, visible
 from memd.ctl.output.reply_text import total_vectors
 from memd.ctl.output.terminal import Outcome, Screen, Stage
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 from memd_client.blocking import Client
 from memd_client.errors import MemdClientError, TimedOut
 from memd_client.messages import EmbedAction, EmbedReport, ReindexReport, StatusReport, SyncReport

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from memd.text.small_talk import is_small_talk
-from memd_client.marker import inert, marked, unmarked
 from memd_client.messages import Hit
+from memd_client.watermark import inert, marked, unmarked
 
 _MOST_BYTES = 8 << 20
 _PIECE = 1 << 16

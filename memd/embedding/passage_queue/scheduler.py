@@ -26,7 +26,7 @@ from memd.errors import FatalError, TransientError
 from memd.providers.provider import Provider
 from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.safe_traceback import safe_message
-from memd.runtime.timing import delay_s
+from memd.runtime.timers import delay_s
 from memd.store.embedding_cache import EmbeddingStore, KnownVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreNewer
 from memd.store.index import Index

@@ -19,7 +19,7 @@ from memd.providers.remote.gemini import Gemini
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.openai import OpenAI, Voyage
 from memd.providers.remote.retrying_client import INDEXING, RetryPolicy
-from memd.runtime.timing import Backoff, Clock
+from memd.runtime.timers import Backoff, Clock
 
 T = TypeVar("T")
 

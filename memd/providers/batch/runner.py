@@ -21,7 +21,7 @@ from memd.providers.provider import EmbedTerminal, EmbedUnavailable
 from memd.providers.remote.dialect import ContentRefused, NotSupported, RequestTooLarge
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.threads import beside
-from memd.runtime.timing import Backoff
+from memd.runtime.timers import Backoff
 from memd.text.tokens import cjk_share, estimate_tokens
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ from memd.config.settings import Rerank
 from memd.providers.reranker import BoundedReranker, NoReranker, RerankFailed, by_score
 from memd.runtime import malloc
 from memd.runtime.threads import ResourceShortage, Threads
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 
 # The usual file names of published models.
 _MODELS = ("model.onnx", "model_quantized.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")

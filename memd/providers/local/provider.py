@@ -23,7 +23,7 @@ from memd.providers.provider import (
     Vector,
     Vectors,
 )
-from memd.runtime.timing import Backoff
+from memd.runtime.timers import Backoff
 
 log = structlog.get_logger()
 

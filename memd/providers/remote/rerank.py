@@ -19,7 +19,7 @@ from memd.providers.api_keys import (
 from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest
 from memd.providers.remote.http import HttpConnections
 from memd.providers.reranker import BoundedReranker, NoReranker, by_score
-from memd.runtime.timing import Clock
+from memd.runtime.timers import Clock
 
 MOST_CONNECTIONS = 16
 # A request continues after its search has stopped waiting, so that the next one finds an open connection.

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from memd.domain_types import ChunkId, Kind
 from memd.runtime.threads import beside
-from memd.runtime.timing import zone_of
+from memd.runtime.time_zones import zone_of
 from memd.search.copies import CopyCandidates, copies_among
 from memd.server.requests.search import dated, search_filter
 from memd.server.scope import AllowedAgent, BadRequest, Caller, DeniedSession

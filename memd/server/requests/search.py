@@ -11,7 +11,7 @@ import msgspec
 from memd.backends.backend import BackendAnswer, BackendQuestion
 from memd.domain_types import FoundHit, SearchFilter
 from memd.runtime.profiling import timed_part
-from memd.runtime.timing import wall_s, zone_of
+from memd.runtime.time_zones import wall_s, zone_of
 from memd.server.request_times import RequestTimes
 from memd.server.scope import AllowedAgent, BadRequest, Caller
 from memd.text.time_phrases import UnknownTime, read_time

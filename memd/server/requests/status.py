@@ -14,7 +14,7 @@ from memd.errors import MemdError
 from memd.maintenance.loop import BackgroundTasks
 from memd.memory_limit.enforce import MB, MemoryLimit, MemoryStatus
 from memd.runtime.sd_notify import Notifier
-from memd.runtime.timing import until_next_tick_s
+from memd.runtime.timers import until_next_tick_s
 from memd.server.request_times import RequestTimes
 from memd.server.requests.agent_status import SWITCHES_S, agent_status, health, left_out_status
 from memd.server.scope import Caller, DeniedSession

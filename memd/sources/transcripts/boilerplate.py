@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable
 
 from memd.domain_types import Role
-from memd_client.marker import unmarked
+from memd_client.watermark import unmarked
 
 _TAGS = (
     # Claude Code

@@ -20,7 +20,7 @@ from memd_client.context.bootstrap import (
     gets_notes,
 )
 from memd_client.context.session_kind import SessionKind
-from memd_client.marker import marked, unmarked
+from memd_client.watermark import marked, unmarked
 from tests.bounds import shipped
 
 ALL: list[WorkspaceFile] = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memd_client import errors, marker
+from memd_client import errors, watermark
 from memd_client.conversation import __version__
 from tests.client.golden.write import DIRECTORY as GOLDEN
 from tests.client.javascript.write import PACKAGE, PAGE, script, types
@@ -152,8 +152,8 @@ def test_marks_are_those_of_python(project: Path) -> None:
         timeout=100,
     )
     out = json.loads(done.stdout)
-    assert out["replies"] == [marker.marked_reply(reply) for reply in replies]
-    assert out["texts"] == [marker.marked(reply["text"]) for reply in replies]
+    assert out["replies"] == [watermark.marked_reply(reply) for reply in replies]
+    assert out["texts"] == [watermark.marked(reply["text"]) for reply in replies]
 
 
 @pytest.mark.long

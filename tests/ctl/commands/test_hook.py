@@ -17,8 +17,8 @@ import pytest
 
 from memd.ctl.commands.hook import _date
 from memd.ctl.integrations.hooks import HOOK_CLIENTS
-from memd_client.marker import unmarked
 from memd_client.messages import Found, Get, Note, Request, Search, Sync, SyncReport, Warm
+from memd_client.watermark import unmarked
 from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import answering

@@ -19,8 +19,8 @@ from memd.ctl.integrations.hook_context import (
     query_of,
     read_input,
 )
-from memd_client.marker import marked, unmarked
 from memd_client.messages import Hit
+from memd_client.watermark import marked, unmarked
 from tests.awkward.programs import HOOK_INPUTS
 from tests.bounds import shipped
 

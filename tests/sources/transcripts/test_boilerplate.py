@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.domain_types import Role
 from memd.sources.transcripts import boilerplate
-from memd_client.marker import marked
+from memd_client.watermark import marked
 from tests.bounds import shipped
 
 REMINDER = "<system-reminder>\nThe list of tasks is empty.\n</system-reminder>"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd_client.marker import REPLY_CHARS, REPLY_KEY, inert, marked, marked_reply, unmarked
+from memd_client.watermark import REPLY_CHARS, REPLY_KEY, inert, marked, marked_reply, unmarked
 from tests.bounds import shipped
 
 DIGEST = "0123456789abcdef"
@@ -105,7 +105,7 @@ def test_a_marked_reply_goes_whole(
 
 def test_a_reply_that_was_escaped_so_often_is_known() -> None:
     """Each level doubles what is to be tried; clients escape once, and what they hand on once more."""
-    levels = shipped("memd_client.marker._LEVELS")
+    levels = shipped("memd_client.watermark._LEVELS")
     for wrap in (in_json, html.escape):
         text = json.dumps(marked_reply({"results": []}))
         for level in range(levels + 2):
@@ -116,7 +116,7 @@ def test_a_reply_that_was_escaped_so_often_is_known() -> None:
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_an_escaped_reply_may_have_so_many_characters(beyond: int) -> None:
     """One without escapes is not so bounded, and costs less to read."""
-    longest = shipped("memd_client.marker._LONGEST_ESCAPED") + beyond
+    longest = shipped("memd_client.watermark._LONGEST_ESCAPED") + beyond
     around = len(in_json(json.dumps(marked_reply({"text": ""}))))
     reply = json.dumps(marked_reply({"text": "x" * (longest - around)}))
     assert len(in_json(reply)) == longest

@@ -1,4 +1,4 @@
-"""Marks text that memd hands out, so that it is recognised in transcripts.
+"""Watermarks text that memd hands out, so that it is recognised in transcripts.
 
 What memd puts into a conversation ends up in its transcript. There it must be distinguished from what was
 said, or memory would be found again as if somebody had said it. A text is put into a block, and a tool's

@@ -1,4 +1,4 @@
-// The marks of what memd hands out, by which it is not indexed again from the transcript; those of memd_client/marker.py.
+// Watermarks texts that memd hands out, so that they are not indexed again from a transcript, as memd_client/watermark.py does.
 
 import { blake2b } from "./blake2b.js";
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memd_client.context.open_below import NotRegular, opened_directory, opened_file, opened_workspace
+from memd_client.context.safe_open import NotRegular, opened_directory, opened_file, opened_workspace
 
 
 def test_a_file_is_opened_below_its_workspace(tmp_path: Path) -> None:

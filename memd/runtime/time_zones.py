@@ -1,0 +1,61 @@
+"""Time zones: finds one by its name, and converts Unix time to local clock time."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name such as Europe/Berlin; for an empty name that of this machine.
+
+    Raises:
+        ValueError: this machine knows no such zone.
+    """
+    if not name:
+        return LocalZone()
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError) as error:
+        raise ValueError(
+            f"{name!r} is no time zone that this machine knows, such as Europe/Berlin"
+        ) from error
+
+
+def wall_s(unix_ns: int, zone: tzinfo) -> int:
+    """Convert Unix time in ns to seconds since 1970 of local clock time, clamped to the range of the calendar."""
+    try:
+        at = datetime.fromtimestamp(unix_ns / 1e9, zone).replace(tzinfo=None)
+    except (OverflowError, ValueError, OSError):
+        at = datetime.min if unix_ns < 0 else datetime.max  # noqa: DTZ901 - as clocks on the wall show it
+    return int((at - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001 - likewise
+
+
+class LocalZone(tzinfo):
+    """The local time zone, with summer time and the rules of each year.
+
+    The zone that `datetime.astimezone()` gives is a fixed distance from UTC, which is wrong for half of the year.
+    """
+
+    def fromutc(self, when: datetime) -> datetime:
+        """Convert a moment in UTC to this zone."""
+        local = when.replace(tzinfo=UTC).astimezone()
+        wall = local.replace(tzinfo=None)
+        # In the hour that occurs twice in autumn, fold is 1 if the first occurrence has another UTC offset.
+        return wall.replace(tzinfo=self, fold=int(wall.astimezone().utcoffset() != local.utcoffset()))
+
+    def utcoffset(self, when: datetime | None) -> timedelta | None:
+        """Return the zone's offset from UTC."""
+        return None if when is None else when.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, _: datetime | None) -> timedelta | None:
+        """Return None: the share of summer time is unknown."""
+        return None
+
+    def tzname(self, when: datetime | None) -> str | None:
+        """Return the abbreviation of the zone, such as CET."""
+        return None if when is None else when.replace(tzinfo=None).astimezone().tzname()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalZone)
+
+    def __hash__(self) -> int:
+        return hash(LocalZone)
