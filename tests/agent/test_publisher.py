@@ -18,7 +18,7 @@ from memd.agent.publisher import Publisher, PublishProgress, installation_of
 from memd.config.settings import Publish
 from memd.postgres.connection import SharedUnavailable
 from memd.postgres.mirror import VectorSpace
-from memd.runtime.timing import Backoff
+from memd.runtime.timers import Backoff
 from memd.sources.safe_open import SourceError
 from memd.store import chunk_parts
 from memd.store.meta import Fingerprint

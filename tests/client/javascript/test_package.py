@@ -29,7 +29,7 @@ ROOT = PACKAGE.parents[1]
 SCRIPT = """
 import { Client } from "memd-client";
 
-const memd = new Client();
+const memd = new Client({ timeoutMs: 90_000 });
 const out = {};
 out.synced = await memd.sync();
 out.found = await memd.search("which database did we pick?", { max_results: 1, now: new Date("2026-02-09T12:00Z") });
@@ -192,7 +192,7 @@ def test_a_program_asks_a_real_daemon_and_ends(project: Path) -> None:
         with daemon:
             done = run(project, "node", "ask.js", MEMD_SOCKET=str(daemon.socket))
         gone = run(project, "node", "ask.js", MEMD_SOCKET=str(daemon.socket))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
     out = json.loads(done.stdout)
     assert out["found"]["results"][0]["path"] == out["note"]["path"] == "MEMORY.md"
     assert "PostgreSQL" in out["note"]["text"]
