@@ -63,6 +63,19 @@ class Bench:
         return True
 
 
+def test_the_log_tells_once_that_a_provider_failed_and_once_that_it_answers_again() -> None:
+    """Whatever it answers; an answer of one that is well is no news."""
+    health = ProviderHealth("openai", Random(1), Clock(), is_remote=True)
+    for answered in (health.probe_answered, health.questions_answered):
+        with capture_logs() as logs:
+            answered()
+            for happens in (health.question_failed, health.probe_failed):
+                happens(DOWN)
+            answered()
+            answered()
+        assert [one["event"] for one in logs] == ["embed.provider_failed", "embed.provider_recovered"]
+
+
 def test_whatever_is_answered_ends_the_trouble_of_the_whole() -> None:
     """A probe follows at once, after the first failure and after the answer; nobody waits in between."""
     bench = Bench()
