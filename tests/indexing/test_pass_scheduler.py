@@ -666,6 +666,23 @@ async def test_on_a_full_disk_what_was_deleted_makes_room_for_what_is_new(
     assert bool(given_back) is is_deleted
 
 
+async def test_a_pass_whose_writes_are_not_on_the_disk_has_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it read is found meanwhile; it is tried again."""
+
+    async def raise_if_unsynced() -> None:
+        raise StoreUnavailable("the disk keeps nothing")
+
+    bench.write("memory/a.md", "apples")
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.index.database, "raise_if_unsynced", raise_if_unsynced)
+        with pytest.raises(PassFailed, match="the disk keeps nothing"):
+            await bench.settle()
+        assert await bench.paths("apples") == {"memory/a.md"}
+    await bench.settle()
+
+
 async def test_what_was_deleted_keeps_its_room_in_the_index_while_the_disk_has_enough(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
