@@ -139,14 +139,18 @@ def _read(found: FoundFile, progress: ReadProgress | None, rules: IndexingRules)
     with timed_part("reading", found.path):
         if found.entry:
             return read_entry(
-                found, rules.roots, progress, redactor=rules.sessions_redactor, subagents=rules.subagents
+                found,
+                rules.roots,
+                progress,
+                redactor=rules.sessions_redactor,
+                subagents=rules.sessions.subagents,
             )
         return read_transcript(
             found,
             rules.roots,
             progress,
             redactor=rules.sessions_redactor,
-            subagents=rules.subagents,
+            subagents=rules.sessions.subagents,
             now_ns=time.time_ns(),
         )
 

@@ -46,9 +46,8 @@ class IndexingRules(msgspec.Struct, frozen=True):
     max_bytes: int  # larger notes are not indexed
     notes_redactor: TurnRedactor | None = None  # None: notes are not redacted
     sessions_redactor: TurnRedactor | None = None
-    subagents: bool = False
     zone: tzinfo = LocalZone()
-    sessions: SessionSettings = SessionSettings()  # when a transcript is due
+    sessions: SessionSettings = SessionSettings()
 
 
 def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
@@ -67,7 +66,6 @@ def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
         int(settings.max_file_mb * 1_000_000),
         notes_redactor=redactor if mode == "all" else None,
         sessions_redactor=redactor,
-        subagents=settings.sessions.subagents,
         sessions=settings.sessions,
         zone=zone_of(settings.timezone),
     )

@@ -278,7 +278,8 @@ def test_the_time_grows_with_the_text_alone(unit: str) -> None:
     one = document(filled(unit), "MEMORY.md", Kind.CURATED)
     began = process_time()
     chunks = chunk(one, 400, 80)
-    assert process_time() - began < 4 * MEGABYTES
+    # Ten times what a loaded machine takes, and far less than minutes.
+    assert process_time() - began < 40 * MEGABYTES
     assert all(each.text.strip() for each in chunks)
     assert bool(chunks) == bool(unit.strip())
     # With the overlap: 80 of 400 tokens.
@@ -301,7 +302,7 @@ def test_no_line_takes_more_than_its_length(line: str) -> None:
     """A line is looked through once, whatever it begins like, in front matter and below it."""
     began = process_time()
     chunk(Document("MEMORY.md", Kind.CURATED, ("---", line, "---", line, line)), 400, 80)
-    assert process_time() - began < 2
+    assert process_time() - began < 10  # by far
 
 
 # --- documents of every form, by a grammar

@@ -18,7 +18,7 @@ SETTINGS = AgentSettings(
 def test_it_says_what_the_settings_say() -> None:
     """Sizes, and whether subagents count."""
     rules = rules_of(SETTINGS, ())
-    assert (rules.max_bytes, rules.chunking.tokens, rules.subagents) == (2_000_000, 200, True)
+    assert (rules.max_bytes, rules.chunking.tokens, rules.sessions.subagents) == (2_000_000, 200, True)
 
 
 @pytest.mark.parametrize(
