@@ -8,6 +8,7 @@ import msgspec
 
 from memd.domain_types import NO_FILTER, ChunkId, Kind, SearchFilter, Source
 from memd.store import labels, meta
+from memd.store.postings import K1, B, idfs
 from memd.text.tokens import fts_text
 
 # The weight of a match in a chunk's context (title, heading, date) relative to one in its text.
@@ -39,6 +40,7 @@ def prepare(connection: apsw.Connection) -> None:
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     connection.register_fts5_function("held", _held)
     connection.register_fts5_function("often", _often)
+    connection.register_fts5_function("bm25_of_visible", _bm25_of_visible)
 
 
 def make(connection: apsw.Connection) -> None:
@@ -59,6 +61,20 @@ def _held(row: apsw.FTS5ExtensionApi, *_: object) -> bytes:
 
 def _often(row: apsw.FTS5ExtensionApi, *_: object) -> int:
     return row.inst_count
+
+
+def _bm25_of_visible(row: apsw.FTS5ExtensionApi, *weights: object) -> float:
+    """Return what bm25 of FTS5 does, with other inverse document frequencies, given as a JSON array."""
+    if row.aux_data is None:  # once per query
+        average = row.column_total_size() / max(1, row.row_count)
+        row.aux_data = (average, msgspec.json.decode(str(weights[0]), type=list[float]))
+    average_length, of_phrases = row.aux_data
+    bound = K1 * ((1 - B) + B * row.column_size() / average_length)
+    score = 0.0
+    for number, idf in enumerate(of_phrases):
+        often = sum(map(len, row.phrase_locations(number)))
+        score += idf * (often * (K1 + 1.0) / (often + bound))
+    return -score
 
 
 def occurrences(connection: apsw.Connection, phrase: str) -> list[tuple[ChunkId, int]]:
@@ -125,35 +141,29 @@ def search(
         connection: A reader's.
         match: Quoted phrases joined by ALTERNATIVE.
         limit: The most matches per source.
-        kinds: The kinds of files that take part: hidden ones must not displace others.
+        kinds: The kinds of files that take part: hidden ones must neither displace others nor change their scores.
         wanted: The filter that chunks must pass.
     """
-    if not wanted.is_empty:
-        sources = [frozenset(kind for kind in kinds if kind.source == one) for one in _sources(kinds)]
-        few = [one for some in sources for one in _best_of_few(connection, match, limit, some, wanted)]
-        return _with_frequencies(connection, match, few)
-    # The overall best usually include enough of each source, and ranking dominates the cost.
     everything = _everything(connection)
-    most = limit if everything <= set(kinds) and len(_sources(everything)) == 1 else 2 * limit
-    ranked = _ranked(connection, match, most)
+    chunks = meta.total(connection, "chunks")
+    visible = None if everything <= set(kinds) else kinds
+    frequencies = _frequencies(connection, match, visible)
+    sources = [frozenset(kind for kind in kinds if kind.source == one) for one in _sources(kinds)]
     found: list[tuple[ChunkId, Match]] = []
-    for source in _sources(kinds):
-        seen = frozenset(kind for kind in kinds if kind.source == source)
-        best = [(one.id, one.match) for one in ranked if one.kind in seen][:limit]
-        if len(best) < limit and len(ranked) == most and seen & everything:
-            best = _best_of_few(connection, match, limit, seen)
-        found += best
-    return _with_frequencies(connection, match, found)
-
-
-def _with_frequencies(
-    connection: apsw.Connection, match: str, found: list[tuple[ChunkId, Match]]
-) -> list[tuple[ChunkId, Match]]:
-    """Return matches with their shares, best first."""
-    frequencies = _frequencies(connection, match) if found else []
-    return with_shares(
-        sorted(found, key=lambda one: (-one[1].r, one[0])), frequencies, meta.total(connection, "chunks")
-    )
+    if visible is not None or not wanted.is_empty:
+        weights = None if visible is None else idfs(frequencies, chunks)
+        for seen in sources:
+            found += _best_of_few(connection, match, limit, seen, wanted, weights)
+    else:
+        # The overall best usually include enough of each source, and ranking dominates the cost.
+        most = limit if len(_sources(everything)) == 1 else 2 * limit
+        ranked = _ranked(connection, match, most)
+        for seen in sources:
+            best = [(one.id, one.match) for one in ranked if one.kind in seen][:limit]
+            if len(best) < limit and len(ranked) == most and seen & everything:
+                best = _best_of_few(connection, match, limit, seen)
+            found += best
+    return with_shares(sorted(found, key=lambda one: (-one[1].r, one[0])), frequencies, chunks)
 
 
 def with_shares(
@@ -180,10 +190,18 @@ def shares(held: Collection[bytes], frequencies: Sequence[int], chunks: int) -> 
     return {some: math.fsum(weights[n] for n in some) / whole for some in held}
 
 
-def _frequencies(connection: apsw.Connection, match: str) -> list[int]:
-    """Return how many chunks hold each phrase of an expression."""
+def _frequencies(connection: apsw.Connection, match: str, kinds: Collection[Kind] | None) -> list[int]:
+    """Return how many chunks hold each phrase of an expression, of files of some kinds; None: of all."""
     ask = "SELECT count(*) FROM keywords WHERE keywords MATCH ?"
-    return [connection.execute(ask, (phrase,)).get for phrase in match.split(ALTERNATIVE)]
+    values: tuple[str, ...] = ()
+    if kinds is not None:
+        ask = (
+            "SELECT count(*) FROM keywords CROSS JOIN chunks ON chunks.id = keywords.rowid"
+            " CROSS JOIN files ON files.id = chunks.file_id WHERE keywords MATCH ?"
+            " AND files.kind IN (SELECT value FROM json_each(?))"
+        )
+        values = (msgspec.json.encode(sorted(kinds)).decode(),)
+    return [connection.execute(ask, (phrase, *values)).get for phrase in match.split(ALTERNATIVE)]
 
 
 class _Ranked(msgspec.Struct, frozen=True, gc=False):
@@ -228,14 +246,22 @@ def _best_of_few(
     limit: int,
     kinds: Collection[Kind],
     wanted: SearchFilter = NO_FILTER,
+    weights: Sequence[float] | None = None,
 ) -> list[tuple[ChunkId, Match]]:
-    """Return the best matches of some kinds or of a filter; only those are ranked, since others hold most of the matches."""
+    """Return the best matches of some kinds or of a filter; only those are ranked, since others hold most of the matches.
+
+    `weights` are the inverse document frequencies of the phrases; None: those of all chunks.
+    """
     among, values = labels.matching(connection, wanted, kinds)
+    bm25 = f"bm25(keywords, 1.0, {CONTEXT_WEIGHT})"
+    weighed: tuple[str, ...] = ()
+    if weights is not None:
+        bm25, weighed = "bm25_of_visible(keywords, ?)", (msgspec.json.encode(weights).decode(),)
     # The unary plus prevents a query of the keyword index per chunk.
     rows: list[tuple[ChunkId, float, bytes]] = connection.execute(
-        f"SELECT keywords.rowid, bm25(keywords, 1.0, {CONTEXT_WEIGHT}) AS r, held(keywords) FROM keywords"
+        f"SELECT keywords.rowid, {bm25} AS r, held(keywords) FROM keywords"
         f" WHERE keywords MATCH ? AND +keywords.rowid IN (SELECT chunks.id {among})"
         " ORDER BY r, keywords.rowid LIMIT ?",
-        (match, *values, limit),
+        (*weighed, match, *values, limit),
     ).fetchall()  # type: ignore[assignment]  # apsw types a row as any tuple
     return [(chunk_id, Match(max(0.0, -rank), held)) for chunk_id, rank, held in rows]

@@ -33,7 +33,7 @@ Rows = NDArray[np.bool_]  # a mask of rows
 BATCH = 500  # chunks that are read in one step, in a few ten milliseconds
 
 # The constants of FTS5: sqlite.org/fts5.html, "The bm25() function".
-_K1, _B = 1.2, 0.75
+K1, B = 1.2, 0.75
 _LEAST_IDF = 1e-6
 
 _TOKEN = re.compile(f"{WORD_CHARACTER}+")
@@ -109,7 +109,7 @@ class Hits(msgspec.Struct, frozen=True):
     ids: list[ChunkId]  # best first
     scores: list[float]
     held: list[bytes]  # for each chunk, the ascending indexes of the phrases that it holds
-    frequencies: list[int]  # for each phrase, the number of chunks that hold it
+    frequencies: list[int]  # for each phrase, the number of visible chunks that hold it
 
 
 class TermReader:
@@ -502,9 +502,11 @@ class Postings(msgspec.Struct, frozen=True):
             among: One filter per element: a mask of rows; None: all rows.
             chunks: The number of chunks, including those that hold no phrase and are not here; None: those here.
         """
-        alive = self.kinds != DEAD if self.dead else None
+        # What may not be seen must not change the score of another chunk, which would tell what it holds.
+        is_whole = not self.dead and self.kinds_held <= frozenset(kinds)
+        seen = None if is_whole else lookup(kinds)[self.kinds]
         frequencies = [
-            len(one.rows) if alive is None else int(np.count_nonzero(alive[one.rows])) for one in phrases
+            len(one.rows) if seen is None else int(np.count_nonzero(seen[one.rows])) for one in phrases
         ]
         of_all = len(self) - self.dead if chunks is None else chunks
         scores = self._scores(phrases, frequencies, average_length, of_all)
@@ -529,16 +531,15 @@ class Postings(msgspec.Struct, frozen=True):
     ) -> Doubles:
         """Return the bm25 of each row; 0 if it holds no phrase. The sums are those of FTS5, in the same order."""
         together = _joined([one.rows for one in phrases], [one.counts for one in phrases])
-        idfs = [max(math.log((chunks - n + 0.5) / (n + 0.5)), 0.0) or _LEAST_IDF for n in frequencies]
         if not len(together.rows):
             return np.zeros(len(self))
         often = together.counts.astype(np.float64)
-        bound = _K1 * ((1 - _B) + _B * self.lengths / average_length)
+        bound = K1 * ((1 - B) + B * self.lengths / average_length)
         parts = bound[together.rows]
         parts += often
-        often *= _K1 + 1.0
+        often *= K1 + 1.0
         often /= parts
-        often *= np.repeat(idfs, [len(one.rows) for one in phrases])
+        often *= np.repeat(idfs(frequencies, chunks), [len(one.rows) for one in phrases])
         scores: Doubles = np.bincount(together.rows, often, len(self)).astype(np.float64, copy=False)
         return scores
 
@@ -551,6 +552,16 @@ class Postings(msgspec.Struct, frozen=True):
         if not self.dead and self.kinds_held == kinds:
             return scores
         return np.where(lookup(kinds)[self.kinds], scores, 0.0)
+
+
+def idfs(frequencies: Sequence[int], chunks: int) -> list[float]:
+    """Return the inverse document frequencies of FTS5's bm25.
+
+    Args:
+        frequencies: For each phrase, the number of chunks that hold it.
+        chunks: The number of chunks.
+    """
+    return [max(math.log((chunks - n + 0.5) / (n + 0.5)), 0.0) or _LEAST_IDF for n in frequencies]
 
 
 def _seconds(first_s: int | None, last_s: int | None) -> tuple[int, int]:

@@ -67,7 +67,7 @@ async def test_each_source_has_its_candidates(
 
 
 async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None:
-    """In order, with the same figures, whichever way they were found."""
+    """In order, with the same figures, however many are asked for."""
     await fill(index, 12, 3, 60)
     everything = await ranked(index, "cat OR window", 1000, EVERYTHING)
     assert [match.r for _, match in everything] == sorted((match.r for _, match in everything), reverse=True)
@@ -76,7 +76,8 @@ async def test_the_candidates_are_the_best_of_their_source(index: Index) -> None
         for place in (await index.read(lambda reader: reader.places(_ids(everything)))).values()
     }
     for kinds in (MEMORY, frozenset({Kind.SESSION}), frozenset({Kind.NOTE})):
-        best = [one for one in everything if places[one[0]] in kinds][:LIMIT]
+        best = (await ranked(index, "cat OR window", 1000, kinds))[:LIMIT]
+        assert [one for one, _ in best] == [one for one, _ in everything if places[one] in kinds][:LIMIT]
         found = await ranked(index, "cat OR window", LIMIT, kinds)
         assert [match.r for _, match in found] == pytest.approx([match.r for _, match in best])
         assert [match.held for _, match in found] == [match.held for _, match in best]

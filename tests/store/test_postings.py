@@ -240,6 +240,29 @@ async def test_postings_rank_as_fts5_does(ready: Index, seed: int) -> None:
     await ask_all(ready, rng, 3)
 
 
+@pytest.mark.parametrize("has_postings", [False, True])
+@pytest.mark.parametrize("hidden", [Kind.CURATED, Kind.SESSION])
+async def test_what_may_not_be_seen_changes_no_score(
+    index: Index, monkeypatch: pytest.MonkeyPatch, hidden: Kind, has_postings: bool
+) -> None:
+    """Nobody learns from a score which words stand in a text that is hidden from them, or how often."""
+    monkeypatch.setattr(search_keywords, "FEWEST", 1 if has_postings else 10**9)
+    await put(index, "memory/a.md", ["the kettle leaks and boils", "a kettle of copper", "billing of May"])
+    match = '"kestrel" OR "billing" OR "kettle"'
+    work = SearchFilter(paths=("memory/**",))
+    told = []
+    for text in ("a heron at home today", "a kestrel billing billing kettle"):
+        await put(index, "hidden", [text, text], hidden)
+        if has_postings:
+            await made(index)
+        shown = [await ranked(index, match, 9, {Kind.NOTE}, (one,)) for one in (NO_FILTER, work)]
+        told.append([(match.r, match.held, match.share) for some in shown for _, match in some])
+    assert index.postings.is_ready == has_postings
+    assert told[0] == told[1]
+    assert len(told[0]) == 6
+    assert len(await ranked(index, match, 9, EVERYTHING)) == 5
+
+
 @pytest.mark.parametrize(
     ("phrase", "is_term"),
     [
