@@ -161,6 +161,20 @@ def test_closed_streams_change_nothing_else(address: Path, redirection: str) -> 
     assert len(heard) == 1
 
 
+def test_a_closed_stdin_is_an_empty_one(tmp_path: Path) -> None:
+    """For what reads it, and for what asks a person only if there is one."""
+    here = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    for words in ("redact -", "config init"):
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f'exec "$0" -m memd.ctl {words} <&-', sys.executable],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | here,
+        )
+        assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+
+
 def test_without_a_home_nothing_is_written(tmp_path: Path) -> None:
     """To a directory called `~` least of all; it is said once."""
     code = (
