@@ -308,6 +308,10 @@ async def test_a_question_is_asked_on_the_day_that_it_says(
         ({"since": "1970-01-02"}, SearchFilter(since_s=86_400, since_ns=86_400 * 10**9)),
         ({"until": "1970-01-02"}, SearchFilter(until_s=2 * 86_400 - 1, until_ns=2 * 86_400 * 10**9 - 1)),
         ({"since": "yesterday", "now": "1970-01-03"}, SearchFilter(since_s=86_400, since_ns=86_400 * 10**9)),
+        (
+            {"since": "1500-01-01", "until": "9999-12-31"},  # 64 bits of nanoseconds end before and after
+            SearchFilter(-14_831_769_600, 253_402_300_799, -(2**62), 2**62 + 999_999_999),
+        ),
         ({"since": "1970-01-02T00:00+01:00"}, SearchFilter(since_s=82_800, since_ns=82_800 * 10**9)),
         ({"only": ["tag:#Work", "tag:home/", "tag:ＷＯＲＫ"]}, SearchFilter(tags=("work", "home"))),
         ({"only": ["path:memory/**", "path:!old/"]}, SearchFilter(paths=("memory/**", "!old/"))),

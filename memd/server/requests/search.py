@@ -23,7 +23,7 @@ MAX_RESULTS = 50
 MAX_FILTERS = 20  # per kind
 MAX_FILTER_CHARS = 500
 _EPOCH_YEAR = 1970
-_BEYOND = 1 << 62
+_BEYOND = 1 << 62  # nanoseconds; SQLite's integers end in 2262
 # concurrent searches of one client per agent; more of them wait, while those of other clients do not
 AT_WORK = 8
 
@@ -150,9 +150,10 @@ def _bound(name: str, given: str | None, now: datetime, zone: tzinfo) -> TimeSpa
 def _unix_ns(at: datetime, zone: tzinfo) -> int:
     """Return a zone's local time in Unix nanoseconds, clamped if it is out of range."""
     try:
-        return int(at.replace(tzinfo=zone).timestamp()) * 1_000_000_000
+        unix_ns = int(at.replace(tzinfo=zone).timestamp()) * 1_000_000_000
     except (OverflowError, ValueError, OSError):
-        return -_BEYOND if at.year < _EPOCH_YEAR else _BEYOND
+        unix_ns = -_BEYOND if at.year < _EPOCH_YEAR else _BEYOND
+    return max(-_BEYOND, min(unix_ns, _BEYOND))
 
 
 def _wall_time(now: str | None, zone: tzinfo) -> datetime:
