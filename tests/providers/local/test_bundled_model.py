@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.providers.local import bundled_model
-from memd.providers.local.bundled_model import DIMENSIONS, PACKAGE, ModelMissing, clean, fit, try_model
+from memd.providers.local.bundled_model import clean, fit
 
 
 @pytest.fixture(scope="module")
@@ -211,21 +211,3 @@ def test_clean_text_can_be_embedded(text: str, max_bytes: int) -> None:
     result = clean(text, max_bytes)
     assert len(result.encode()) <= max_bytes
     assert "\0" not in result
-
-
-def test_what_is_installed_here_works() -> None:
-    """Both languages tell an answer from other text, in vectors of length 1."""
-    tried = try_model()
-    assert (tried.dimensions, tried.finite) == (DIMENSIONS, True)
-    assert tried.length == pytest.approx(1, abs=1e-3)
-    assert tried.related > tried.unrelated + 0.05
-
-
-def test_a_model_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to fix it."""
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    monkeypatch.setattr(sys, "meta_path", [importlib.machinery.PathFinder])
-    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ModelMissing, match="pip install"):
-        try_model()
