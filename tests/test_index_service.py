@@ -28,7 +28,7 @@ from memd.store.index import Index
 from tests.between import before_call
 from tests.bounds import shipped
 from tests.indexing.looping import Bench, running
-from tests.wait import until, until_async, until_told
+from tests.wait import until, until_async, until_awaited
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ async def test_a_note_that_another_program_holds_is_looked_at_again(
     finally:
         os.close(descriptor)
         signal.signal(signal.SIGIO, before)
-    await until_told(lambda: bench.paths("pears"), 10)
+    await until_awaited(lambda: bench.paths("pears"), 10)
     assert held_s in waits_s
     assert await bench.loop.catch_up()
 

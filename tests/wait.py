@@ -47,8 +47,8 @@ async def until_async(
         await asyncio.sleep(_step_s(deadline - clock(), timeout_s))
 
 
-async def until_told(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) -> T:
-    """Return the first true result of an awaitable, such as a daemon's answer; see until."""
+async def until_awaited(ask: Callable[[], Awaitable[T]], timeout_s: float = 5.0) -> T:
+    """Await the result of a function again and again, such as a reply of a daemon, and return the first true one; see until."""
     deadline = time.monotonic() + _BUSY * timeout_s
     while True:
         late = time.monotonic() >= deadline

@@ -294,7 +294,7 @@ class _NoVectorResults(msgspec.Struct, frozen=True):
     damage: str | None = None  # why the vectors on disk are damaged
 
 
-class _Sides(msgspec.Struct, frozen=True):
+class _HybridResults(msgspec.Struct, frozen=True):
     """The results of keywords and of vectors."""
 
     asked: IndexQuestion  # with the spelling of names that the index has
@@ -562,7 +562,8 @@ class Searcher:
     ) -> tuple[_KeywordResults, _VectorResults | _NoVectorResults, T, bool]:
         """Search with the current vectors, like `_ask_once`.
 
-        Both sides run one after the other on one thread: a change of threads costs as much as one side of a small index.
+        Keywords and vectors are searched one after the other on one thread: in a small index, a change of threads costs as much as
+        one of them.
 
         Raises:
             _OtherVectors: the vectors on disk were replaced.
@@ -570,18 +571,18 @@ class Searcher:
         state = self._index.state
         reranker = self._reranker if asked.reranks and not asked.is_together else None
 
-        def look(reader: ChunkReader) -> tuple[_Sides, list[StoredChunk], tuple[T, bool] | None]:
-            sides = self._sides(reader, asked, compared)
+        def look(reader: ChunkReader) -> tuple[_HybridResults, list[StoredChunk], tuple[T, bool] | None]:
+            hybrid = self._search_both(reader, asked, compared)
             if reranker is not None:
                 with timed_part("ranking"):
-                    lanes = self._ranked(reader, sides, {}).lanes
-                    return sides, worth_reranking(lanes, reranker.candidates), None
-            return sides, [], self._put_together(reader, sides, {}, use)
+                    lanes = self._ranked(reader, hybrid, {}).lanes
+                    return hybrid, worth_reranking(lanes, reranker.candidates), None
+            return hybrid, [], self._put_together(reader, hybrid, {}, use)
 
         with timed_part("searching"):
-            sides, first, found = await self._index.read(look, state)
-        keywords, places = sides.keywords, dict[ChunkId, int]()
-        if keywords.failure is not None and isinstance(sides.vectors, _NoVectorResults):
+            hybrid, first, found = await self._index.read(look, state)
+        keywords, places = hybrid.keywords, dict[ChunkId, int]()
+        if keywords.failure is not None and isinstance(hybrid.vectors, _NoVectorResults):
             raise keywords.failure
         if reranker is not None:
             order = await _order(reranker, asked, first)
@@ -592,14 +593,14 @@ class Searcher:
         if found is None:
             with timed_part("searching"):
                 found = await self._index.read(
-                    lambda reader: self._put_together(reader, sides, places, use), state
+                    lambda reader: self._put_together(reader, hybrid, places, use), state
                 )
-        return keywords, sides.vectors, *found
+        return keywords, hybrid.vectors, *found
 
-    def _sides(
+    def _search_both(
         self, reader: ChunkReader, asked: IndexQuestion, compared: _Compared | _NoVectorResults
-    ) -> _Sides:
-        """Return the candidates of both sides.
+    ) -> _HybridResults:
+        """Search by keywords and by vectors.
 
         Raises:
             _OtherVectors: the vectors on disk were replaced.
@@ -613,27 +614,27 @@ class Searcher:
         )
         if isinstance(vectors, _VectorResults) and not self._settings.query.hybrid.enabled:
             keywords = msgspec.structs.replace(keywords, matches={})
-        return _Sides(asked, keywords, vectors)
+        return _HybridResults(asked, keywords, vectors)
 
     def _put_together(
         self,
         reader: ChunkReader,
-        sides: _Sides,
+        hybrid: _HybridResults,
         places: Mapping[ChunkId, int],
         use: Callable[[Ranked, Calibration | None], T],
     ) -> tuple[T, bool]:
         """Rank the candidates and call `use`; also return whether all chunks that keywords found were still there."""
         with timed_part("ranking"):
-            ranked = self._ranked(reader, sides, places)
-            return use(ranked, sides.known), ranked.is_whole
+            ranked = self._ranked(reader, hybrid, places)
+            return use(ranked, hybrid.known), ranked.is_whole
 
-    def _ranked(self, reader: ChunkReader, sides: _Sides, places: Mapping[ChunkId, int]) -> Ranked:
+    def _ranked(self, reader: ChunkReader, hybrid: _HybridResults, places: Mapping[ChunkId, int]) -> Ranked:
         """Fuse and order the candidates; those with a reranked place come first."""
-        asked = sides.asked
-        vectors, calibration = sides.vectors, sides.known or Calibration()
+        asked = hybrid.asked
+        vectors, calibration = hybrid.vectors, hybrid.known or Calibration()
         near = vectors.near if isinstance(vectors, _VectorResults) else ()
         subtracted = vectors.subtracted if isinstance(vectors, _VectorResults) else 0.0
-        found, is_whole = _candidates(reader, asked, sides.keywords.matches, vectors)
+        found, is_whole = _candidates(reader, asked, hybrid.keywords.matches, vectors)
         examined: Candidates = found
         parts: Mapping[ChunkId, ClosestPart] = {}
         if isinstance(vectors, _VectorResults):
@@ -648,7 +649,7 @@ class Searcher:
             found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
             examined = found.some(first[:STRONGEST])
         strongest = float(strength(examined, calibration).max(initial=0.0))
-        evidence = AnswerEvidence(strongest, self._held(sides.keywords), bool(found.is_of_time.any()))
+        evidence = AnswerEvidence(strongest, self._held(hybrid.keywords), bool(found.is_of_time.any()))
         fused = fuse(
             found, self._weights, calibration, subtracted, asks_of_time_alone=asked.query.asks_of_time_alone
         )
@@ -665,7 +666,7 @@ class Searcher:
                 for rows in _by_source(fused, order)
             ]
         results = SideResults(
-            sides.keywords.matches, near, fused, order, subtracted, supported(asked, evidence)
+            hybrid.keywords.matches, near, fused, order, subtracted, supported(asked, evidence)
         )
         return Ranked(asked, lanes, min_score, results, evidence, is_whole)
 
@@ -871,7 +872,7 @@ def _candidates(
     matches: Mapping[ChunkId, Match],
     vectors: _VectorResults | _NoVectorResults,
 ) -> tuple[Candidates, bool]:
-    """Return the visible candidates of both sides, and whether all of them are still there."""
+    """Return the visible candidates of keywords and of vectors, and whether all of them are still there."""
     by_words = np.fromiter(matches, np.int64, len(matches))
     near = np.array(vectors.near if isinstance(vectors, _VectorResults) else (), np.int64)
     ids = vector_matrix.distinct(np.concatenate((by_words, near)))

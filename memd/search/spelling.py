@@ -51,16 +51,16 @@ def spelt(asked: Query, reader: _Reader, kinds: Collection[Kind]) -> Query:
     if not asked.misspellable:
         return asked
     held = reader.keywords.holders(asked.misspellable, kinds, 1)
-    told = frozenset(asked.terms[n] for n in asked.names.proper)
+    proper = frozenset(asked.terms[n] for n in asked.names.proper)
     missing = sorted(
-        (word for word in asked.misspellable if word not in held), key=lambda one: one not in told
+        (word for word in asked.misspellable if word not in held), key=lambda one: one not in proper
     )
-    near = _names_near(missing[:MOST_MISSPELT], told, asked, reader, kinds)
+    near = _names_near(missing[:MOST_MISSPELT], proper, asked, reader, kinds)
     return with_spellings(asked, near) if near else asked
 
 
 def _names_near(
-    words: Sequence[str], told: Collection[str], asked: Query, reader: _Reader, kinds: Collection[Kind]
+    words: Sequence[str], proper: Collection[str], asked: Query, reader: _Reader, kinds: Collection[Kind]
 ) -> dict[str, str]:
     """Return for each word the name one edit away that the most texts hold; ties go to the first in order.
 
@@ -82,7 +82,7 @@ def _names_near(
     for word, some in likely.items():
         for one in some:
             texts = (chunks[chunk_id].text for chunk_id in holders[one] if chunk_id in chunks)
-            if is_name(one, texts, anywhere=word in told):
+            if is_name(one, texts, anywhere=word in proper):
                 found[word] = one
                 break
     return found

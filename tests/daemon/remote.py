@@ -18,7 +18,7 @@ from memd_client import AsyncClient
 from memd_client.messages import AgentStatus, Found
 from tests.daemon.inprocess import served
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 LONG_S = 60.0  # on a busy machine a model takes its time to load
 
@@ -59,7 +59,7 @@ async def comes(client: AsyncClient, question: str, **wanted: object) -> Found:
         found = await client.search(question)
         return found if all(getattr(found, name) == value for name, value in wanted.items()) else None
 
-    found = await until_told(is_there, LONG_S)
+    found = await until_awaited(is_there, LONG_S)
     assert found is not None
     return found
 
@@ -71,7 +71,7 @@ async def says(client: AsyncClient, words: str) -> AgentStatus:
         now = await status(client)
         return now if words in (now.provider_health.reason or "") else None
 
-    said = await until_told(is_said, LONG_S)
+    said = await until_awaited(is_said, LONG_S)
     assert said is not None
     return said
 

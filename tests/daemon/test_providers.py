@@ -23,7 +23,7 @@ from tests.daemon.inprocess import configure, write
 from tests.daemon.remote import LONG_S, alike, comes, leaks, reload, running, says, status, told, vectors_of
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer, broken, no_quota
-from tests.wait import until, until_async, until_told
+from tests.wait import until, until_async, until_awaited
 
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
 QUICK = FallbackThresholds(down_s=0.5, ask_s=0.2, stay_s=0.5)
@@ -111,7 +111,7 @@ async def test_what_was_sent_is_counted(home: Path, monkeypatch: pytest.MonkeyPa
         for question in ("lighthouse red", "a chapel"):
             async with running(home) as client:
                 await comes(client, question, mode="hybrid")
-                await until_told(partial(counted, client, server), LONG_S)
+                await until_awaited(partial(counted, client, server), LONG_S)
                 [sent] = (await client.status()).sent
                 assert (sent.provider, sent.model) == ("openai", "some-model")
                 assert sent.texts < sent.tokens < 40 * sent.texts
@@ -412,7 +412,7 @@ async def test_the_fallback_stands_in_and_is_left_again(home: Path) -> None:
                 await client.search("lighthouse number 1")
                 return "local stands in" in ((await status(client)).provider_health.reason or "")
 
-            await until_told(is_told, 20)
+            await until_awaited(is_told, 20)
             server.listen()
             async with asyncio.timeout(60):
                 while (found := await client.search("lighthouse number 1")).provider != "openai":

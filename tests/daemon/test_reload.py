@@ -17,7 +17,7 @@ from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
 from tests.fakes import HashingProvider
-from tests.wait import until_async, until_told
+from tests.wait import until_async, until_awaited
 
 RED = "The lighthouse was painted red.\n"
 
@@ -97,9 +97,9 @@ async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(hom
         await until_async(lambda: beside.exists() and beside.stat().st_size > 0)
         with contextlib.closing(held(beside)), contextlib.closing(held(index)):
             note.rename(note.with_name("after.md"))
-            await until_told(is_marked)
+            await until_awaited(is_marked)
             waiting = asyncio.create_task(other.search("lighthouse painted red"))
-            await until_told(is_taken)
+            await until_awaited(is_taken)
             configure(home, f"{patient}max_file_mb = 1")
             os.kill(os.getpid(), signal.SIGHUP)
             await until_async(lambda: not is_watching())

@@ -13,7 +13,7 @@ from tests.daemon.fresh import becomes_fresh, index_of
 from tests.daemon.inprocess import running, write
 from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
-from tests.wait import until, until_told
+from tests.wait import until, until_awaited
 
 TIMEOUT_S = 30.0
 SECRET = "hunter2secretX9"  # said in the transcript
@@ -133,7 +133,7 @@ async def test_better_rules_embed_what_changed_alone(home: Path, monkeypatch: py
                 status = (await client.status()).agents["main"]
                 return status.rebuild is None and status.files == 21
 
-            await until_told(is_built, TIMEOUT_S)
+            await until_awaited(is_built, TIMEOUT_S)
             assert (await client.sync()).vectors == "complete"
             assert sum(map(len, provider.requests)) == embedded
             [hit] = (await client.search("walrus")).results[:1]

@@ -9,7 +9,7 @@ import apsw
 import sqlite_vec
 
 from memd_client import AsyncClient, RequestFailed
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 WORDS = ["lighthouse", "harbour", "ledger", "migration", "kettle", "violin", "orchard", "quokka", "chapel"]
 RED, BLUE = "The lighthouse was painted red.\n", "The chapel was painted blue, as a novelty.\n"
@@ -26,7 +26,7 @@ def many_notes(workspace: Path, count: int) -> None:
 
 async def comes_true(ask: Callable[[], Awaitable[bool]], timeout_s: float = 20) -> None:
     """Ask until the answer is yes, with pauses, so that the daemon has time to recover."""
-    await until_told(ask, timeout_s)
+    await until_awaited(ask, timeout_s)
 
 
 async def finds(client: AsyncClient, query: str, *paths: str) -> bool:

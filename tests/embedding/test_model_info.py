@@ -21,7 +21,7 @@ from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 from memd.store.provider_records import SentTexts, sent_so_far
 from tests.embedding.specs import KNOWN, spec_of
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 
 @pytest.fixture
@@ -116,9 +116,9 @@ async def test_what_a_model_is_sent_is_noted_while_it_is_used_and_at_the_end(
 
     counter.add(2, 30)
     counter.add(1, 5)
-    await until_told(lambda: noted(3, 35))
+    await until_awaited(lambda: noted(3, 35))
     counter.add(1, 1)
-    await until_told(lambda: noted(4, 36))
+    await until_awaited(lambda: noted(4, 36))
     monkeypatch.setattr(model_info, "SENT_S", 3600.0)
     counter.add(4, 7)
     await asyncio.sleep(0.01)

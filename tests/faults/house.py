@@ -17,7 +17,7 @@ from memd_client.messages import AgentStatus
 from tests.daemon.contents import contents, differences
 from tests.daemon.inprocess import running
 from tests.fakes import HashingProvider
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class House:
 
     async def _compare(self) -> tuple[AgentStatus, AgentStatus]:
         await self._client.reindex(agent=FRESH)
-        await until_told(self._is_rebuilt, 60)
+        await until_awaited(self._is_rebuilt, 60)
         await self._client.sync(agent=FRESH)
         await self._client.sync(agent=MAIN)
         agents = (await self._client.status()).agents

@@ -19,7 +19,7 @@ from memd_client.mcp.protocol import ToolServer
 from memd_client.mcp.server import Answers
 from tests.bounds import shipped
 from tests.daemon.process import Daemon
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 CALL = {
     "jsonrpc": "2.0",
@@ -328,7 +328,7 @@ async def test_who_does_not_read_is_not_waited_for(site: Site, monkeypatch: pyte
                 return (await site.ask(LIST))[0] == 200
             return False
 
-        await until_told(is_served, 10)
+        await until_awaited(is_served, 10)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

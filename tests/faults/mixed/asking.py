@@ -22,7 +22,7 @@ from tests.faults.life import TIMEOUT_S
 from tests.faults.mixed.household import MINE
 from tests.faults.mixed.ledger import Ledger, Standing
 from tests.vanishing import vanish
-from tests.wait import until_told
+from tests.wait import until_awaited
 
 T = TypeVar("T")
 
@@ -238,4 +238,4 @@ class Steward:
 
 async def until_answered(question: Callable[[], Awaitable[bool]]) -> None:
     """Ask until there is an answer."""
-    await until_told(question, TIMEOUT_S)
+    await until_awaited(question, TIMEOUT_S)

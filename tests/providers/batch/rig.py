@@ -34,7 +34,7 @@ from memd.store.int16_vectors import rounded
 from memd.store.provider_records import ProviderStore
 from tests.fakes import HashingProvider
 from tests.fakes.embedding_server import KEY, EmbeddingServer
-from tests.wait import until_async, until_told
+from tests.wait import until_async, until_awaited
 
 DIMENSIONS = 32
 PROVIDERS = ["openai", "gemini", "voyage"]
@@ -202,7 +202,7 @@ async def until_forgotten(rig: Rig) -> None:
     async def is_forgotten() -> bool:
         return not await rig.ledger.jobs()
 
-    await until_told(is_forgotten, 20)
+    await until_awaited(is_forgotten, 20)
 
 
 async def through(rig: Rig, texts: Mapping[TextHash, str]) -> None:
@@ -217,4 +217,4 @@ async def until_cleared(rig: Rig) -> None:
     async def is_cleared() -> bool:
         return not await rig.ledger.files()
 
-    await until_told(is_cleared, 20)
+    await until_awaited(is_cleared, 20)
