@@ -333,7 +333,8 @@ def grant(
                 connection.execute("UPDATE memd.memories SET publisher = NULL WHERE name = %s", (memory,))
         connection.execute("RESET ROLE")
         is_there = _is_members(connection, role)
-        if new_password or not is_there:
+        has_password = is_there and not new_password
+        if not has_password:
             # The statement contains a verifier, so that the password is in no log of the server.
             verifier = connection.pgconn.encrypt_password(
                 password.encode(), role.encode(), b"scram-sha-256"
@@ -343,8 +344,7 @@ def grant(
                 f"{action} ROLE {role} LOGIN PASSWORD '{verifier}' CONNECTION LIMIT {_CONNECTIONS}"
             )
         connection.execute(f"GRANT {MEMBERS} TO {role}")
-    dsn = dsn_of(connection, role, password) if new_password or not is_there else None
-    return MemoryGrant(role, dsn)
+    return MemoryGrant(role, None if has_password else dsn_of(connection, role, password))
 
 
 def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:

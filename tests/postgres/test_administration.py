@@ -447,6 +447,31 @@ def test_a_password_is_in_no_statement(member_dsn: MemberDsn, admin_dsn: str, se
     assert password not in log
 
 
+def test_a_member_keeps_its_password_unless_another_is_asked_for(
+    member_dsn: MemberDsn, admin_dsn: str
+) -> None:
+    """A new one gets one in any case."""
+    member_dsn("alice", "alice/main")  # the tables are there now
+
+    def granted(*, new_password: bool) -> str | None:
+        with connect(admin_dsn) as connection:
+            return administration.grant(
+                connection, "newcomer", "alice/main", may_write=False, new_password=new_password
+            ).dsn
+
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        admin.execute("DROP ROLE IF EXISTS memd_user_newcomer")
+    first = granted(new_password=False)
+    assert first is not None
+    assert granted(new_password=False) is None
+    psycopg.connect(first).close()
+    second = granted(new_password=True)
+    assert second is not None
+    psycopg.connect(second).close()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(first)
+
+
 def test_a_role_with_rights_of_its_own_is_no_member(member_dsn: MemberDsn, admin_dsn: str) -> None:
     """Nor is the name of memd's roles enough."""
     member_dsn("alice", "alice/main")

@@ -1,15 +1,20 @@
 """What a publisher makes a real server hold."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import psycopg
+import pytest
 
 from memd.domain_types import Kind
+from memd.postgres.connection import SharedUnavailable
 from memd.postgres.mirror import Mirror, VectorSpace
 from memd.store.published_files import PublishedChunk, PublishedFile, PublishedPart
 from tests.postgres.conftest import member
+from tests.postgres_server import PostgresServer
+from tests.relay import relay
 
 SPACE = VectorSpace(("hashing", "words", "1"), 2, has_parts=True)
 LINES = ["The kettle leaks.", "The lamp is new."]
@@ -39,6 +44,29 @@ def _vectors(admin_dsn: str) -> list[tuple[str, str | None, int]]:
             "SELECT text, vector::text, (SELECT count(p.vector) FROM parts p WHERE (p.tenant, p.chunk_id) = (c.tenant, c.id))"
             " FROM chunks c LEFT JOIN vectors v ON (v.tenant, v.chunk_id) = (c.tenant, c.id) ORDER BY c.tenant, c.id"
         ).fetchall()
+
+
+def test_a_call_that_nobody_waits_for_fails_at_once(
+    server: PostgresServer, admin_dsn: str, tmp_path: Path
+) -> None:
+    """Though the server is silent; before there is a connection, nothing can be given up."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    with relay(server.port) as way, ThreadPoolExecutor(1) as publisher:
+        dsn = member(admin_dsn, "alice", "alice/main")
+        dsn_file.write_text(
+            " ".join(f"port={way.port}" if one.startswith("port=") else one for one in dsn.split())
+        )
+        mirror = Mirror(dsn_file, "alice/main", "me")
+        mirror.abandon()
+        mirror.open()
+        way.hold()
+        dropping = publisher.submit(mirror.drop, "memory/a.md")
+        mirror.abandon()
+        with pytest.raises(SharedUnavailable):
+            dropping.result(60)
+        way.release()
+        mirror.close()
 
 
 def test_vectors_that_are_not_here_yet_stay_there(admin_dsn: str, tmp_path: Path) -> None:
