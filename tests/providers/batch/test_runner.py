@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from memd.config.settings import BatchSettings
 from memd.providers.batch.circuit_breaker import COOL_DOWN_S, DOCUMENT, decoded
@@ -385,11 +386,15 @@ async def test_two_failures_turn_batches_off_and_that_outlives_a_restart(
     """No further job is created until a person wants it; then a success makes it all forgotten."""
     server.batch_outcome = "failed"
     url, file = server.base_url(name), tmp_path / "e.sqlite"
-    async with batching(name, url, file) as rig:
-        await through(rig, texts_of(4, "first"))
-        assert rig.batches.state.failures == 1
-        await through(rig, texts_of(4, "second"))
-        assert not rig.batches.is_open
+    with capture_logs() as logs:
+        async with batching(name, url, file) as rig:
+            await through(rig, texts_of(4, "first"))
+            assert rig.batches.state.failures == 1
+            await through(rig, texts_of(4, "second"))
+            assert not rig.batches.is_open
+            await until_async(lambda: "embed.batches_turned_off" in [one["event"] for one in logs], 20)
+    told = [one["reason"] for one in logs if one["event"] == "embed.batches_turned_off"]
+    assert told == [f"{name}: the job has failed"]
     async with batching(name, url, file) as rig:
         standing = rig.batches.state
         assert (standing.is_on, standing.failures, standing.reason) == (
