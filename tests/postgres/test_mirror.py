@@ -1,6 +1,7 @@
 """What a publisher makes a real server hold."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -67,6 +68,33 @@ def test_a_call_that_nobody_waits_for_fails_at_once(
             dropping.result(60)
         way.release()
         mirror.close()
+
+
+def test_the_time_of_the_last_change_is_known(admin_dsn: str, tmp_path: Path) -> None:
+    """Of one that was none, nothing is noted."""
+    dsn_file = tmp_path / "alice.dsn"
+    dsn_file.touch(mode=0o600)
+    dsn_file.write_text(member(admin_dsn, "alice", "alice/main"))
+    mirror = Mirror(dsn_file, "alice/main", "me")
+    mirror.open()
+
+    def put(vector: bytes | None) -> None:
+        file = _file(vector)
+        mirror.put(file, LINES[:1], file.digests(LINES[:1], SPACE))
+
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        for change, is_one in (
+            (partial(put, None), True),
+            (partial(put, None), False),
+            (partial(put, _floats(0.5)), True),
+            (partial(mirror.drop, "memory/b.md"), False),
+            (partial(mirror.drop, "memory/a.md"), True),
+        ):
+            admin.execute("UPDATE memd.memories SET published_at = 'epoch'")
+            change()
+            row = admin.execute("SELECT published_at > 'epoch' FROM memd.memories").fetchone()
+            assert row == (is_one,)
+    mirror.close()
 
 
 def test_vectors_that_are_not_here_yet_stay_there(admin_dsn: str, tmp_path: Path) -> None:

@@ -28,6 +28,38 @@ def test_a_model_is_known_by_any_of_its_names(name: str, dimensions: int) -> Non
     assert known(name).dimensions == dimensions
 
 
+@pytest.mark.parametrize(
+    ("dimensions", "tokens", "names"),
+    [
+        (None, 500, "snowflake-arctic-embed"),
+        (None, 8_000, "qwen3-embedding"),
+        (None, 32_000, "voyage-4-nano"),
+        (384, 250, "all-minilm"),
+        (384, 500, "multilingual-e5-small"),
+        (512, 32_000, "voyage-3-lite"),
+        (768, 120, "paraphrase-multilingual"),
+        (768, 500, "nomic-embed-text-v2-moe multilingual-e5-base"),
+        (768, 2_000, "nomic-embed-text embeddinggemma"),
+        (1024, 500, "mxbai-embed-large bge-large multilingual-e5-large multilingual-e5-large-instruct"),
+        (1024, 8_000, "snowflake-arctic-embed2 snowflake-arctic-embed-l-v2.0 bge-m3"),
+        (1024, 16_000, "voyage-law-2"),
+        (
+            1024,
+            32_000,
+            "voyage-4-large voyage-4 voyage-4-lite voyage-3-large voyage-3.5 voyage-3.5-lite voyage-3 voyage-code-3 voyage-finance-2 voyage-multilingual-2",
+        ),
+        (1536, 8_000, "text-embedding-3-small text-embedding-ada-002"),
+        (1536, 16_000, "voyage-code-2"),
+        (3072, 2_000, "gemini-embedding-001"),
+        (3072, 8_000, "text-embedding-3-large gemini-embedding-2"),
+    ],
+)
+def test_what_is_known_of_each(dimensions: int | None, tokens: int, names: str) -> None:
+    """As their makers document them: a text that is longer than the model takes is refused, or cut."""
+    for name in names.split():
+        assert (known(name).dimensions, known(name).input_tokens) == (dimensions, tokens), name
+
+
 def test_the_longest_name_counts() -> None:
     """A model whose name begins like another's is not that one."""
     assert known("multilingual-e5-large-instruct").document_prefix == ""
