@@ -305,6 +305,25 @@ async def test_keywords_have_the_scores_that_they_have_on_this_machine(
     connections.close()
 
 
+async def test_a_search_sees_one_state(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """What is taken out between two of its questions is there to its end, and gone in the next."""
+    _publish(admin_dsn, tmp_path)
+    mirror = _mirror(admin_dsn, tmp_path)
+    index = SharedIndex(connections)
+
+    def look(reader: SharedReader) -> list[str]:
+        found = reader.keywords.search('"boiler"', 10, [Kind.NOTE], (NO_FILTER,))
+        mirror.drop("memory/0.md")
+        return [one.text for one in reader.texts([chunk_id for chunk_id, _ in found]).values()]
+
+    assert await index.read(look) == [TEXTS[0]]
+    assert await index.read(look) == []
+    mirror.close()
+    connections.close()
+
+
 @pytest.mark.parametrize(
     ("question", "word", "more"),
     [
