@@ -89,8 +89,8 @@ def whole(some: Sequence[TextPiece], rows: Vectors, count: int) -> Vectors:
     norms = np.linalg.norm(sums, axis=1, keepdims=True)
     firsts = np.array([next(n for n, piece in enumerate(some) if piece.of == text) for text in range(count)])
     # If the vectors of the pieces cancel out, the first one is used.
-    means: Vectors = np.where(norms > 1e-6, sums / np.maximum(norms, 1e-6), rows[firsts]).astype(np.float32)
-    return means
+    means: Vectors = np.divide(sums, norms, out=rows[firsts].astype(np.float64), where=norms > 1e-6)
+    return means.astype(np.float32)
 
 
 def whole_ones(some: Sequence[TextPiece], rows: Mapping[int, Vector]) -> dict[int, Vector]:

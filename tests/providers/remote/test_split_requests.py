@@ -66,11 +66,12 @@ def test_a_text_in_pieces_gets_the_mean_of_their_vectors() -> None:
     np.testing.assert_allclose(whole(some, rows, 2), wanted, rtol=1e-6)
 
 
-def test_pieces_that_cancel_each_other_out_leave_the_first() -> None:
-    """A vector of zeros would be no direction at all."""
-    some = [TextPiece("a", 0, 10), TextPiece("b", 0, 10)]
-    rows = np.array([[0, 1], [0, -1]], np.float32)
-    np.testing.assert_array_equal(whole(some, rows, 1), [[0, 1]])
+@pytest.mark.parametrize(("left", "expected"), [(0, [0, 1]), (0.9e-6, [0, 1]), (1.1e-6, [1, 0])])
+def test_pieces_that_cancel_each_other_out_leave_the_first(left: float, expected: list[float]) -> None:
+    """A vector of zeros would be no direction at all, and what rounding leaves is none."""
+    some = [TextPiece("a", 0, 1), TextPiece("b", 0, 1)]
+    rows = np.array([[0, 1], [left, -1]], np.float32)
+    np.testing.assert_array_equal(whole(some, rows, 1), [expected])
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n"])
