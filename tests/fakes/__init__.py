@@ -85,7 +85,9 @@ class HashingProvider:
         features = [_features(text) for text in texts]
         sizes = [len(each) for each in features]
         every = list(chain.from_iterable(features))
-        self._buckets |= {feature: self._bucket(feature) for feature in set(every) - self._buckets.keys()}
+        # The difference of two sets would go through all features that were ever seen.
+        new = {feature for feature in every if feature not in self._buckets}
+        self._buckets |= {feature: self._bucket(feature) for feature in new}
         found = np.fromiter(map(self._buckets.__getitem__, every), np.int64, len(every))
         cells = (found >> 1) + np.repeat(np.arange(len(texts)) * self._dimensions, sizes)
         sums = np.bincount(cells, 2.0 * (found & 1) - 1.0, minlength=len(texts) * self._dimensions)
