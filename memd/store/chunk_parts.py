@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import apsw
 import msgspec
@@ -56,13 +56,15 @@ def waiting(
     connection: apsw.Connection, limit: int, passed_over: frozenset[TextHash]
 ) -> list[tuple[PartId, TextHash, str]]:
     """Return (negative id, hash, text to embed) of parts without vectors, in the order of chunks.waiting."""
-    ordered = connection.execute(
-        "SELECT parts.id, parts.hash FROM parts JOIN chunks ON chunks.id = parts.chunk_id"
-        " JOIN files ON files.id = chunks.file_id WHERE parts.vector IS NULL"
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)}, files.mtime_ns DESC,"
-        " chunks.file_id, parts.id"
+    wanted = first_waiting(
+        connection,
+        "SELECT DISTINCT chunks.file_id FROM (SELECT DISTINCT chunk_id FROM parts INDEXED BY parts_waiting"
+        " WHERE vector IS NULL) AS some JOIN chunks ON chunks.id = some.chunk_id",
+        "SELECT parts.id, parts.hash FROM chunks CROSS JOIN parts INDEXED BY parts_waiting ON parts.chunk_id = chunks.id"
+        " WHERE chunks.file_id = ? AND parts.vector IS NULL ORDER BY parts.id",
+        limit,
+        passed_over,
     )
-    wanted = list(islice((part_id for part_id, text_hash in ordered if text_hash not in passed_over), limit))
     rows = connection.execute(
         "SELECT parts.id, parts.hash, chunks.text, parts.first, parts.last FROM json_each(?) AS wanted"
         " JOIN parts ON parts.id = wanted.value JOIN chunks ON chunks.id = parts.chunk_id ORDER BY wanted.key",
@@ -74,12 +76,46 @@ def waiting(
     ]
 
 
+def first_waiting(
+    connection: apsw.Connection, of_files: str, of_file: str, limit: int, passed_over: frozenset[TextHash]
+) -> list[int]:
+    """Return ids of what waits for a vector: of curated notes first, then notes, then transcripts, the newest files first.
+
+    Files are put in order, and only the first are read: putting all of 20,000 waiting chunks in order took 22 ms for each 400 of
+    them, and takes 3.
+
+    Args:
+        connection: A reader's.
+        of_files: Selects the ids of all files of which something waits.
+        of_file: Selects the id and the hash of what waits of a file, in order.
+        limit: The most to return.
+        passed_over: The hashes of texts to skip.
+    """
+    ordered = connection.execute(
+        f"SELECT files.id FROM ({of_files}) AS one CROSS JOIN files ON files.id = one.file_id"
+        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)},"
+        # A negative mtime marks a file that was written a moment before it was read.
+        " files.mtime_ns = -1 DESC, files.mtime_ns DESC, files.id"
+    ).fetchall()
+    rows = chain.from_iterable(connection.execute(of_file, file_id) for file_id in ordered)
+    return list(islice((one for one, text_hash in rows if text_hash not in passed_over), limit))
+
+
 def waiting_hashes(connection: apsw.Connection) -> list[TextHash]:
     """Return the distinct hashes of parts without vectors."""
     found = connection.execute(
         "SELECT DISTINCT +hash FROM parts INDEXED BY parts_waiting WHERE vector IS NULL"
     )
     return [TextHash(one) for (one,) in found]
+
+
+def any_waits(connection: apsw.Connection) -> bool:
+    """Return whether any chunk with a vector has a part without one."""
+    some: int = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM parts CROSS JOIN chunks ON chunks.id = parts.chunk_id"
+        " WHERE parts.vector IS NULL AND chunks.vector = 1)"
+    ).get
+    return bool(some)
 
 
 def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:
@@ -92,14 +128,17 @@ def waiting_counts(connection: apsw.Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def put(connection: apsw.Connection, part_id: PartId, text_hash: TextHash, vector: bytes) -> bool:
-    """Store the vector of a part; return False if the part has changed or is gone."""
-    rounded = np.frombuffer(vector, "<f4").astype(_STORED).tobytes()
-    connection.execute(
+def put(connection: apsw.Connection, rows: Iterable[tuple[PartId, TextHash, bytes]]) -> int:
+    """Store vectors of parts, given by negative id; return how many, without those that have changed or are gone."""
+    before = connection.total_changes()
+    connection.executemany(
         "UPDATE parts SET vector = ? WHERE id = ? AND hash = ? AND vector IS NULL",
-        (rounded, -part_id, text_hash),
+        [
+            (np.frombuffer(vector, "<f4").astype(_STORED).tobytes(), -part_id, text_hash)
+            for part_id, text_hash, vector in rows
+        ],
     )
-    return bool(connection.changes())
+    return connection.total_changes() - before
 
 
 def mark_refused(connection: apsw.Connection, text_hash: TextHash) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import TypeVar
 
 import apsw
@@ -207,22 +206,18 @@ def waiting(
         passed_over: The hashes of texts to skip.
         with_parts: Whether parts are embedded too.
     """
-    # Sorted without the texts: of a large index, most rows are skipped.
-    ordered = connection.execute(
-        "SELECT chunks.id, chunks.hash FROM chunks JOIN files ON files.id = chunks.file_id"
-        f" WHERE chunks.vector = {vector_table.WAITING}"
-        # A negative mtime marks a file that was written a moment before it was read.
-        f" ORDER BY files.kind <> {int(Kind.CURATED)}, files.kind >= {int(Kind.SESSION)},"
-        " files.mtime_ns = -1 DESC, files.mtime_ns DESC,"
-        " chunks.file_id, chunks.id"
-    )
-    wanted = list(
-        islice((ChunkId(chunk_id) for chunk_id, text_hash in ordered if text_hash not in passed_over), limit)
+    wanted = chunk_parts.first_waiting(
+        connection,
+        f"SELECT DISTINCT file_id FROM chunks INDEXED BY chunks_waiting WHERE vector = {vector_table.WAITING}",
+        "SELECT id, hash FROM chunks INDEXED BY chunks_waiting"
+        f" WHERE file_id = ? AND vector = {vector_table.WAITING} ORDER BY id",
+        limit,
+        passed_over,
     )
     rows = connection.execute(
         "SELECT chunks.id, chunks.hash, chunks.context, chunks.text FROM json_each(?) AS wanted"
         " JOIN chunks ON chunks.id = wanted.value ORDER BY wanted.key",
-        (_list(wanted),),
+        (msgspec.json.encode(wanted).decode(),),
     )
     found = [
         WaitingChunk(ChunkId(chunk_id), TextHash(text_hash), embedded_text(context, text))
@@ -260,12 +255,17 @@ def hashes(connection: apsw.Connection) -> list[TextHash]:
     return [TextHash(text_hash) for (text_hash,) in connection.execute("SELECT DISTINCT hash FROM chunks")]
 
 
-def any_waits(connection: apsw.Connection) -> bool:
-    """Return whether any chunk waits for a vector."""
+def any_waits(connection: apsw.Connection, *, with_parts: bool = False) -> bool:
+    """Return whether any chunk waits for a vector, or for one of a part of it; see Counts.waiting.
+
+    Args:
+        connection: A reader's.
+        with_parts: Whether parts are embedded too.
+    """
     some: int = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM chunks WHERE vector = {vector_table.WAITING})"
     ).get
-    return bool(some)
+    return bool(some) or (with_parts and chunk_parts.any_waits(connection))
 
 
 def counts(connection: apsw.Connection, *, with_parts: bool = False) -> Counts:

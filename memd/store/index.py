@@ -608,6 +608,10 @@ class Index:
         """Return whether any chunk has no vector, even if the index has no vector table."""
         return await self.database.read(chunks.any_waits)
 
+    async def is_complete(self) -> bool:
+        """Return whether no chunk waits for a vector; see Counts.waiting."""
+        return not await self.database.read(chunks.any_waits, with_parts=self.vectors.has_parts)
+
     async def counts(self) -> chunks.Counts:
         """Return the numbers of files, chunks and texts."""
         return await self.database.read(chunks.counts, with_parts=self.vectors.has_parts)

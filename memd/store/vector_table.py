@@ -6,10 +6,11 @@ costs nothing. If it is available again, the rows of the ordinary table are move
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 import apsw
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -264,30 +265,34 @@ def of_texts(connection: apsw.Connection, texts: Sequence[TextHash]) -> dict[Tex
 
 
 def add(
-    connection: apsw.Connection, rows: Iterable[tuple[ChunkId, TextHash, bytes]]
+    connection: apsw.Connection, rows: Collection[tuple[ChunkId, TextHash, bytes]]
 ) -> tuple[list[Row], int]:
     """Store vectors of chunks and of parts that have not changed since; the others are dropped.
 
     Returns:
         The chunks whose vectors were stored, and the number of parts.
     """
-    here = table(connection)
-    stored: list[Row] = []
-    parts_stored = 0
-    for chunk_id, text_hash, vector in rows:
-        if chunk_parts.is_part(chunk_id):
-            parts_stored += chunk_parts.put(connection, chunk_id, text_hash, vector)
-            continue
-        row = connection.execute(
-            "SELECT files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
-            f" WHERE chunks.id = ? AND chunks.hash = ? AND chunks.vector = {WAITING}",
-            (chunk_id, text_hash),
-        ).fetchone()
-        if row is not None:
-            connection.execute(f"INSERT INTO {here} (chunk_id, embedding) VALUES (?, ?)", (chunk_id, vector))
-            connection.execute(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", (chunk_id,))
-            stored.append(Row(chunk_id, row[0], vector))
-    return stored, parts_stored
+    whole = {
+        chunk_id: (text_hash, vector)
+        for chunk_id, text_hash, vector in rows
+        if not chunk_parts.is_part(chunk_id)
+    }
+    waiting = connection.execute(
+        "SELECT chunks.id, chunks.hash, files.kind FROM json_each(?) AS wanted CROSS JOIN chunks ON chunks.id = wanted.value"
+        f" CROSS JOIN files ON files.id = chunks.file_id WHERE chunks.vector = {WAITING}",
+        (msgspec.json.encode(list(whole)).decode(),),
+    )
+    stored = [
+        Row(chunk_id, kind, whole[chunk_id][1])
+        for chunk_id, text_hash, kind in waiting
+        if text_hash == whole[chunk_id][0]
+    ]
+    connection.executemany(
+        f"INSERT INTO {table(connection)} (chunk_id, embedding) VALUES (?, ?)",
+        [(one.id, one.vector) for one in stored],
+    )
+    connection.executemany(f"UPDATE chunks SET vector = {DONE} WHERE id = ?", [(one.id,) for one in stored])
+    return stored, chunk_parts.put(connection, [row for row in rows if chunk_parts.is_part(row[0])])
 
 
 def remove(connection: apsw.Connection, chunk_ids: Sequence[ChunkId]) -> None:

@@ -101,9 +101,24 @@ async def test_a_chunk_waits_for_its_parts(tmp_path: Path) -> None:
     for left in (3, 2, 1):
         counts = await index.counts()
         assert (counts.waiting, counts.texts) == (1, left)
+        assert not await index.is_complete()
         [first, *_] = await index.waiting(1)
         assert await index.add_vectors([(first.id, first.hash, vector(first.text))]) == 1
     assert (await index.counts()).waiting == 0
+    assert await index.is_complete()
+    await index.close()
+
+
+async def test_parts_wait_in_the_order_of_their_files(tmp_path: Path) -> None:
+    """Those of the newest file first, in the order of its text; what is passed over takes no place."""
+    index = await opened(tmp_path / "a.sqlite")
+    for number, mtime_ns in enumerate((20, 30, 10)):
+        found = found_file(f"memory/{number}.md", mtime_ns=mtime_ns)
+        await index.replace(found, b"1", [cut(*range(3 * number, 3 * number + 3))], {}, frozenset())
+    waiting = await index.waiting(1000)
+    assert [one.text for one in waiting[3:]] == [*LINES[3:6], *LINES[:3], *LINES[6:]]
+    passed_over = frozenset(one.hash for one in waiting[:4])
+    assert [one.text for one in await index.waiting(3, passed_over)] == [*LINES[4:6], LINES[0]]
     await index.close()
 
 
@@ -146,10 +161,12 @@ async def test_where_parts_have_no_vectors_nothing_waits_for_them(tmp_path: Path
     await index.replace(found_file("memory/a.md"), b"1", [cut(0, 1)], {}, frozenset())
     await embed(index)
     assert (await index.counts()).texts == 0
+    assert await index.is_complete()
     assert await closest(index, LINES[0]) == {}
     await index.close()
     index = await opened(tmp_path / "a.sqlite")
     assert (await index.counts()).texts == 2
+    assert not await index.is_complete()
     assert len(await index.waiting_hashes()) == 2
     await index.close()
 

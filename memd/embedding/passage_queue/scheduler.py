@@ -355,7 +355,7 @@ class EmbeddingQueue:
             return
         if (
             not backlog.is_idle
-            or (await backlog.source.index.counts()).waiting
+            or not await backlog.source.index.is_complete()
             or self.confirmations.is_in_use(backlog.agent)
         ):
             return
@@ -453,10 +453,12 @@ class EmbeddingQueue:
         if not backlog.ahead:
             backlog.open = 0
         else:
-            counts = await source.index.counts()
-            backlog.open = max(len(backlog.ahead), counts.texts - len(backlog.held) - len(backlog.out))
+            texts = 0
+            if self.confirmations.may_ask or self.batch_submitter.batches is not None:
+                texts = (await source.index.counts()).texts  # 70 ms for 100,000 chunks with parts
+            backlog.open = max(len(backlog.ahead), texts - len(backlog.held) - len(backlog.out))
             before = backlog.unconfirmed
-            backlog.unconfirmed = await self.confirmations.wanted(backlog, counts.texts)
+            backlog.unconfirmed = await self.confirmations.wanted(backlog, texts)
             if before is None:
                 backlog.asked_at = self._clock()
             if backlog.unconfirmed != before:
@@ -506,18 +508,24 @@ class EmbeddingQueue:
                 moved_at, seen = clock(), version
             backlog = next((one for one in self._backlogs.values() if one.source.index is index), None)
             async with contextlib.nullcontext() if backlog is None else backlog.storing:
-                counts = await index.counts()
-            if not counts.waiting:
+                is_complete = await index.is_complete()
+            if is_complete:
                 return 0, None
             reason = self.reason if backlog is None else self.reason_of(backlog.agent)
             if reason is not None:
-                return counts.waiting, reason
+                return await _left(index, reason)
             is_in_jobs = backlog is not None and backlog.only_jobs_left
             if is_in_jobs and not self.batch_submitter.is_waited_for:
-                return counts.waiting, self.batch_submitter.note
+                return await _left(index, self.batch_submitter.note)
             try:
                 async with asyncio.timeout_at(None if is_in_jobs else moved_at + STALLED_S):
                     # A rebuild stores vectors without this queue, and a pass may delete waiting chunks.
                     await first_of(self._progress.since(version), index.changed.since(changed))
             except TimeoutError:
-                return counts.waiting, f"no chunk was embedded in the last {STALLED_S:.0f} s"
+                return await _left(index, f"no chunk was embedded in the last {STALLED_S:.0f} s")
+
+
+async def _left(index: Index, reason: str | None) -> tuple[int, str | None]:
+    """Return how many chunks of an index wait, and why; (0, None) if none does any more."""
+    waiting = (await index.counts()).waiting
+    return (waiting, reason) if waiting else (0, None)

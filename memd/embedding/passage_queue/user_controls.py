@@ -146,6 +146,11 @@ class CostConfirmations:
         self._rebuilds: dict[str, WaitingForConfirmation] = {}  # rebuilds that wait, by agent
         self._rebuilding: dict[str, int] = {}  # the number of permitted rebuilds that are running, by agent
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether any number of texts requires confirmation."""
+        return self._above is not None
+
     def asks_before(self, texts: int) -> bool:
         """Return whether this number of texts requires confirmation."""
         return self._above is not None and texts > self._above
