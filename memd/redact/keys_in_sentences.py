@@ -7,14 +7,14 @@ from memd.redact import secret_values
 from memd.redact.rule import Nearby, Rule, Span
 from memd.redact.secret_words import SECRET_WORDS, either
 
-# What a key is for: "the key" alone may be one of a cache, a table or a keyboard.
+# The purpose of a key: "the key" alone may be one of a cache, a table or a keyboard.
 _WHOSE: Final = re.compile(
     rf"(?:(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.secret)})[ _-]?|(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.owned)})[ ]|[一-鿿][ ]?)\Z",
     re.IGNORECASE,
 )
 _CHARS_OF_WHOSE: Final = 14
 _WORD: Final = re.compile(r"(?:key|token|secret)(?![A-Za-z_])|密钥|秘钥|密鑰|私钥|私鑰|令牌", re.IGNORECASE)
-# From the word to a value that it tells: no sentence ends between, no number and no word for something else stands there.
+# The text between the word and its value has no end of a sentence, no number and no word for something else.
 _TOLD: Final = re.compile(
     r"(?P<between>[^.\n;!?。；！？0-9]{0,60}?)"
     r"(?:(?<![A-Za-z])(?:is|was|be|to|now|hex|with)[ ]|[:：=，,][ ]?|[用填是为成了个下你][ ]?|->[ ]|→[ ]?)[ ]{0,2}[\"'`“「]?"
@@ -25,7 +25,7 @@ _SOMETHING_ELSE: Final = re.compile(
     rf"(?<![A-Za-z])(?:{either(SECRET_WORDS.keys.others)})(?![A-Za-z])|{either(SECRET_WORDS.keys.others_in_chinese)}",
     re.IGNORECASE,
 )
-# A Chinese sentence that tells a key says what follows at once, whatever it is for.
+# In a Chinese sentence about a key, the value follows the verb directly.
 _TOLD_IN_CHINESE: Final = re.compile(
     r"[ ]?[一-鿿]{0,4}(?:用|填|是|换成|改成|给你|发你|填这个|用这个|：)[ :：]{0,2}[\"'`“「]?"
 )
@@ -57,7 +57,7 @@ _OF_BYTES: Final = re.compile(
     re.IGNORECASE,
 )
 _BYTES_OF_KEYS: Final = frozenset({16, 24, 32})
-_LEAST_DIFFERENT: Final = 8  # bytes of a key that is drawn by chance
+_LEAST_DIFFERENT: Final = 8  # different bytes in a random key, at least
 _BYTE_VALUES: Final = 256
 _LISTED: Final = Nearby(re.compile(r"[\[{]\s{0,8}[0-9]{1,3}(?:x|\s{0,8},)"), 0, 40, 24)
 
@@ -79,7 +79,7 @@ def _of_bytes(text: str, at: int) -> Span | None:
     return (begin, match.end()) if is_one else None
 
 
-# Bytes in hexadecimal with blanks or colons between, as a device prints them: a fingerprint looks the same.
+# Bytes in hexadecimal with blanks or colons between, as a device prints them. A fingerprint looks the same.
 _PRINTED_BYTES: Final = re.compile(
     r"key[\"']?(?P<between>[^\n0-9]{0,24}?[:=：是为][ ]{0,3})(?P<secret>(?:[0-9A-Fa-f]{2}[ :]){15,31}[0-9A-Fa-f]{2})(?![\w:])",
     re.IGNORECASE,

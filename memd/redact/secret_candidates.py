@@ -1,7 +1,7 @@
-"""How much a word looks like a password or a code, whatever stands around it.
+"""Grades how much a word looks like a password or a code, whatever stands around it.
 
-A word of a language, a name in a program, a version, the name of a file, a digest and an identifier are none. What is left is
-graded by its classes of characters: letters of both cases with digits and signs, drawn by chance or put together by a person.
+Words of a language, names in programs, versions, names of files, digests and identifiers are none. What is left is graded by
+its classes of characters: letters of both cases, digits and symbols, in random order or as a person puts them together.
 """
 
 import re
@@ -12,23 +12,23 @@ import msgspec
 from memd.redact import secret_values
 
 Grade = Literal["sure", "mixed", "likely", "weak", "digits"]
-"""From what could only be a password to what may be much else; digits are for codes."""
+"""From what can only be a password to what is often something else; "digits" is the grade of codes."""
 
-_SHORTEST, _WORD_SIGNS = 5, 64  # signs of a password
+_SHORTEST, _WORD_SIGNS = 5, 64  # the fewest and the most characters of a password
 _SIGNS_OF_LIKELY = 7
 _SIGNS_OF_MIXED = 8
 _DIGITS_OF_LIKELY = 2
-_SIGNS_OF_SUFFIX = 5  # of the name of a file, with its dot
-_ROW_OF_DRAWN = 3  # letters of one kind, or digits, in a row in what is drawn by chance
+_SIGNS_OF_SUFFIX = 5  # characters of the suffix of a file, with its dot
+_ROW_OF_DRAWN = 3  # the most letters of one case, or digits, in a row in random text
 _AROUND = "\"'`*_()[]{}<>.,;:"
 _ENDS = "!?"
 
-# Signs that no word, address or expression has between its letters.
+# Symbols that no word, address or expression has between its letters.
 _SIGN = re.compile(r"[!#$%&*+?^~=@]")
 _SIGNED = re.compile(
     r"(?=[^A-Za-z]{0,40}[A-Za-z])(?=[^0-9]{0,40}[0-9])[!-~]{0,40}?(?<=[A-Za-z0-9])[!#$%&*^~=@][A-Za-z0-9][!-~]{0,40}"
 )
-# hunter#12, R&D-2024, x=5, HEAD~3: a word, a sign and a number are found in programs, too.
+# hunter#12, R&D-2024, x=5, HEAD~3: programs have a word, a symbol and a number, too.
 _WORD_SIGN_NUMBER = re.compile(
     r"[A-Za-z][A-Za-z_-]{0,30}[!#$%&*^~=@]{1,2}[0-9][0-9.x]{0,8}|[0-9.]{1,8}[!#$%&*^~=@][A-Za-z]{1,30}"
 )
@@ -46,7 +46,7 @@ _OF_PROGRAM = re.compile(
     r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
     r"|&[a-z]{2,6}\b|&#|\A[$%]\w+\Z|\A[@#]\w+\Z|%(?:[2-7][0-9A-F]|0[9AD])(?![0-9]{2})|\A\$[A-Z]|@[a-z]+\Z|\Av[0-9]|\A[0-9]+-[a-z]+\Z|\A[a-z0-9]+(?:_[a-z0-9]+){0,6}_[a-z]+\Z|\w\.[A-Z]\w*\Z"
 )
-# AX3000-Pro2, RTX4070Ti, ThinkPad-T14s, KX19-ABT: what is made in series or registered.
+# AX3000-Pro2, RTX4070Ti, ThinkPad-T14s, KX19-ABT: models of products, and registered numbers.
 _SERIES = re.compile(
     r"[A-Z]{1,5}-?[0-9]{1,6}(?:[A-Z][a-z]{1,7}|[A-Za-z]{1,3})?(?:[-_][A-Za-z0-9]{1,8}){0,2}|[A-Z0-9]{1,8}(?:-[A-Z0-9]{1,8}){0,4}"
 )
@@ -64,7 +64,7 @@ _CODE = re.compile(
 
 
 class SecretCandidate(msgspec.Struct, frozen=True):
-    """What may be a password or a code, wherever it stands."""
+    """A word that may be a password or a code, with its place in the text."""
 
     start: int
     end: int
@@ -73,7 +73,7 @@ class SecretCandidate(msgspec.Struct, frozen=True):
 
     @property
     def has_sign(self) -> bool:
-        """Whether a sign that words have none of tells it, and not only that its letters are drawn by chance."""
+        """Whether it is graded by a symbol that words do not have, and not only by its random letters."""
         return (
             self.grade == "sure"
             and _SIGN.search(self.said) is not None
@@ -82,21 +82,21 @@ class SecretCandidate(msgspec.Struct, frozen=True):
 
 
 def is_code(word: str) -> bool:
-    """Whether a word without the punctuation around it may be a code."""
+    """Return whether a word without the punctuation around it may be a code."""
     return _CODE.fullmatch(word.strip(_AROUND + _ENDS)) is not None
 
 
 def may_be_password(word: str) -> bool:
-    """Whether a word has the signs of a password at first sight; `password` judges it."""
+    """Return whether a word may be a password by its length and digits; a cheap check before `password`."""
     return len(word) >= _SHORTEST and not word.isdecimal()
 
 
 def code(word: str, at: int) -> SecretCandidate | None:
-    """A word without the punctuation around it, if it may be a code.
+    """Return a word without the punctuation around it; None if it is no code.
 
     Args:
-        word: What stands between two blanks.
-        at: Where.
+        word: The characters between two blanks.
+        at: The offset of the word in the text.
     """
     said = word.strip(_AROUND + _ENDS)
     if _CODE.fullmatch(said) is None:
@@ -106,11 +106,11 @@ def code(word: str, at: int) -> SecretCandidate | None:
 
 
 def password(word: str, at: int) -> SecretCandidate | None:
-    """A word without the punctuation around it, if it may be a password.
+    """Return a word without the punctuation around it; None if it is no password.
 
     Args:
-        word: What stands between two blanks.
-        at: Where.
+        word: The characters between two blanks; a name before it, as in "ann/hunter2", is removed.
+        at: The offset of the word in the text.
     """
     said = word.lstrip(_AROUND).rstrip(_AROUND + "?")
     start = at + len(word) - len(word.lstrip(_AROUND))

@@ -1,4 +1,4 @@
-"""The words for secrets, and for what stands around them, which secret_words.toml holds."""
+"""Loads secret_words.toml: the words for secrets in all languages, and the words that stand around secrets."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ import msgspec
 
 
 class CodeWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A word for codes, with regular expressions of what stands before and behind it."""
+    """A word for codes, with regular expressions for the text before and behind it."""
 
     anchor: str
     before: str = ""
@@ -17,7 +17,7 @@ class CodeWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands around secrets, for memd.redact.secrets_in_context; secret_words.toml says what is where."""
+    """Words around secrets, for memd.redact.secrets_in_context; secret_words.toml describes each list."""
 
     passwords: tuple[str, ...]
     opens: tuple[str, ...]
@@ -52,7 +52,7 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands before, between and behind words for keys, for memd.redact.keys_in_sentences."""
+    """Words before, between and behind words for keys, for memd.redact.keys_in_sentences."""
 
     secret: tuple[str, ...]
     owned: tuple[str, ...]
@@ -63,7 +63,7 @@ class KeyWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of secret_words.toml; its head says what is where."""
+    """The content of secret_words.toml, which describes each list."""
 
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]

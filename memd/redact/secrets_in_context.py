@@ -1,8 +1,9 @@
-"""Passwords and codes that only their context tells: a value that looks like one, weighed with the words around it.
+"""Finds passwords and codes by their context: scores a value that looks like one with the words around it.
 
-A value has points by its signs (secret_candidates.py), and more by what its sentence, or the question in the line before, says: a word for
-passwords, for what they open, for locks or for services; a word right before it that says that it comes ("is", "type", "换成"); a name
-of who logs in before it; where its clause ends. So no word alone decides, and each language needs only its words (secret_words.toml).
+A value has points for its grade (secret_candidates.py). Its sentence, or a question in the line before, adds points: for a word
+for passwords, for what they open, for locks or for services; for a word directly before the value that announces it ("is",
+"type", "换成"); for a user name before it; and for a clause that ends after it. So no word alone decides, and a further language
+needs only its words (secret_words.toml).
 """
 
 import re
@@ -19,31 +20,34 @@ from memd.redact.secret_candidates import SecretCandidate
 from memd.redact.secret_words import SECRET_WORDS, either
 
 _WORDS = SECRET_WORDS.context
-# Points of a value, by its signs.
+# Points of a value by its grade.
 _OF_GRADE = {"sure": 5, "mixed": 4, "likely": 3, "weak": 2, "digits": 2}
-# Points of the best word for what it is.
+# Points of the best word for what the value is.
 _PASSWORD, _LOCK, _CODE, _OPENS, _ACCESS, _SERVICE = 3, 3, 3, 2, 2, 1
-_FARTHER = 1  # less for a word of an earlier sentence, or behind the value
-# Points of what stands right before it, of where its clause ends, of who logs in, and of somebody who set it.
+_FARTHER = 1  # fewer points for a word in an earlier sentence, or behind the value
+# Points for a word directly before the value, for a clause that ends after it, for a user name, and for a word for setting it.
 _TOLD, _MAYBE_TOLD, _ADJOINS, _ENDS_CLAUSE, _WITH_USER, _IS_SET = 2, 1, 2, 1, 2, 1
-_NEEDED = 7  # points in all
-_BEFORE, _BEHIND = 80, 180  # signs from a value to a word, and from a word to a value
-_NEAR_PASS = 14  # signs between the word "pass", which is a verb, too, and a value
-_NEAR_CODE = 60  # signs between a word and a number
-_NEAR_NUMBER = 12  # signs between two numbers of which the second one is told
-_NEAR_WEAK = 40  # signs between a word and a value that is weak
-# So many signs are read before a value for what tells it, for who logs in, for what it is called instead, and before a word
-# for whose it is, for what else has such a word, and for a place.
+_NEEDED = 7  # the least sum of points of a secret
+_BEFORE, _BEHIND = (
+    80,
+    180,
+)  # characters from a value to a word behind it, and from a word to a value behind it
+_NEAR_PASS = 14  # the most characters between the word "pass", which is a verb, too, and a value
+_NEAR_CODE = 60  # the most characters between a word and a number
+_NEAR_NUMBER = 12  # characters before an announced number in which no other number may be
+_NEAR_WEAK = 40  # the most characters between a word and a weak value
+# How many characters are read before a value for a word that announces it, a user name, and a word for something else; and
+# before a word for its owner, for another thing with such a code, and for a place.
 _CHARS_OF_TELLING, _CHARS_OF_MAY_TELL, _CHARS_OF_VERB = 40, 12, 4
 _CHARS_OF_USER, _CHARS_OF_FIELD, _CHARS_OF_NOUN = 80, 24, 28
 _CHARS_OF_OWNER, _CHARS_OF_OTHER_CODE, _CHARS_OF_PLACE = 40, 12, 9
-# Shorter words for setting a value are no anchors: they stand everywhere, and are searched for near values alone.
+# Shorter words for setting a value are no anchors: they are frequent, and are searched for only near values.
 _SIGNS_OF_ANCHOR = 6
-_AHEAD = 64  # signs that Matches searches beyond what it is asked for
-_MATCH = 24  # signs of the longest match of a pattern of Matches
+_AHEAD = 64  # characters that Matches searches beyond the requested part
+_MATCH = 24  # the most characters of a match of a pattern of Matches
 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
-# What words have none of: a digit beside a letter, or a sign between two. And what a code begins with.
+# What no word has: a digit beside a letter, or a symbol between two letters. And the beginning of a code.
 _OF_VALUE = re.compile(
     r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z!#&%~@$^*+])|[!#&%~@$^*+?=_.-](?=[A-Za-z0-9])(?<=[A-Za-z0-9].)"
 )
@@ -53,7 +57,7 @@ _WORD = re.compile(r"[!-~]{3,64}+(?![!-~])")
 
 
 def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
-    """A pattern of words that begins where they stand, and that none matches as a part of another word."""
+    """Return a pattern that matches any of some words, but not as a part of another word."""
     words = {word for words in lists for word in words}
     whole = words & set(_WORDS.whole)
     patterns = []
@@ -74,7 +78,7 @@ _OF_CODE_WORD = _any_of(_WORDS.codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
-# Whose code it is, before the word: what else has a code has a place in a program, a country or a file.
+# The owner of a code, before the word: codes without one are often those of programs, countries or files.
 _OWNED = re.compile(
     rf"(?:(?:{either(_WORDS.possessives)})[ ](?:\w{{2,14}}[ ]){{0,2}}|(?:{either(_WORDS.owners)})\]?[ ])\Z",
     re.IGNORECASE,
@@ -95,7 +99,7 @@ _MAY_TELL = re.compile(
 _ENDS = re.compile(
     rf"[\"'`”」)）]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
 )
-# A sentence that has ended says less of a value, unless the next one begins by telling it.
+# An earlier sentence says less about a value, unless the next one begins with the value.
 _SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
 _TELLS_ANEW = re.compile(
     r"(?:[.!?;][ ]|[。；！？])(?:(?:the[ ])?new(?:[ ]one)?|it['’]?s|it[ ]is|now|use|try|type|just[ ]type|went[ ]with|新的?|改成)[ ]?[a-z]{0,4}[ ]?[:：]?[ ]?[\"'`“]?\Z",
@@ -115,7 +119,7 @@ _OTHER_NOUN = re.compile(
     re.IGNORECASE,
 )
 _OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is called an identifier
-# Who logs in, right before: an address, a number to call, a name behind a word for it, or one with a bar.
+# A user name directly before the value: a mail address, a telephone number, a name after a word for it, or one before a bar.
 _USER = re.compile(
     rf"(?:[\w.+-]{{2,40}}@[\w.-]{{0,40}}|(?<![0-9])1[0-9]{{10}}|(?:{either(_WORDS.users)})(?:[ ](?:is|name))?[ :：是=]{{0,3}}[\"'`“]?[\w.@+\\-]{{2,40}}[\"'`”]?"
     rf"|(?<![\w./-])[A-Za-z][\w.-]{{1,24}}(?=[ ][/|][ ]|/))(?:[ ]?(?:[,，;；、/|]|and|then|with|w/|next|跟|和|[ ]|[ ]->|[ ]→)[ ]?(?:then|next|and|pw|pass|password|密码)?[,，:：]?){{1,3}}(?:[^,，.。\n]{{0,32}}[,，][ ]?|[^,，.。!-~\n]{{0,12}})?[ ]?{_OPEN}\Z",
@@ -136,7 +140,7 @@ _PLACE = re.compile(r"(?:at|to|from|near|in|by|via)[ ](?:the[ ])?\Z", re.IGNOREC
 _MAY_ASK = re.compile(
     rf"\?|？|؟|{either(_WORDS.asks)}"
 )  # alternatives of literals alone are searched for fastest
-# A line that asks for something, at its end or by how it begins.
+# A line that asks for something: it ends with a question mark, or has a word that asks.
 _ASKS = re.compile(rf"[?？؟][\"'”*_]{{0,3}}[ \t]{{0,4}}\Z|{either(_WORDS.asks)}", re.IGNORECASE)
 _SPEAKER = r"[ \t>*_-]{0,6}(?:\[[^\]\n]{1,24}\][ ]?|[0-9/.:, -]{4,24}(?:[AP]M)?[ ]?[-–][ ])?(?:<[^<>\n]{1,24}>[ ]|[*_]{0,2}[^\W\d_][\w .-]{0,24}[*_]{0,2}[ ]?[:：][*_]{0,2}[ ]?)?"
 _SPEAKER_FIRST = re.compile(_SPEAKER)
@@ -145,20 +149,20 @@ _BEGINS_ANSWER = re.compile(
 )
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
 _ADJACENT = re.compile(r"[^\W\d_]{2,14}[\"'`*_]{0,3}[ ]{1,2}[\"'`“(*_]{0,3}")
-_ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # right behind the name of a service
-_ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb tells
+_ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # grades that count directly behind the name of a service
+_ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb announces
 _WORDS_BETWEEN = re.compile(r"[^0-9.,;:!?()\n_=]{1,34}")
-_LAST = 6  # of the words before a value, so many are weighed
+_LAST = 6  # how many words before a value are scored
 
 
 _Search = Callable[[str, int, int], re.Match[str] | None]
 
 
 def _near(*, codes: bool) -> Walk:
-    """Finds the values that their context tells.
+    """Return a Walk that yields the secrets near the words for them.
 
     Args:
-        codes: True: numbers. False: what has letters, too.
+        codes: True: yields numbers. False: yields values with letters.
     """
 
     def walk(text: str, places: Sequence[int], known: Covered) -> Iterator[Span]:
@@ -181,11 +185,11 @@ def _near(*, codes: bool) -> Walk:
 
 
 def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
-    """Passwords of a sentence that has no word for what they are: their signs, and a verb or a user right before them, tell them.
+    """Yield passwords in sentences without a word for passwords: by a symbol in the value, and a verb or user name before it.
 
     Args:
-        text: All of it.
-        parts: The parts of it that are looked through, in order and apart.
+        text: The whole text.
+        parts: The parts of the text to search, ascending and disjoint.
     """
     near = _Surroundings(text, ())
     for word, begin in _words(text, parts, _SIGN_WITHIN.search):
@@ -195,7 +199,7 @@ def signed(text: str, parts: Sequence[Span]) -> Iterator[Span]:
 
 
 def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[str, int]]:
-    """Yield the words of some parts of a text that have a sign of a value, each once, with their places."""
+    """Yield the words in parts of a text that `search` finds a match in, each once, with their offsets."""
     for start, end in parts:
         at = start
         while (sign := search(text, at, end)) is not None:
@@ -208,10 +212,10 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
 
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """The lines that some places stand in, as far as they are near; with those behind one that may ask something."""
+    """Yield the lines around places, as far as they are near; with the line behind one that may ask something."""
     asks = Matches(_MAY_ASK, text)
     start = end = 0
-    is_whole = True  # the part ends where its line does
+    is_whole = True  # the part ends at the end of its line
     for at in places:
         if at < end and is_whole:
             continue
@@ -228,7 +232,7 @@ def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 
 class _Cue(msgspec.Struct, frozen=True):
-    """A word near which a value is looked for."""
+    """A word near which a value may be secret."""
 
     at: int
     points: int  # for a password
@@ -238,24 +242,25 @@ class _Cue(msgspec.Struct, frozen=True):
 
 
 class Matches:
-    """Where a pattern matches in a text. Asked of parts that ascend, it searches none twice."""
+    """The places where a pattern matches in a text. If parts are asked for in ascending order, none is searched twice."""
 
     def __init__(self, pattern: re.Pattern[str], text: str, *, lowered: bool = False) -> None:
-        """Search nothing yet.
+        """Store the pattern and the text; `any_in` searches.
 
         Args:
-            pattern: Its matches have at most _MATCH signs. Alternatives that all begin with a letter in one case are found fastest.
-            text: All of it.
-            lowered: True: what is searched is the text in small letters.
+            pattern: Its matches have at most _MATCH characters. Alternatives that all begin with a letter of one case are found
+                fastest.
+            text: The whole text.
+            lowered: Whether the text is searched in lower case.
         """
         self._pattern = pattern
         self._text = text
         self._lowered = lowered
         self._starts: list[int] = []
-        self._from = self._till = 0  # what has been searched
+        self._from = self._till = 0  # the part that was searched
 
     def any_in(self, start: int, end: int) -> bool:
-        """Whether a match begins in a part of the text."""
+        """Return whether a match begins in a part of the text."""
         if not self._from <= start <= self._till:
             self._starts.clear()
             self._from = self._till = start
@@ -272,14 +277,14 @@ class Matches:
 
 
 class _Surroundings:
-    """What stands around the values of a text. Each word is classified once, however many values stand near it."""
+    """The words around the values of a text. Each word is classified once, however many values are near it."""
 
     def __init__(self, text: str, places: Sequence[int]) -> None:
-        """Classify nothing yet.
+        """Store the text; words are classified when a value near them is scored.
 
         Args:
-            text: All of it.
-            places: Where words may begin near which values are looked for, in order.
+            text: The whole text.
+            places: The ascending offsets of the anchors: words near which a value may be secret.
         """
         self.sets = Matches(_OF_SETTING, text, lowered=True)
         self.code = Matches(_SPEAKS_OF_CODE, text)
@@ -289,11 +294,11 @@ class _Surroundings:
         self._told: dict[str, int] = {}
 
     def line(self, start: int, end: int) -> Span:
-        """Where the line of a value begins and ends, as far as that is near.
+        """Return the span of a value's line, cut to _BEHIND characters before the value and _BEFORE behind it.
 
         Args:
-            start: Of the value.
-            end: Of the value.
+            start: The beginning of the value.
+            end: The end of the value.
         """
         begin = max(0, start - _BEHIND)
         till = self._text.find("\n", end, end + _BEFORE)
@@ -303,14 +308,14 @@ class _Surroundings:
         )
 
     def between(self, start: int, end: int) -> Iterator[_Cue]:
-        """Yield the words that begin in a part of the text, the last one first."""
+        """Yield the classified words that begin in a part of the text, the last one first."""
         for at in reversed(self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]):
             cue = self._known[at] if at in self._known else self._known.setdefault(at, self._classified(at))
             if cue is not None:
                 yield cue
 
     def told(self, before: str) -> int:
-        """The points of what stands right before a value."""
+        """Return the points of a word directly before a value that announces it."""
         said = before[-_CHARS_OF_TELLING:]
         if said not in self._told:
             self._told[said] = (
@@ -357,7 +362,7 @@ class _Surroundings:
 
 
 def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
-    """Whether what stands around a value says that it is a password or a code."""
+    """Return whether the words around a value say that it is a password or a code."""
     start, end = value.start, value.end
     if value.grade == "digits" and (
         not (value.said.endswith("#") or _ENDS.match(text, end)) or _COUNTED.match(text, end) is not None
@@ -369,7 +374,7 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
         line > max(0, start - _BEHIND) and _is_answer(text, value, near, line, before)
     ):
         return False
-    # What says that it is something else takes longest to read: it is asked last.
+    # Checks for something else take longest, and come last.
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
@@ -377,14 +382,14 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
 
 
 def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> int:
-    """The points of a value by itself and by its sentence.
+    """Return the points of a value for its grade and its sentence.
 
     Args:
-        text: All of it.
+        text: The whole text.
         value: The value.
-        near: What stands around it.
-        before: What stands before it in its line.
-        till: Where its line ends, as far as that is near.
+        near: The words of the text.
+        before: The text before the value in its line.
+        till: The end of its line, as far as that is near.
     """
     start, end = value.start, value.end
     line = start - len(before)
@@ -411,7 +416,7 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
 
 
 def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
-    """The points of a word before a value, with what says that the value comes."""
+    """Return the points of a word before a value, with those of an announcement and of the end of the clause."""
     between = text[cue.at : value.start]
     is_code = value.grade == "digits"
     points = cue.code_points if is_code else cue.points
@@ -436,7 +441,7 @@ def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bo
 
 
 def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) -> bool:
-    """Whether nothing between a word and a number says that the number is something else."""
+    """Return whether a number may be the code that a word mentions: nothing between them says otherwise."""
     plain = value.said.rstrip("#")
     if (
         len(between) > _NEAR_CODE
@@ -455,7 +460,7 @@ def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) 
 
 
 def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int, before: str) -> bool:
-    """Whether a value is what a line begins to answer, where the one before asks for it."""
+    """Return whether a value begins the answer to a question in the line before."""
     if _TELLS_ANSWER.fullmatch(before) is None:
         return False
     begin = text.rfind("\n", max(0, line - 1 - _BEHIND), line - 1) + 1 or max(0, line - 1 - _BEHIND)
@@ -485,4 +490,4 @@ RULES = (
     Rule("password-in-context", "password", tuple(dict.fromkeys(_OF_PASSWORDS)), walk=_near(codes=False)),
     Rule("code-in-context", "code", tuple(dict.fromkeys(_OF_CODES)), walk=_near(codes=True)),
 )
-"""What is near any of these words is read once for all of them."""
+"""Each rule has all its words as anchors, so that the text near several of them is read once."""

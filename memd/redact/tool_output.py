@@ -108,4 +108,4 @@ RULES = (
         _at(r"pass?s?w?(?:rod|owrd|word|wod|od)(?:[ ](?:for|to|of)(?:[ ][\w.-]{1,20}){1,4}?)?(?:[ ]is|[ ]?[:=])[ ][\"'`]?(?P<secret>[!-~]{6,64})", strong=True),
     ),
 )  # fmt: skip
-"""What tools, devices and exports show or are told."""
+"""Rules for the output and the input of tools, devices and exports."""

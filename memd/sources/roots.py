@@ -29,7 +29,7 @@ from memd.text.transcript_files import is_database, transcript
 
 
 class _Disk(msgspec.Struct, frozen=True):
-    """The questions about the disk that making roots needs."""
+    """The functions that look at the disk when roots are made."""
 
     place: Callable[[Path], Path]  # where a path leads
     is_file: Callable[[Path, bool], bool]  # whether it is a file; the flag: whether its name says so
@@ -40,16 +40,16 @@ class _Disk(msgspec.Struct, frozen=True):
 def roots_of(
     settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
 ) -> tuple[Root, ...]:
-    """The workspace first, then the extra paths, notes of presets and transcripts, each once.
+    """Return the roots of an agent: the workspace, then the extra paths, notes of presets and transcripts, each once.
 
-    A path that a person configured may be a symlink, or lie behind one: it is resolved here, once. A root that does
-    not exist yet is a root all the same: it may be mounted or written later. Whether an extra path that does not
-    exist, or cannot be looked at, means a file or a directory is told by its name.
+    A configured path may be a symlink, or be behind one; symlinks are resolved here, once. A directory that does not exist yet
+    is a root too, since it may be mounted or written later. If an extra path does not exist or cannot be examined, its name
+    decides whether it is a file or a directory.
 
     Args:
-        settings: Of the agent.
-        environ: Says where other agents have their homes; None: the environment of this process.
-        state: Where memd keeps what it derives: copies for qmd among it. No file in it is ever a source.
+        settings: The agent's settings.
+        environ: The environment, which says where other agents have their homes; None: that of this process.
+        state: The state directory of memd, which contains copies for qmd. No file in it is a source.
     """
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return _roots(settings, _resolved_glob, disk, environ, state)
@@ -64,13 +64,13 @@ def roots_as_written(
 
 
 def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
-    """The roots of the notes that an agent keeps."""
+    """Return the roots of the notes of a program, such as Claude Code."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return tuple(_notes([preset], _homes(environ, disk), (), disk))
 
 
 def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[SessionPaths, ...]:
-    """The roots of the transcripts that an agent keeps."""
+    """Return the roots of the transcripts of a program, such as Claude Code."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
     return tuple(_shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False))
 
@@ -94,7 +94,7 @@ def _roots(
             if disk.is_file(path, is_markdown(path.name)):
                 is_owners = describes_owner(written.name) and not describes_owner(path.name)
                 file = SingleFile(path.parent, path.name, exclude, is_owners)
-                # Before a directory that holds it as well: it is read as what the first root says that it is.
+                # It precedes a directory that contains it as well, since the first root of a file determines its kind.
                 roots.insert(1 if is_owners else len(roots), file)
             else:
                 roots.append(ExtraDirectory(path, exclude))
@@ -161,7 +161,7 @@ def _sessions_at(
 
 
 def _label(name: str, taken: Iterable[str]) -> str:
-    """The label of the transcripts in a directory, unlike those of presets and of other directories."""
+    """Return a label for the transcripts in a directory that differs from those of presets and of other directories."""
     sound = nfc(name) if name and is_utf8(name) and not has_control(name) else "transcripts"
     others = {*get_args(PresetName), *taken}
     numbered = (f"{sound}-{number}" for number in range(2, len(others) + 3))
@@ -171,7 +171,7 @@ def _label(name: str, taken: Iterable[str]) -> str:
 def _is_file(path: Path, says_so: bool) -> bool:
     try:
         mode = path.stat().st_mode
-    except OSError:  # not there, or behind a directory that is closed, or on a disk that fails
+    except OSError:  # missing, in a directory without permission, or on a failing disk
         return says_so
     return stat.S_ISREG(mode) or (says_so and not stat.S_ISDIR(mode))
 
@@ -192,7 +192,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _literal_glob(directory: Path) -> str:
-    """A glob that matches a directory and everything in it, whatever characters its path has."""
+    """Return a glob that matches a directory and everything in it, whatever characters its path has."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(directory))
 
 

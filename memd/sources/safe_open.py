@@ -1,4 +1,4 @@
-"""The one way to open a source file: below its root, one component after the other, following no symlink.
+"""Opens source files below their root, one component after the other, and follows no symlink. All source files are opened here.
 
 A swap of files between a check and an open can defeat the check. So nothing is checked by path: each directory is opened
 relative to the one before, and the open file is the requested one, or the open fails.
@@ -43,7 +43,7 @@ class SourceError(MemdError):
 
 
 class FileMissing(SourceError):
-    """There is no such file, or no longer."""
+    """The file does not exist, or no longer."""
 
 
 class NoRoot(FileMissing):
@@ -71,7 +71,7 @@ class ProcessExhausted(TransientError):
 
 
 def refusal(failure: OSError, path: str) -> MemdError:
-    """The SourceError, or ProcessExhausted, for a failed system call on a source file."""
+    """Return the SourceError, or ProcessExhausted, for a failed system call on a source file."""
     reason = os.strerror(failure.errno) if failure.errno else str(failure)
     if failure.errno in _EXHAUSTED:
         return ProcessExhausted(f"cannot open source files: {reason}")
@@ -84,14 +84,14 @@ def refusal(failure: OSError, path: str) -> MemdError:
 
 @contextmanager
 def root_opened(directory: Path, passing: Callable[[Path, int], None] | None = None) -> Iterator[int]:
-    """A descriptor of a root, for opening files below it.
+    """Open a root, so that files below it can be opened; the descriptor is closed at the end of the block.
 
-    The root was resolved when it was configured. A symlink on its path was put there later, and is not followed, or a program
-    that may write above the root could move the root.
+    The root was resolved when it was configured. A symlink on its path was put there later, and is not followed; otherwise a
+    program that may write above the root could move the root.
 
     Args:
         directory: Absolute, as it was resolved.
-        passing: Called with each directory of the path, the root included, and a descriptor that is closed afterwards.
+        passing: Called with each directory on the path, including the root, and its descriptor, which is closed after the call.
 
     Raises:
         NoRoot: there is no such directory, or a symlink is on the path.
@@ -137,11 +137,11 @@ def open_inside(root: Path, parts: Parts) -> int:
 
 @contextmanager
 def directory_inside(root: Path, parts: Parts) -> Iterator[int]:
-    """A descriptor of a directory below a root, for opening files in it; no symlink leads there.
+    """Open a directory below a root without following symlinks; the descriptor is closed at the end of the block.
 
     Args:
         root: The resolved directory of the root.
-        parts: The path below it, as the disk spells it; none: the root itself.
+        parts: The path below the root, as the disk spells it; empty: the root itself.
 
     Raises:
         FileMissing, NoRoot, OutsideFence, FileUnreadable, ProcessExhausted: as open_inside has them.
@@ -201,14 +201,14 @@ def open_directory(above: int, name: str) -> int:
 
 
 def on_disk(directory: int, name: str) -> str:
-    """How the disk spells a name: some file systems keep the decomposed Unicode form.
+    """Return the spelling of a name on the disk: some file systems keep the decomposed Unicode form.
 
     Args:
         directory: A descriptor of the directory.
         name: In any form. The NFC spelling wins where both exist.
 
     Returns:
-        The name itself where no spelling of it is there.
+        The name itself if the directory has no spelling of it.
 
     Raises:
         OSError: the directory cannot be searched.
@@ -217,9 +217,9 @@ def on_disk(directory: int, name: str) -> str:
 
 
 def is_spelled_so(directory: int, name: str) -> bool:
-    """Whether what a name leads to is called so: where a file system folds case, other spellings lead to it as well.
+    """Return whether a file has exactly this name: if the file system ignores case, other spellings lead to it as well.
 
-    A directory is listed only where another spelling leads to the same file.
+    The directory is listed only if another spelling leads to the same file.
 
     Args:
         directory: A descriptor of the directory.
@@ -246,9 +246,9 @@ def is_spelled_so(directory: int, name: str) -> bool:
 
 
 def spellings(directory: int, name: str) -> Iterator[str]:
-    """How the disk spells a name, in each of the Unicode forms that are there: NFC before NFD before any other.
+    """Return all spellings of a name in a directory: NFC, then NFD, then any other Unicode form.
 
-    A directory is listed only when those two are not enough.
+    The directory is listed only if those two do not suffice.
 
     Raises:
         OSError: the directory cannot be searched.
@@ -283,7 +283,7 @@ def spellings(directory: int, name: str) -> Iterator[str]:
 
 
 def _descend(directory: Path, passing: Callable[[Path, int], None] | None) -> int:
-    """A new descriptor of a directory, from the root of the disk on."""
+    """Open a directory, component by component from "/", and return the descriptor."""
     at = os.open(directory.parts[0], _PASS)
     try:
         for depth, part in enumerate(directory.parts[1:], start=2):
@@ -299,7 +299,7 @@ def _descend(directory: Path, passing: Callable[[Path, int], None] | None) -> in
 
 
 def _open_file(directory: int, name: str, shown: str) -> int:
-    # Looked at before it is opened: opening a device, or a FIFO somebody waits on, is an act in itself.
+    # Its type is checked before it is opened: to open a device, or a FIFO that a program waits on, has effects.
     _require_regular(os.stat(name, dir_fd=directory, follow_symlinks=False), shown)
     try:
         descriptor = os.open(name, _READ, dir_fd=directory)
@@ -338,9 +338,9 @@ statx = getattr(ctypes.CDLL(None), "statx", None)
 
 
 def is_mount_point(directory: int) -> bool:
-    """Whether something is mounted there.
+    """Return whether a directory is a mount point.
 
-    A subvolume of btrfs or bcachefs has a device number of its own, and is no mount point; a bind mount may have none, and is one.
+    A subvolume of btrfs or bcachefs has its own device number, but is no mount point; a bind mount may have none, but is one.
     So the device number decides only if the system has no better answer (Linux before 5.8, macOS).
 
     Args:

@@ -1,4 +1,4 @@
-"""Finds the indexable files on the disk, by names and stats alone, and the sessions in databases of transcripts.
+"""Finds the indexable files on the disk by their names and stats alone, and the sessions in databases of transcripts.
 
 Directories are opened relative to one another and no symlink is followed, so a tree that changes during the scan cannot lead it
 out of its roots. A place that could not be listed is distinguished from one that does not exist: files count as gone only where
@@ -133,7 +133,7 @@ def scan(roots: Sequence[Root], *, max_bytes: int, within: Collection[Path] | No
     A file is found once: in the workspace before extra paths, then under the first of its names.
 
     Args:
-        roots: As sources.roots gives them.
+        roots: The agent's roots, see sources.roots.
         max_bytes: Files that are larger are skipped.
         within: Scan only these files and directories, with everything below; paths as the watcher gives them, whether
             they still exist or not. None: scan everything.
@@ -192,7 +192,7 @@ def _look_at_sessions(
 
 
 def _places(root: Root, within: Collection[Path]) -> list[Parts]:
-    """The parts below the root to scan; none is below another one."""
+    """Return the parts below the root to scan; none is below another one."""
     places: set[Parts] = set()
     for path in within:
         parts = parts_below(root, path)
@@ -223,7 +223,7 @@ class _Search:
 
     def __init__(self, max_bytes: int, order: Mapping[Path, int]) -> None:
         self._max_bytes = max_bytes
-        self._order = order  # of the roots' directories
+        self._order = order  # the order of the directories of roots
         self._candidates: list[_Candidate] = []
         self._skipped: dict[str, SkipReason] = {}
         self._blind: dict[str, BlindReason] = {}
@@ -562,7 +562,7 @@ def _rank(root: Root, parts: Parts, found: FoundFile, order: int) -> _Rank:
 
 
 def _spelled(below: str) -> str:
-    """Sort key: NFC spellings first, directory by directory, in the order of safe_open.spellings."""
+    """Return a sort key: NFC spellings come first, directory by directory, in the order of safe_open.spellings."""
     if below.isascii():
         return "0" + below.replace("/", "/0")
     return "/".join(f"{int(nfc(part) != part)}{part}" for part in below.split("/"))

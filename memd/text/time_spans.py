@@ -13,7 +13,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class TimeSpan(msgspec.Struct, frozen=True, order=True):
-    """From one second to another, both included, in local clock time."""
+    """An interval from one second to another, both included, in local clock time."""
 
     first: datetime  # without a zone
     last: datetime
@@ -25,7 +25,7 @@ class TimeSpan(msgspec.Struct, frozen=True, order=True):
 
     @property
     def only_day(self) -> date | None:
-        """The day that it covers exactly; None if it is not one whole day."""
+        """The day that the span covers exactly; None if it is not one whole day."""
         day = self.first.date()
         return day if self == whole_days(day, day) else None
 
@@ -35,7 +35,7 @@ class TimeSpan(msgspec.Struct, frozen=True, order=True):
         return _seconds(self.first), _seconds(self.last)
 
     def has(self, other: "TimeSpan") -> bool:
-        """Return whether it contains another span."""
+        """Return whether the span contains another one."""
         return self.first <= other.first and other.last <= self.last
 
 
