@@ -153,10 +153,13 @@ def test_in_the_background_a_child_can_be_interrupted(tmp_path: Path, workers: l
 
 @pytest.mark.long
 def test_rows_behind_the_first_are_long(tmp_path: Path) -> None:
-    """A run without a choice of its own leaves them out."""
+    """A run without a choice of its own makes nothing of them, any other choice is made among all."""
     code, told = _pytest(tmp_path, _ROWS, "-n", "0")
     assert code == 0, told
-    assert "2 passed, 3 deselected" in told
+    assert "2 passed in" in told
+    code, told = _pytest(tmp_path, _ROWS, "-n", "0", "-m", "long")
+    assert code == 1, told
+    assert "3 failed, 2 deselected" in told
 
 
 def test_what_a_test_tries_does_not_depend_on_which_modules_are_loaded(

@@ -92,6 +92,7 @@ def world() -> Iterator[World]:
             "".join(
                 f'[agents.{name}]\nworkspace = "{home}/{name}"\nextra_paths = ["{home}/{name}/extra"]\n'
                 f'sources = ["memory", "sessions"]\nsessions = {{ paths = ["{home}/{name}/{place}"], delta_bytes = 0 }}\n{OPEN}\n'
+                "sync = { wait_ms = 10000 }\n"  # no answer is stale because the machine is busy
                 for name, place in places.items()
             )
         )
