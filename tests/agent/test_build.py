@@ -19,11 +19,22 @@ from memd.backends.builtin import Builtin
 from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker
 from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.included_memories import Including
-from memd.config.settings import AgentSettings, Chunking, IncludedMemory, Publish, QmdSettings, SyncSettings
+from memd.config.settings import (
+    AgentSettings,
+    Chunking,
+    IncludedMemory,
+    Publish,
+    QmdSettings,
+    Rerank,
+    SyncSettings,
+)
 from memd.embedding.registry import AgentProviders
 from memd.index_service import IndexParts, index_parts
 from memd.providers.provider import Identity, space_of
+from memd.providers.remote.rerank import RemoteReranker
+from memd.providers.reranker import NoReranker
 from memd.runtime.timers import Debouncer
+from memd.search.searcher import Searcher
 from memd.sources.roots import roots_as_written
 from memd.store.embedding_cache import Space
 from memd.store.errors import StoreUnavailable
@@ -259,6 +270,24 @@ async def test_other_backends_are_waited_for_as_long_as_the_settings_say(
         pass
     assert waits_s == {ReadingFallback: 1.7, Including: 2.3}
     assert timeouts[2] == BreakerTimeouts(2.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind"), [("none", type(None)), ("onnx", NoReranker), ("cohere", RemoteReranker)]
+)
+async def test_an_agent_has_the_reranker_of_its_settings(
+    state: Path, monkeypatch: pytest.MonkeyPatch, provider: str, kind: type
+) -> None:
+    """Of this machine or of a server; one whose model is not there says so."""
+    rerankers: list[object] = []
+
+    def searcher(*given: Any) -> Searcher:
+        rerankers.append(given[3])
+        return Searcher(*given)
+
+    monkeypatch.setattr(build, "Searcher", searcher)
+    async with built(state, rerank=Rerank(provider=provider, model=str(state / "none"), api_key="key")):  # type: ignore[arg-type]  # one of them
+        assert [type(one) for one in rerankers] == [kind]
 
 
 async def test_an_agent_is_published_where_its_settings_say_so(state: Path) -> None:

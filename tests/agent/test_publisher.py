@@ -40,9 +40,13 @@ class FakeServer:
         self.adopted: list[VectorSpace | None] = []
         self.is_silent = False
         self.abandoned = threading.Event()
+        self.abandons = self.opens = self.closes = 0
+        self.may_return = threading.Event()  # after a call was given up
+        self.may_return.set()
         self.has_other_vectors = False
 
     def open(self) -> dict[str, bytes]:
+        self.opens += 1
         return dict(self.files)
 
     def adopt(self, wanted: VectorSpace | None) -> bool:
@@ -54,6 +58,7 @@ class FakeServer:
         self.puts.append(file.path)
         if self.is_silent:
             assert self.abandoned.wait(60)
+            assert self.may_return.wait(60)
             raise SharedUnavailable("the connection was cut off")
         self.files[file.path] = digest
         self.vectors[file.path] = sum(one.vector is not None for one in file.chunks)
@@ -62,10 +67,11 @@ class FakeServer:
         del self.files[path]
 
     def abandon(self) -> None:
+        self.abandons += 1
         self.abandoned.set()
 
     def close(self) -> None:
-        pass
+        self.closes += 1
 
 
 @pytest.fixture
@@ -113,6 +119,28 @@ async def test_a_server_that_is_silent_is_asked_again(
         assert server.abandoned.is_set()
         server.is_silent = False
         await until_async(lambda: server.files and publisher.progress.reason is None)
+        assert server.closes == 0
+    assert server.closes == 1
+
+
+async def test_one_call_at_a_time_is_made(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is given up has to return before the next begins, however often that is given up, too."""
+    monkeypatch.setattr("memd.agent.publisher.HANG_S", 0.05)
+    monkeypatch.setattr("memd.agent.publisher.LONGEST_WAIT_S", 0.001)
+    server.is_silent = True
+    server.may_return.clear()
+    async with publishing(tmp_path) as (bench, _):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await until_async(lambda: server.puts)
+        opens = server.opens
+        await until_async(lambda: server.abandons >= 3)
+        assert server.opens == opens
+        server.is_silent = False
+        server.may_return.set()
+        await until_async(lambda: server.files)
 
 
 async def test_a_failure_that_lasts_is_logged_once(

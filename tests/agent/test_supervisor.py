@@ -163,6 +163,7 @@ async def test_what_was_given_up_half_way_is_made_up_for_by_the_next_call(
     await world.stands.wait()
     following.cancel()
     await asyncio.wait([following])
+    assert following.cancelled()
     assert agent_id not in world.serving
     world.standing_still = None
     await world.fleet.follow(_all_with(next_mb))

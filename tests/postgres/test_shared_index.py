@@ -221,6 +221,19 @@ class _NoProvider:
         return None
 
 
+def _trips(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each round trip to the server from now on."""
+    trips: list[None] = []
+    ask = ServerSnapshot.ask
+
+    def counted(self: ServerSnapshot, *queries: Any, **options: Any) -> Any:
+        trips.append(None)
+        return ask(self, *queries, **options)
+
+    monkeypatch.setattr(ServerSnapshot, "ask", counted)
+    return trips
+
+
 def _mirror(admin_dsn: str, directory: Path) -> Mirror:
     """Publishes alice's memory."""
     dsn_file = directory / "alice.dsn"
@@ -305,6 +318,32 @@ async def test_keywords_have_the_scores_that_they_have_on_this_machine(
     connections.close()
 
 
+async def test_a_filter_is_read_once(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a search, beside one that lets all through; what it does not let through is not found."""
+    _publish(admin_dsn, tmp_path)
+    trips = _trips(monkeypatch)
+    index = SharedIndex(connections)
+    some, none = SearchFilter(paths=("memory/[12].md",)), SearchFilter(paths=("elsewhere/*",))
+
+    def look(reader: SharedReader) -> tuple[list[list[str]], list[int]]:
+        found, counts = [], []
+        for wanted in ((some,), (some, NO_FILTER), (none, some), (none,)):
+            before = len(trips)
+            matches = reader.keywords.search('"marchetti"', 10, [Kind.NOTE], wanted)
+            places = reader.places([chunk_id for chunk_id, _ in matches])
+            found.append([places[chunk_id].path for chunk_id, _ in matches])
+            counts.append(len(trips) - before)
+        return found, counts
+
+    found, counts = await index.read(look)
+    one, both = "memory/1.md", ["memory/1.md", "memory/0.md"]
+    assert found == [[one], both, [one], []]
+    assert counts[1:] == [1, 2, 0]  # the places of one more; the paths of another filter, and its chunks
+    connections.close()
+
+
 async def test_a_search_sees_one_state(
     connections: SharedConnections, admin_dsn: str, tmp_path: Path
 ) -> None:
@@ -347,24 +386,16 @@ async def test_a_misspelt_name_is_searched_for_as_texts_there_spell_it(
 ) -> None:
     """With so many more round trips, however many words are misspelt."""
     _publish(admin_dsn, tmp_path)
-    trips = 0
-    ask = ServerSnapshot.ask
-
-    def counted(self: ServerSnapshot, *queries: Any, **options: Any) -> Any:
-        nonlocal trips
-        trips += 1
-        return ask(self, *queries, **options)
-
-    monkeypatch.setattr(ServerSnapshot, "ask", counted)
+    trips = _trips(monkeypatch)
     index = SharedIndex(connections)
     await index.refresh()
     searcher = Searcher(index, AgentSettings(workspace=tmp_path), _NoProvider())
     every = frozenset(Kind)
-    trips = 0
+    before = len(trips)
     await searcher.search("boiler", kinds=every, max_results=1, min_score=0.0)
-    usual, trips = trips, 0
+    usual = len(trips) - before
     await searcher.search(question, kinds=every, max_results=1, min_score=0.0)
-    assert trips == usual + more
+    assert len(trips) == before + 2 * usual + more
     _, trace = await searcher.explain(question, kinds=every, max_results=1, min_score=0.0)
     assert word in trace.terms
     connections.close()

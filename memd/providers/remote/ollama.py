@@ -31,7 +31,7 @@ class Ollama(msgspec.Struct, frozen=True):
     input_tokens: int
     prefixes: tuple[str, str]  # of queries, of documents
     limits: ProviderLimits
-    wanted_dimensions: int = 0
+    wanted_dimensions: int
     provider: str = "ollama"
 
     @property

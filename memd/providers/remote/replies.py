@@ -107,6 +107,7 @@ _SIZE_WORDS = re.compile(
 # llama-server returns 500 for an input larger than its physical batch.
 _SIZE_IN_TROUBLE = re.compile(r"input\b.{0,40}\btoo (?:long|large|big)", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}", re.IGNORECASE)
+_MOST_CHARS = 2000  # characters of a message that are read
 _QUOTED = 12  # characters in a row that also occur in a text are a quotation
 _QUOTED_WHOLE = 4  # the same for shorter texts
 _SECRET = re.compile(r"\b(?:(?:sk|pa|al|key|gsk|hf|xai)[-_]|AIza)[\w*.-]{12,}", re.IGNORECASE)
@@ -134,14 +135,14 @@ def complaint(body: bytes) -> ErrorReply:
         return ErrorReply()
     error: Any = document.get("error", document)
     if not isinstance(error, dict):
-        return ErrorReply(message=str(error)[:2000])
+        return ErrorReply(message=str(error)[:_MOST_CHARS])
     details = [each for each in _list(error.get("details")) if isinstance(each, dict)]
     codes = {str(error.get(name)) for name in ("code", "type", "status", "param") if error.get(name)}
     codes |= {str(each["reason"]) for each in details if each.get("reason")}
     violations = [one for each in details for one in _list(each.get("violations")) if isinstance(one, dict)]
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     return ErrorReply(
-        message=str(message)[:2000],
+        message=str(message)[:_MOST_CHARS],
         codes=frozenset(codes),
         retry_after_s=next(
             (_seconds(each["retryDelay"]) for each in details if each.get("retryDelay")), None

@@ -290,3 +290,12 @@ def test_of_long_words_the_beginning_is_repeated() -> None:
     for count, end in ((most, ""), (most + 1, "…")):
         body = msgspec.json.encode({"error": {"message": text[:count]}})
         assert str(meant(Response(500, body))).endswith(f": {text[:count][:most]}{end}")
+
+
+@pytest.mark.parametrize("wrapped", [str, lambda message: {"message": message}])
+def test_of_a_message_the_beginning_is_read(wrapped: Callable[[str], object]) -> None:
+    """It may repeat all that was sent."""
+    most = shipped("memd.providers.remote.replies._MOST_CHARS")
+    for length in (most, most + 1):
+        body = msgspec.json.encode({"error": wrapped("x" * length)})
+        assert complaint(body).message == "x" * most
