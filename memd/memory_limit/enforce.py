@@ -269,7 +269,6 @@ class MemoryLimit:
                 reason=str(failure) or f"its index has not answered for {self._timeout_s:g} s",
             )
         else:
-            self._refused.pop(agent, None)
             log.info("memory.vectors_taken_back", agent=agent, mb=round(vectors.resident_bytes / MB, 1))
 
     async def _update_reason(self) -> None:

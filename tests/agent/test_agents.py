@@ -19,6 +19,7 @@ from memd.agent.agents import (
 from memd.config.settings import AgentSettings
 from memd.providers.provider import Identity, space_of
 from memd_client.session_key import parse
+from tests.clock import run_hastily
 
 SETTINGS = AgentSettings(workspace=Path("/w"))
 WANTED = Identity("fake", "m", "k", 8)
@@ -98,6 +99,16 @@ async def test_one_that_cannot_run_is_meant_all_the_same() -> None:
         assert (raised.value.agent_id, raised.value.left_out) == ("main", agents.left_out()["main"])
     with pytest.raises(AgentUnavailable):  # not the other one, because that alone runs
         await meant(agents_of(left_out=["b"]), None, None)
+
+
+@run_hastily
+async def test_nobody_waits_where_nothing_has_changed_yet() -> None:
+    """Nor for an agent."""
+    agents = agents_of("a")
+    async with asyncio.timeout(60):
+        await agents.wait_until_unchanging()
+        with pytest.raises(UnknownAgent):
+            await meant(agents, "b", None)
 
 
 @pytest.mark.parametrize("becomes", ["another", "gone", "left out"])

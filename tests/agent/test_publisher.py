@@ -227,6 +227,7 @@ def test_a_transaction_has_longer_than_its_statements() -> None:
 async def test_a_vector_follows_though_nothing_changes(tmp_path: Path, server: FakeServer) -> None:
     """It is told by no change of the index; a note that has all its vectors is not looked at again for it."""
     async with publishing(tmp_path) as (bench, publisher):
+        assert publisher.progress == PublishProgress(0, 0, "it has not begun yet")
         bench.write("memory/a.md", "A note.\n")
         await bench.settle()
         await until_async(lambda: server.files)
