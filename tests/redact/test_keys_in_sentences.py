@@ -53,6 +53,14 @@ def _listed(values: list[int]) -> str:
     return f"the network key is [{', '.join(map(str, values))}], the channel 15"
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_name_of_a_variable_is_read_up_to_a_length(more: int) -> None:
+    """Longer than names are, it is no name."""
+    name = ("MANUFACTURER_" * 9)[: shipped("memd.redact.keys_in_sentences._CHARS_OF_NAME") + more - 1] + "X"
+    said = f"set {name}_KEY to px-88d1f0c3a9b2 please"
+    assert ("px-88d1f0c3a9b2" in _REDACTOR.redact(said).text) is bool(more)
+
+
 def test_a_list_of_bytes_goes() -> None:
     """As many as a key has."""
     rng = Random(3)

@@ -8,6 +8,7 @@ from memd.config.settings import Redact
 from memd.redact import secret_candidates
 from memd.redact.redactor import Redactor, explained
 from memd.redact.secrets_in_context import Matches
+from tests.bounds import shipped
 
 _REDACTOR = Redactor(Redact())
 
@@ -146,3 +147,30 @@ def test_matches_are_the_same_whatever_was_asked_before() -> None:
 def test_what_a_sentence_tells_in_other_words_goes(text: str, secret: str) -> None:
     """Locks that are turned, messages of a bank, shared folders, and names that are given as passwords."""
     assert secret not in _REDACTOR.redact(text).text
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_password_of_a_shared_folder_stands_near_its_link(more: int) -> None:
+    """Four letters that stand farther from it are a word."""
+    far = shipped("memd.redact.prose_other_languages._CHARS_OF_LINK") + more
+    said = f"网盘{'字' * (far - len('网盘'))}密码 x9k2"
+    assert ("x9k2" in _REDACTOR.redact(said).text) is bool(more)
+
+
+@pytest.mark.parametrize(
+    ("near", "before", "between", "secret"),
+    [
+        (shipped("memd.redact.secrets_in_context._NEAR_PASS"), "", ("pass ", " is "), "PlumTree77"),
+        (shipped("memd.redact.secrets_in_context._NEAR_CODE"), "the door ", ("code ", " takes "), "5661"),
+        (shipped("memd.redact.secrets_in_context._NEAR_WEAK"), "the ", ("password ", " is "), "plot4me"),
+    ],
+    ids=["pass, which is a verb, too", "a number", "a weak value"],
+)
+def test_a_word_tells_as_far_as_it_is_near(
+    near: int, before: str, between: tuple[str, str], secret: str
+) -> None:
+    """From its beginning to the value."""
+    for more in (0, 1):
+        filler = "w" * (near + more - sum(map(len, between)))
+        said = f"{before}{filler.join(between)}{secret}."
+        assert (secret in _REDACTOR.redact(said).text) is bool(more), said
