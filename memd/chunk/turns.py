@@ -162,17 +162,11 @@ def _overlap(talk: _Talk, first: int, end: int) -> int:
         cost += talk.costs[turn]
         is_asked = begin == end and (talk.turns[turn].role, talk.turns[end].role) == ("user", "assistant")
         most = max(talk.carried, talk.room.capacity // _QUESTION) if is_asked else talk.carried
-        if cost > most or not _goes_before(talk, cost, end):
+        # At most half of a chunk: a part of a long turn has room after it.
+        if cost > most or not (talk.is_long(end) or cost + talk.costs[end] <= talk.room.most):
             break
         begin = turn
     return begin
-
-
-def _goes_before(talk: _Talk, cost: int, turn: int) -> bool:
-    """Return whether a cost leaves room in a chunk for a turn, or for a part of a long one."""
-    if talk.is_long(turn):
-        return 2 * cost <= talk.room.capacity
-    return cost + talk.costs[turn] <= talk.room.most
 
 
 def _piece(talk: _Talk, turn: int, offset: int, most: int) -> tuple[_Part, int | None]:

@@ -138,6 +138,7 @@ def test_front_matter_has_so_many_lines_and_characters() -> None:
         ("memory/standup-2026-02-09.md", "2026-02-09"),
         ("memory/2026/02/09.md", "2026-02-09"),
         ("memory/2026-02/09.md", "2026-02-09"),
+        ("2026/02/09/10.md", None),
         ("memory/2026-W07.md", "2026-02-09..2026-02-15"),
         ("memory/2026-02.md", "2026-02-01..2026-02-28"),
         ("memory/review-2026-02.md", "2026-02-01..2026-02-28"),
