@@ -178,14 +178,16 @@ class QuestionQueue:
             self._answered_at = self._clock()
             if len(some) == self._together and self._answered_at - began < self._longest_s / 20:
                 self._together = min(TOGETHER_MOST, 2 * self._together)
-        except (EmbedUnavailable, EmbedTerminal) as failure:
-            self._together = max(1, len(some) // 2)
-            outcomes = [failure] * len(some)
         except Exception as failure:
             if not isinstance(failure, MemdError):
                 log.error("embed.question_failed", exc_info=failure)
             self._together = max(1, len(some) // 2)
-            outcomes = [EmbedUnavailable(safe_message(failure))] * len(some)
+            told = (
+                failure
+                if isinstance(failure, (EmbedUnavailable, EmbedTerminal))
+                else EmbedUnavailable(safe_message(failure))
+            )
+            outcomes = [told] * len(some)
         finally:
             # In any case: an unanswered question would be joined by later equal ones, and never be sent again.
             for question, outcome in zip(some, outcomes, strict=True):

@@ -103,7 +103,7 @@ async def test_a_store_that_fails_has_the_model_asked(
 async def test_what_a_model_is_sent_is_noted_while_it_is_used_and_at_the_end(
     cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each text once. What was sent within some seconds is one write; what was sent last is written when the use ends."""
+    """Each text once, and nothing else. What was sent within some seconds is one write; the last when the use ends."""
     assert model_info.SENT_S == 5.0
     monkeypatch.setattr(model_info, "SENT_S", 0.01)
     counter = SentCounter()
@@ -119,6 +119,10 @@ async def test_what_a_model_is_sent_is_noted_while_it_is_used_and_at_the_end(
     await until_awaited(lambda: noted(3, 35))
     counter.add(1, 1)
     await until_awaited(lambda: noted(4, 36))
+    with monkeypatch.context() as idle:
+        idle.setattr(ModelInfoStore, "add_sent", None)  # where nothing was sent, nothing is written
+        await asyncio.sleep(0.05)
+        assert not noting.done()
     monkeypatch.setattr(model_info, "SENT_S", 3600.0)
     counter.add(4, 7)
     await asyncio.sleep(0.01)

@@ -325,31 +325,35 @@ async def test_a_dead_server_is_left_alone_for_a_while() -> None:
 async def test_after_a_failure_half_as_many_questions_go_together_and_at_least_one(
     failure: Exception,
 ) -> None:
-    """A provider may have broken down at how many they were; when it answers again, it is given more."""
-    failures: list[Exception] = []
+    """A provider may have broken down at how many they were."""
+    clock, fails_at = Clock(), TOGETHER_FIRST
 
     class Failing(Together):
         async def embed_queries(self, texts: Sequence[str]) -> list[Vector | EmbedUnavailable]:
+            clock.run(LONGEST_S)  # so slow that no more go together once it answers
             outcomes = await super().embed_queries(texts)
-            if failures:
-                raise failures.pop()
+            if len(texts) == fails_at:
+                raise failure
             return outcomes
 
     provider = Failing()
-    queue = QuestionQueue(provider, healthy())
+    queue = QuestionQueue(provider, healthy(), clock=clock)
 
-    async def asked(count: int) -> None:
-        await asyncio.gather(
-            *(queue.ask(f"{len(provider.together)} {n}", 60) for n in range(count)), return_exceptions=True
-        )
-
-    for _ in range(2):  # twice the last time, which was one
-        failures.append(failure)
+    async def together(count: int) -> list[int]:
+        """How many of so many questions go together, after the first, which find no others."""
+        provider.together.clear()
+        asked = [queue.ask(f"{clock.now} {n}", 60 * LONGEST_S) for n in range(AT_ONCE + count)]
         with capture_logs():
-            await asked(1)
-    provider.together.clear()
-    await asked(4)
-    assert len(provider.together[0]) == 1
+            await asyncio.gather(*asked, return_exceptions=True)
+        assert [len(some) for some in provider.together[:AT_ONCE]] == [1] * AT_ONCE
+        return [len(some) for some in provider.together[AT_ONCE:]]
+
+    assert await together(TOGETHER_FIRST) == [TOGETHER_FIRST]
+    assert await together(TOGETHER_FIRST) == [TOGETHER_FIRST // 2] * 2
+    fails_at = 1
+    await together(0)
+    fails_at = 0
+    assert await together(4) == [1] * 4
     queue.close()
 
 
