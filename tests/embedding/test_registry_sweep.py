@@ -133,6 +133,29 @@ async def test_what_made_the_vectors_of_an_index_embeds_its_questions_as_long_as
         await registry.close()
 
 
+async def test_what_nobody_needs_after_providers_are_chosen_anew_is_closed(tmp_path: Path) -> None:
+    """Where it made the vectors of an index before, and makes others now."""
+    made: dict[str, HashingProvider] = {
+        "before": OfBefore(dimensions=8),
+        "now": HashingProvider(dimensions=16),
+    }
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda settings: ProviderChoice(made[settings.model or ""], None))
+        before, now = [
+            await registry.providers_for(AgentSettings(workspace=tmp_path, model=name)) for name in made
+        ]
+        now.held = frozenset({space_of(made["before"].identity)})
+        before.release()
+        for _ in range(20):  # until it has been seen that it is needed
+            await asyncio.sleep(0)
+        made["before"] = other = HashingProvider(dimensions=24)
+        await registry.renew()
+        assert other.closed
+        assert not made["now"].closed
+        await registry.close()
+
+
 async def test_what_an_agent_holds_on_to_is_looked_at_when_it_changes(house: House) -> None:
     """Each sweep looks at all: it is made where something may have become needless, and while nothing is kept."""
     swept: list[object] = []
