@@ -137,6 +137,7 @@ def in_colours(browser: Browser, scheme: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_person_looks_around(remembering: Daemon, browser: Browser) -> None:
     """From the file that opens the page through every view, by mouse and by keys, light and dark, and nothing complains."""
     with served(remembering) as (page, opener):

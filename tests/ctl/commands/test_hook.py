@@ -301,7 +301,8 @@ def test_a_huge_message_is_answered(daemon: Daemon) -> None:
     """By its beginning and its end."""
     told = {"prompt": f"PostgreSQL database for billing? {'lorem ' * 500_000}"}
     assert hook("user-prompt", daemon.socket, told).code == 0
-    told = {"prompt": f"{'=' * 5_000_000} PostgreSQL database for billing?"}
+    # One that a busy machine, too, has read within the second that a hook has.
+    told = {"prompt": f"{'=' * 1_000_000} PostgreSQL database for billing?"}
     assert brought("user-prompt", daemon.socket, told, "MEMORY.md")
 
 
