@@ -130,13 +130,15 @@ _SLOW = frozenset(_HERE / place for place in _NOT_QUICK if "::" not in place)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Three times as many workers as cores: a test of a daemon waits for three quarters of its time, and others hardly ever.
+    """More workers than cores: a test of a daemon waits for three quarters of its time, and others hardly ever.
 
-    Quick tests wait less, and each worker imports all of them for itself: with one worker more than cores they take 77 s on two
-    cores, with as many 95 s.
+    Three for a core, but two where long tests are run, which compute more. Quick tests wait less, and each worker imports all of
+    them for itself: with one worker more than cores they take 77 s on two cores, with as many 95 s.
     """
     cores = os.cpu_count() or 1
-    return cores + 1 if config.option.markexpr == "quick" else 3 * cores
+    if config.option.markexpr == "quick":
+        return cores + 1
+    return 3 * cores if config.option.markexpr == "not long" else 2 * cores
 
 
 # Where Linux keeps files in memory, and the bytes that must be free there: a whole run has used .4 GB at a time.

@@ -85,6 +85,7 @@ from tests.awkward import wire
 from tests.awkward.streams import pieces
 from tests.awkward.wire import STREAMS
 from tests.bounds import shipped
+from tests.table import table
 from tests.work import calls, peak_bytes
 
 pack = msgspec.msgpack.encode
@@ -420,7 +421,7 @@ def test_golden_hello() -> None:
     assert decode_hello(wire) == Hello(protocol=2, version="0.1.0")
 
 
-@pytest.mark.parametrize(("request_", "wire"), GOLDEN, ids=lambda value: type(value).__name__)
+@table(("request_", "wire"), GOLDEN)
 def test_golden_requests(request_: Request, wire: str) -> None:
     """The bytes of every request are those of the first version, in both directions."""
     assert encode_request(1, request_).hex() == wire
@@ -523,7 +524,7 @@ def test_hello_of_a_later_version() -> None:
     assert decode_hello(later) == Hello(protocol=2, version="9")
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "code", "message"),
     [
         ({"type": "teleport"}, "unsupported", "'teleport'"),

@@ -14,6 +14,7 @@ from memd_client.conversation import __version__
 from memd_client.messages import Hello, Reply, Request, WireMessage
 from tests.client.golden.samples import CODES, samples
 from tests.client.golden.write import DIRECTORY, ID, lines
+from tests.table import table
 
 FILES = sorted(DIRECTORY.glob("*.jsonl"))
 assert FILES
@@ -93,7 +94,7 @@ def test_the_collection_has_every_kind_and_every_code() -> None:
     assert set(CODES) <= {body["code"] for body in bodies if body["type"] == "failure"}
 
 
-@pytest.mark.parametrize(("way", "message"), list(samples()), ids=lambda part: type(part).__name__)
+@table(("way", "message"), list(samples()))
 def test_a_peer_that_does_not_know_a_field_yet_is_understood(way: str, message: WireMessage) -> None:
     """Whichever field it leaves out that need not be there, wherever in the message: it has its default then."""
     whole = msgspec.msgpack.encode(message)

@@ -1,7 +1,6 @@
 from typing import get_args
 
 import msgspec
-import pytest
 
 from memd_client.messages import (
     PROTOCOL,
@@ -22,6 +21,7 @@ from memd_client.messages import (
     VectorHealth,
     Vectors,
 )
+from tests.table import table
 
 MESSAGES: list[type[msgspec.Struct]] = [Hello, *get_args(Request), *get_args(Reply)]
 PARTS: list[type[msgspec.Struct]] = [
@@ -90,7 +90,7 @@ REQUIRED = {
 }
 
 
-@pytest.mark.parametrize("message", [*MESSAGES, *PARTS], ids=lambda message: message.__name__)
+@table("message", [*MESSAGES, *PARTS])
 def test_required_fields(message: type[msgspec.Struct]) -> None:
     """The fields without a default are those of the first version of the protocol."""
     required = {field.name for field in msgspec.structs.fields(message) if field.required}
@@ -98,7 +98,7 @@ def test_required_fields(message: type[msgspec.Struct]) -> None:
     assert required == REQUIRED.get(message.__name__, set())
 
 
-@pytest.mark.parametrize("message", [*MESSAGES, *PARTS], ids=lambda message: message.__name__)
+@table("message", [*MESSAGES, *PARTS])
 def test_messages_are_values(message: type[msgspec.Struct]) -> None:
     """Messages are frozen, name their fields on the wire, and skip what they do not know."""
     config = message.__struct_config__
@@ -107,7 +107,7 @@ def test_messages_are_values(message: type[msgspec.Struct]) -> None:
     assert not config.forbid_unknown_fields
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+@table("message", MESSAGES)
 def test_type_is_the_name(message: type[msgspec.Struct]) -> None:
     """The type of a message on the wire is the name of its class in lower case; a redactor has a Redact and a Redacted, too."""
     assert message.__struct_config__.tag_field == "type"

@@ -14,6 +14,7 @@ from memd.server.requests.search import MAX_RESULTS
 from memd_client import codec, messages
 from memd_client.conversation import IN_FLIGHT
 from memd_client.messages import PROTOCOL, Hello, Reply, Request, WireMessage
+from tests.table import table
 
 PAGE = (Path(__file__).parents[2] / "client" / "PROTOCOL.md").read_text(encoding="utf-8")
 
@@ -79,7 +80,7 @@ def default(field: msgspec.structs.FieldInfo) -> str:
             return str(field.default)
 
 
-@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+@table("struct", STRUCTS)
 def test_fields(struct: type[msgspec.Struct]) -> None:
     """The page has every message and part, with all its fields in order, their types and defaults."""
     tag = struct.__struct_config__.tag

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from memd_client.session_key import ChatType, SessionKey, parse
 from tests.bounds import shipped
+from tests.table import table
 
 PEER = "4711"
 
@@ -171,14 +172,14 @@ SHARED: list[tuple[str, str | None, str | None, ChatType | None]] = [  # key, ag
 ]
 
 
-@pytest.mark.parametrize(("raw", "agent", "channel"), PRIVATE)
+@table(("raw", "agent", "channel"), PRIVATE)
 def test_private(raw: str, agent: str | None, channel: str | None) -> None:
     """Keys whose shape says that the owner or one peer alone reads along."""
     key = parse(raw)
     assert (key.agent, key.channel, key.chat_type, key.is_owner_private) == (agent, channel, "direct", True)
 
 
-@pytest.mark.parametrize(("raw", "agent", "channel", "chat_type"), SHARED, ids=lambda value: repr(value)[:60])
+@table(("raw", "agent", "channel", "chat_type"), SHARED)
 def test_shared(raw: str, agent: str | None, channel: str | None, chat_type: ChatType | None) -> None:
     """Keys of groups, keys from outside, and keys that make no sense."""
     key = parse(raw)

@@ -9,6 +9,7 @@ import pytest
 from memd.config.check import document_problems, dotted
 from memd.config.toml_lines import Key
 from tests.bounds import shipped
+from tests.table import table
 
 
 def _complaints(text: str) -> list[str]:
@@ -60,7 +61,7 @@ def test_an_unknown_key_names_the_one_that_was_meant(text: str, complaint: str) 
     assert _complaints(text) == [complaint]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "complaint"),
     [
         ("daemon = 3", "daemon must be a table, not 3"),

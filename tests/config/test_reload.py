@@ -26,6 +26,7 @@ from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.config.toml_lines import Key
 from memd.runtime.threads import NoThread
 from tests.bounds import shipped
+from tests.table import table
 from tests.wait import until_async
 
 
@@ -361,7 +362,7 @@ def _leaves(struct: type[msgspec.Struct], at: Key) -> list[Key]:
 SETTINGS = [*_leaves(DaemonSettings, ("daemon",)), *_leaves(AgentSettings, ("agents", "*"))]
 
 
-@pytest.mark.parametrize("key", SETTINGS, ids=lambda key: ".".join(map(str, key)))
+@table("key", SETTINGS)
 def test_every_setting_is_classed(key: Key) -> None:
     """Whoever adds one says how it comes into force; what nobody has thought of waits."""
     above = [".".join(map(str, key[:length])) for length in range(1, len(key) + 1)]

@@ -5,11 +5,12 @@ import pytest
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from tests.bounds import shipped
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "secret"),
     [
         ("The code for the garage keypad is 480213, thanks", "480213"),
@@ -99,7 +100,7 @@ def test_codes_go(text: str, secret: str) -> None:
     assert redacted.startswith(text[:4])
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "the front door number 4821 of the street",

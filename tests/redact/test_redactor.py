@@ -16,6 +16,7 @@ from memd.redact.redactor import RULES, Redactor, SecretSpan, explained
 from memd.redact.rule import GOES_ON, Rule, rules_key
 from tests.redact import innocent
 from tests.redact.corpus import samples
+from tests.table import table
 
 _KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 _REDACTOR = Redactor(Redact())
@@ -26,7 +27,7 @@ def _redacted(text: str, **settings: object) -> str:
     return Redactor(Redact(**settings)).redact(text).text  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "value"),
     [
         ("password is hunter2", "hunter2"),
@@ -113,7 +114,7 @@ def test_a_secret_is_taken_out(text: str, value: str) -> None:
     assert sum(redacted.counts.values()) == 1
 
 
-@pytest.mark.parametrize("line", innocent.LINES)
+@table("line", innocent.LINES)
 def test_what_is_no_secret_stays(line: str) -> None:
     """Though it speaks of secrets, or looks like one."""
     assert _REDACTOR.redact(line).text == line

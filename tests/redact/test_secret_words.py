@@ -7,6 +7,7 @@ import pytest
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from tests.redact.chance import ALNUM, plain, some
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
@@ -65,7 +66,7 @@ def _templates(written: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("template", _templates(_TOKENS))
+@table("template", _templates(_TOKENS))
 def test_a_key_or_token_goes_behind_its_label(template: str) -> None:
     """Of letters and digits, as issuers make them."""
     for number in range(5):
@@ -73,7 +74,7 @@ def test_a_key_or_token_goes_behind_its_label(template: str) -> None:
         assert value not in _REDACTOR.redact(template.replace("§", value)).text
 
 
-@pytest.mark.parametrize("template", _templates(_CODES))
+@table("template", _templates(_CODES))
 def test_a_code_goes_behind_its_label(template: str) -> None:
     """Numbers that somebody types once, or at a door."""
     for number in range(5):
@@ -81,7 +82,7 @@ def test_a_code_goes_behind_its_label(template: str) -> None:
         assert value not in _REDACTOR.redact(template.replace("§", value)).text
 
 
-@pytest.mark.parametrize("template", _templates(_PASSWORDS))
+@table("template", _templates(_PASSWORDS))
 def test_a_password_goes_behind_its_label(template: str) -> None:
     """With what it is for, and without."""
     for number in range(5):
@@ -89,7 +90,7 @@ def test_a_password_goes_behind_its_label(template: str) -> None:
         assert value not in _REDACTOR.redact(template.replace("§", value)).text
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Der API-Schlüssel fehlt noch",
@@ -145,7 +146,7 @@ def test_what_is_said_of_keys_and_codes_stays(text: str) -> None:
     assert _REDACTOR.redact(text).text == text
 
 
-@pytest.mark.parametrize(
+@table(
     "template",
     [
         "Das Kennwort für den Router ist §",

@@ -8,6 +8,7 @@ import pytest
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from tests.redact.chance import ALNUM, plain, some, symbols
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
@@ -61,7 +62,7 @@ _PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", _PLACES)
+@table("place", _PLACES)
 def test_a_password_goes_from_its_place(place: str) -> None:
     """Both of them, and as many lines stay."""
     left = []

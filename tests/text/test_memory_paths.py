@@ -35,6 +35,7 @@ from memd.text.memory_paths import (
     session_name,
 )
 from memd.text.transcript_files import Layout
+from tests.table import table
 
 HOME = Path("/home/ann/.openclaw/workspace")
 VAULT = Path("/home/ann/vault")
@@ -148,7 +149,7 @@ def test_descends_into_the_root(root: Root) -> None:
     assert descends(root, ())
 
 
-@pytest.mark.parametrize(
+@table(
     ("glob", "path", "excluded"),
     [
         ("drafts", "drafts/a.md", True),

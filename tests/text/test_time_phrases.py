@@ -9,6 +9,7 @@ from memd.text.time_phrases import UnknownTime, dated, read_time, time_phrases
 from memd.text.time_spans import TimeSpan
 from memd.text.tokens import folded
 from tests.bounds import shipped
+from tests.table import table
 from tests.work import calls
 
 NOW = datetime(2026, 2, 11, 15, 30)  # noqa: DTZ001 - a Wednesday, as clocks on the wall show it
@@ -118,7 +119,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("phrase", "expected"), TABLE)
+@table(("phrase", "expected"), TABLE)
 def test_a_phrase_is_an_interval(phrase: str, expected: str) -> None:
     """Whatever its case, with and without a word such as "in" before it."""
     assert written(read_time(phrase, NOW)) == expected

@@ -11,6 +11,7 @@ from memd.text.transcript_files import (
     is_database_log,
     transcript,
 )
+from tests.table import table
 
 UUID = "019dec85-7a1c-7d2e-9f00-0123456789ab"
 OTHER = "3f2a9d10-1111-4222-8333-444455556666"
@@ -52,7 +53,7 @@ def test_a_transcript_is_told_by_its_place(layout: Layout, path: str, name: str)
     assert not session.subagent
 
 
-@pytest.mark.parametrize(
+@table(
     ("layout", "path"),
     [
         ("openclaw", "main/sessions/sessions.json"),

@@ -18,6 +18,7 @@ from memd_client.messages import PROTOCOL, Memory, StatusReport
 from tests.bounds import shipped
 from tests.ctl.answers import agent, status
 from tests.ctl.doctor.context import CONTEXT, by_name
+from tests.table import table
 
 _NOW = 1_000_000.0
 _FILE = Path("/home/ann/.config/memd/config.toml")
@@ -111,7 +112,7 @@ def _others(settings: msgspec.Struct) -> Iterator[tuple[str, msgspec.Struct]]:
             yield name, msgspec.structs.replace(settings, **{name: "another value"})
 
 
-@pytest.mark.parametrize(("name", "settings"), [*_others(AgentSettings(workspace=Path("/home/ann/notes")))])
+@table(("name", "settings"), [*_others(AgentSettings(workspace=Path("/home/ann/notes")))])
 def test_a_configuration_that_was_not_read_again_is_told(name: str, settings: AgentSettings) -> None:
     """Whatever of it is another."""
     config = msgspec.structs.replace(_CONFIG, agents={"main": settings})
