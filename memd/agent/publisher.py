@@ -103,7 +103,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled; failures of the server are retried."""
-        backoff = Backoff(Random(), first_s=1.0, cap_s=LONGEST_WAIT_S)
+        backoff = Backoff(Random(), cap_s=LONGEST_WAIT_S)
         try:
             while True:
                 try:

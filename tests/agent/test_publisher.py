@@ -257,6 +257,36 @@ async def test_vectors_of_chunks_wait_for_none_of_parts_that_get_no_vectors(
         await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
 
 
+async def test_not_each_vector_is_worth_a_transaction(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While others of the file are being made, it waits for them; the text does not."""
+    monkeypatch.setattr("memd.agent.publisher.VECTORS_S", 3600.0)
+    async with publishing(tmp_path) as (bench, publisher):
+        fingerprint, looks = bench.index.fingerprint, list[None]()
+
+        async def counted() -> Fingerprint | None:
+            looks.append(None)
+            return await fingerprint()
+
+        bench.write(
+            "memory/a.md", "\n\n".join(f"# Part {number}\n" + "kestrel " * 300 for number in range(3))
+        )
+        await bench.settle()
+        await until_async(lambda: server.files)
+        first, *others = await bench.index.waiting(1000)
+        assert others
+        vector = np.array([1, 0, 0, 0], "<f4").tobytes()
+        await bench.index.add_vectors([(first.id, first.hash, vector)])
+        monkeypatch.setattr(bench.index, "fingerprint", counted)
+        await until_async(lambda: len(looks) > 3)
+        assert server.puts == ["memory/a.md"]
+        await bench.index.add_vectors([(one.id, one.hash, vector) for one in others])
+        await until_async(lambda: server.vectors == {"memory/a.md": 1 + len(others)})
+        await until_async(lambda: publisher.progress == PublishProgress(1, 0, None))
+        assert server.puts == ["memory/a.md"] * 2
+
+
 @pytest.mark.parametrize(("embeds", "adopted"), [(True, []), (False, [None])])
 async def test_vectors_there_are_kept_until_it_is_known_what_they_are_to_be(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch, *, embeds: bool, adopted: list[None]

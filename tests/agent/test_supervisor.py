@@ -222,6 +222,21 @@ async def test_no_more_agents_run_than_there_are_files_for() -> None:
         await world.fleet.close()
 
 
+async def test_one_that_is_being_started_has_its_place() -> None:
+    """However long its disk takes."""
+    async with asyncio.TaskGroup() as tasks:
+        world = _World(tasks, most=2)
+        world.standing_still = ("build", "main")
+        following = asyncio.create_task(world.fleet.follow(_all_with(1)))
+        await world.stands.wait()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert world.built == ["main", "a"]
+        following.cancel()
+        await asyncio.wait([following])
+        await world.fleet.close()
+
+
 async def test_one_that_cannot_be_started_takes_no_place() -> None:
     """Others have it, and it waits until one of them goes."""
     async with asyncio.TaskGroup() as tasks:

@@ -472,6 +472,23 @@ def test_a_member_keeps_its_password_unless_another_is_asked_for(
         psycopg.connect(first)
 
 
+def test_a_member_is_told_all_that_it_needs_to_connect(
+    admin_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what the administrator's environment says."""
+    with connect(admin_dsn) as connection:
+        administration.carry_out(connection)
+    known = psycopg.conninfo.conninfo_to_dict(admin_dsn)
+    port, name = str(known.pop("port")), str(known.pop("dbname"))
+    monkeypatch.setenv("PGPORT", port)
+    monkeypatch.setenv("PGDATABASE", name)
+    with connect(psycopg.conninfo.make_conninfo("", **known)) as connection:
+        made = administration.grant(connection, "alice", "alice/main", may_write=False, new_password=True)
+    assert made.dsn is not None
+    told = psycopg.conninfo.conninfo_to_dict(made.dsn)
+    assert (told["port"], told["dbname"]) == (port, name)
+
+
 def test_a_role_with_rights_of_its_own_is_no_member(member_dsn: MemberDsn, admin_dsn: str) -> None:
     """Nor is the name of memd's roles enough."""
     member_dsn("alice", "alice/main")

@@ -12,7 +12,7 @@ from memd.config.settings import AgentSettings
 from memd.domain_types import NO_FILTER, ChunkId, DegradedPart, Kind, SearchFilter
 from memd.postgres.connection import SharedUnavailable
 from memd.postgres.mirror import Mirror, VectorSpace
-from memd.postgres.shared_index import SharedIndex, SharedReader, find_file, matching
+from memd.postgres.shared_index import SharedFile, SharedIndex, SharedReader, find_file, matching
 from memd.postgres.snapshots import ServerQuery, ServerSnapshot, SharedConnections
 from memd.search.searcher import Searcher
 from memd.store.chunk_parts import ClosestPart
@@ -284,7 +284,10 @@ async def test_vectors_are_compared_as_long_as_the_model_of_the_question_made_th
         found = reader.keywords.search('"bulb"', 10, [Kind.NOTE], (NO_FILTER,))
         known = ListedVector(np.empty(0, np.int64), np.empty(0, np.int8))
         near = reader.nearest(known, query, 10, [Kind.NOTE], [], [None])
-        return near, reader.closest_parts([one for one, _ in found], query)
+        parts = reader.closest_parts([one for one, _ in found], query)
+        info = reader._snapshot._connection.info  # noqa: SLF001 - parts are what a search reads last
+        assert info.transaction_status.name == "IDLE"
+        return near, parts
 
     near, parts = await index.read(look)
     assert near is not None
@@ -315,6 +318,19 @@ async def test_keywords_have_the_scores_that_they_have_on_this_machine(
             [one.r for _, one in await ranked(here, match, 10, kinds)]
         )
     await here.close()
+    connections.close()
+
+
+async def test_a_note_is_read_as_it_was_published(
+    connections: SharedConnections, admin_dsn: str, tmp_path: Path
+) -> None:
+    """With its kind, which says who may see it."""
+    _publish(admin_dsn, tmp_path)
+    found = [
+        await connections.run(lambda snapshot: find_file(snapshot, "alice/main", path))  # noqa: B023
+        for path in ("memory/1.md", "memory/9.md")
+    ]
+    assert found == [SharedFile(Kind.NOTE, TEXTS[1]), None]
     connections.close()
 
 

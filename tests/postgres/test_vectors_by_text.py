@@ -113,3 +113,12 @@ def test_a_chunk_is_completed_with_what_it_lacks() -> None:
     assert ALL.completed(_chunk(None, VECTOR)) == _chunk(VECTOR, VECTOR)
     other = msgspec.structs.replace(_chunk(None, None), hash=OTHER)
     assert ALL.completed(other) == other
+
+
+@pytest.mark.parametrize(("length", "is_one"), [(0.989, False), (0.991, True), (1.009, True), (1.011, False)])
+def test_a_vector_has_the_length_1_but_for_rounding(length: float, *, is_one: bool) -> None:
+    """Of a chunk as of a part."""
+    vector = np.array([0, length], np.float64)
+    whole, parts = {TEXT: vector.astype("<f4").tobytes()}, {(TEXT, 0, 4): vector.astype("<f2").tobytes()}
+    there = StoredVectors(whole, parts)
+    assert there.usable(2) == (there if is_one else StoredVectors({}, {}))

@@ -168,7 +168,7 @@ class WorkerProcess(asyncio.SubprocessProtocol):
         return WorkerDied(f"was ended by {name}", by_itself=-code not in _FROM_OUTSIDE)
 
     async def stop(self, grace_s: float = 1.0, *, killed_s: float = KILLED_S) -> None:
-        """End the process: by closing stdin, and by SIGKILL after `grace_s`; return when it is gone, or after `killed_s`."""
+        """End the process: by SIGTERM, and by SIGKILL after `grace_s`; return when it is gone, or after `killed_s`."""
         if grace_s > 0:
             with contextlib.suppress(ProcessLookupError):
                 self._transport.terminate()

@@ -138,6 +138,15 @@ async def test_a_stranger_on_the_pipe_is_killed() -> None:
     assert not is_alive(stranger.pid)
 
 
+async def test_one_that_is_stopped_is_asked_to_end_first(worker: WorkerProcess) -> None:
+    """And then it is not killed."""
+    await worker.greeting(10)
+    await worker.stop(grace_s=60)
+    with pytest.raises(WorkerDied, match="SIGTERM") as died:
+        await worker.embed("text", 10)
+    assert not died.value.by_itself
+
+
 async def test_stopping_twice_is_harmless(worker: WorkerProcess) -> None:
     """A worker that is gone can be stopped again."""
     await worker.greeting(10)
