@@ -123,6 +123,16 @@ async def test_a_server_that_is_silent_is_asked_again(
     assert server.closes == 1
 
 
+async def test_a_publisher_that_ends_waits_for_no_server(tmp_path: Path, server: FakeServer) -> None:
+    """The call that is under way is given up."""
+    server.is_silent = True
+    async with publishing(tmp_path) as (bench, _):
+        bench.write("memory/a.md", "A note.\n")
+        await bench.settle()
+        await until_async(lambda: server.puts)
+    assert (server.abandons, server.closes) == (1, 1)
+
+
 async def test_one_call_at_a_time_is_made(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,3 +224,14 @@ def test_where_a_connection_leads_counts_and_not_only_what_the_dsn_says(
     monkeypatch.setattr("memd.postgres.connection._is_loopback", lambda host: not host)
     with pytest.raises(SharedUnavailable, match="would not be encrypted"):
         connect(dsn)
+
+
+def test_a_dead_connection_is_given_up_after_half_a_minute() -> None:
+    """Whether it is asked or not; a DSN may say otherwise."""
+    found = parameters("host=team.example.org")
+    asked_s = int(found["keepalives_idle"]) + int(found["keepalives_interval"]) * int(
+        found["keepalives_count"]
+    )
+    assert asked_s == int(found["tcp_user_timeout"]) / 1000 == 30
+    assert int(found["keepalives_interval"]) < int(found["keepalives_idle"])
+    assert parameters("host=team.example.org keepalives_idle=60")["keepalives_idle"] == "60"
