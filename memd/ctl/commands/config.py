@@ -13,7 +13,7 @@ from memd.ctl.atomic_write import write_text
 from memd.ctl.config import check, starter
 from memd.ctl.config.check import ValuePlace, exposed_key_files, overlaps, remarks_on_sources
 from memd.ctl.config.edit import example
-from memd.ctl.failures import BAD_CONFIG, Failed
+from memd.ctl.failures import BAD_CONFIG, NOT_FOUND, Failed
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
@@ -213,7 +213,12 @@ def _import(invocation: Invocation) -> Outcome:
     places = places_of(invocation.environ, home)
     source = shown(places.config, home)
     if not places.config.exists():
-        raise Failed("not_found", f"There is no {source}.", "OPENCLAW_CONFIG_PATH may name the file.")
+        raise Failed(
+            "not_found",
+            f"There is no {source}.",
+            "OPENCLAW_CONFIG_PATH may name the file.",
+            exit_code=NOT_FOUND,
+        )
     tables, remarks = imported(read_config(places), places, invocation.environ, home)
     file, _ = location(invocation.places.config, invocation.environ, home)
     name = visible(shown(file, home))

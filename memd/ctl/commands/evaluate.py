@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from memd.ctl.failures import Failed, UsageError
+from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
@@ -122,6 +122,8 @@ def read_questions(file: Path) -> list[EvalQuestion]:
             questions = [msgspec.json.decode(line, type=EvalQuestion) for line in lines]
         else:
             questions = msgspec.convert(tomllib.loads(text), _QuestionFile).question
+    except FileNotFoundError:
+        raise Failed("not_found", f"{visible(str(file))} does not exist.", exit_code=NOT_FOUND) from None
     except (OSError, UnicodeError, ValueError) as error:
         raise Failed(
             "bad_request",
@@ -280,7 +282,7 @@ def _make(invocation: Invocation) -> Outcome:
         }
     made = made_questions({path: text for path, text in notes.items() if text}, invocation.options.make)
     if not made:
-        raise Failed("not_found", f"No note of {visible(agent)} has a line to ask for.", "")
+        raise Failed("not_found", f"No note of {visible(agent)} has a line to ask for.", exit_code=NOT_FOUND)
     return Outcome(made, as_toml(made))
 
 

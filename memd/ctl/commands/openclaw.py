@@ -13,7 +13,7 @@ import msgspec
 
 from memd.ctl.atomic_write import alone, change_file, make_private, write_text
 from memd.ctl.daemon_process import find_answer, remark_if_not_running
-from memd.ctl.failures import Failed
+from memd.ctl.failures import NOT_FOUND, Failed
 from memd.ctl.integrations import json_edit, openclaw
 from memd.ctl.integrations.clients import own_command
 from memd.ctl.integrations.json_edit import NotEditable
@@ -81,6 +81,7 @@ def _install(invocation: Invocation, places: OpenClawPlaces) -> Outcome:
             "not_found",
             f"OpenClaw is not here: there is no {shown(places.home, home)}, and no program openclaw.",
             "Install OpenClaw (npm install -g openclaw), then run this again.",
+            exit_code=NOT_FOUND,
         )
     _refuse_too_old(invocation, places)
     if _files(places) == "foreign":

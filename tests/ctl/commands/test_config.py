@@ -292,7 +292,7 @@ def test_a_link_to_nowhere_is_told_as_such(run: Run, home: Path) -> None:
 def test_the_configuration_of_openclaw_is_imported(run: Run, home: Path, file: Path) -> None:
     """Shown first; what is there is left alone; JSON5 and included files are read; no key is in what comes out."""
     code, _, err = run("config", "import", "--from", "openclaw")
-    assert (code, "There is no ~/.openclaw/openclaw.json" in err) == (1, True)
+    assert (code, "There is no ~/.openclaw/openclaw.json" in err) == (3, True)
     theirs = home / ".openclaw" / "openclaw.json"
     theirs.parent.mkdir()
     theirs.write_text(

@@ -99,9 +99,11 @@ def test_another_file_is_refused(tmp_path: Path, name: str, content: bytes) -> N
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """So is one that is a directory."""
-    for file in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(Failed, match="has no questions"):
-            read_questions(file)
+    with pytest.raises(Failed, match=r"none\.toml does not exist") as missing:
+        read_questions(tmp_path / "none.toml")
+    assert (missing.value.kind, missing.value.exit_code) == ("not_found", 3)
+    with pytest.raises(Failed, match="has no questions"):
+        read_questions(tmp_path)
 
 
 def test_a_first_set_asks_for_each_note_in_turn() -> None:

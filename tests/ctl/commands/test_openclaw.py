@@ -109,7 +109,7 @@ def test_several_at_once_are_one_after_the_other(home: Path, config: Path) -> No
 def test_a_configuration_that_was_not_there_is_gone_again(run: Run, home: Path) -> None:
     """Where OpenClaw was not set up yet, and where it is not at all."""
     code, _, err = run("openclaw", "install")
-    assert (code, list(home.iterdir())) == (1, [])
+    assert (code, list(home.iterdir())) == (3, [])
     assert "OpenClaw is not here" in err
     (home / ".openclaw").mkdir()
     before = snapshot(home)
