@@ -467,6 +467,31 @@ async def test_no_run_of_a_search_outlives_it(tmp_path: Path, standin: Standin, 
         assert waiting.cancelled() or isinstance(waiting.exception(), QmdFailed)
 
 
+async def test_what_one_run_of_a_search_fails_with_is_told_at_once(
+    tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the run before it goes on, which is ended."""
+    standin.play("--version", says("qmd 1.0.0\n"))
+    begun, ended = 0, asyncio.Event()
+
+    async def search(*_: object, **__: object) -> str:
+        nonlocal begun
+        begun += 1
+        if begun > 1:
+            raise QmdFailed("the second one fails")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    async with serving(tmp_path, standin.program, notes=NOTES) as bench:
+        monkeypatch.setattr(bench.qmd.runner, "search", search)
+        with pytest.raises(QmdFailed, match="the second one fails"):
+            await bench.ask("kestrel")
+        assert ended.is_set()
+
+
 async def test_a_collection_that_has_gone_is_added_again(tmp_path: Path, standin: Standin) -> None:
     """Once, and the search is put again."""
     async with serving(tmp_path, standin.program, notes=NOTES) as bench:

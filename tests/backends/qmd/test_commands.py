@@ -27,22 +27,26 @@ def test_a_collection_is_added_by_its_whole_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "several", "alternatives"),
+    ("version", "several", "names", "alternatives"),
     [
-        (None, False, False),
-        ((0, 9, 0), False, False),
-        ((2, 1), False, True),
-        ((2, 8, 3), True, True),
-        ((3,), True, True),
+        (None, False, False, False),
+        ((0, 9, 0), False, False, False),
+        ((2, 0, 9), False, False, False),
+        ((2, 1), False, False, True),
+        ((2, 6, 9), False, False, True),
+        ((2, 7), False, True, True),
+        ((2, 7, 9), False, True, True),
+        ((2, 8), True, True, True),
+        ((3,), True, True, True),
     ],
 )
 def test_old_versions_are_asked_as_they_understand_it(
-    version: commands.Version | None, several: bool, alternatives: bool
+    version: commands.Version | None, several: bool, names: bool, alternatives: bool
 ) -> None:
     """What a version cannot do, or does wrong, is not asked of it; of an unknown one as little as of the oldest."""
     assert commands.takes_several(version) is several
     assert commands.takes_alternatives(version) is alternatives
-    assert commands.keeps_names(version) is several
+    assert commands.keeps_names(version) is names
 
 
 @pytest.mark.parametrize(

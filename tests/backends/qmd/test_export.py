@@ -106,6 +106,12 @@ def test_a_source_that_moves_is_deleted_where_it_was() -> None:
     assert work.delete["a"].file == "notes/a.md"
 
 
+def test_a_manifest_of_an_earlier_life_is_read() -> None:
+    """Its number changes only with what it says: else all files are written once more."""
+    files = {"memory/a.md": ManifestEntry("notes/a.md")}
+    assert read_manifest(b'{"files":{"memory/a.md":{"file":"notes/a.md"}},"version":1}') == Manifest(files)
+
+
 def test_a_manifest_that_makes_no_sense_names_no_file() -> None:
     """Nothing is deleted on its account: not above the directory, not memd's own."""
     assert read_manifest(b"") == read_manifest(b"{") == read_manifest(b"[]") == Manifest()
