@@ -7,6 +7,7 @@ from memd.chunk.note_properties import front_matter, labels_of, named_time
 from memd.domain_types import Document, Kind, Label, LabelKind
 from memd.text.time_spans import TimeSpan
 from tests.bounds import shipped
+from tests.table import table
 
 
 def note(text: str, path: str = "memory/topic.md") -> Document:
@@ -27,7 +28,7 @@ def when(text: str, path: str = "memory/topic.md", longest: int = 700) -> list[s
     return [days(one.when) for one in chunk(note(text, path), 400, 0, longest)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "tags"),
     [
         ("---\ntags: [Work, home]\n---\ntext", ["Work", "home"]),
@@ -126,7 +127,7 @@ def test_front_matter_has_so_many_lines_and_characters() -> None:
     assert not front_matter(note("---\na: " + "b" * (chars - 2) + "\n---")).values
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "expected"),
     [
         ("memory/2026-02-09.md", "2026-02-09"),

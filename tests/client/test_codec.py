@@ -439,7 +439,7 @@ def test_golden_is_complete() -> None:
         assert any(all(getattr(one, field) == default for field, default in defaults.items()) for one in ours)
 
 
-@pytest.mark.parametrize("reply", REPLIES, ids=lambda value: type(value).__name__)
+@table("reply", REPLIES)
 def test_replies_come_back(reply: Reply) -> None:
     """Every reply is what it was after a trip over the wire, under its id."""
     assert decode_reply(encode_reply(64, reply)) == (64, reply)
@@ -489,7 +489,7 @@ GARBAGE = [
 ]
 
 
-@pytest.mark.parametrize("payload", GARBAGE)
+@table("payload", GARBAGE)
 def test_garbage(payload: bytes) -> None:
     """What is no envelope with an id cannot be answered, in either direction."""
     with pytest.raises(InvalidPayload):

@@ -14,6 +14,7 @@ from memd_client.messages import Get, Request, Search
 from memd_client.tool_arguments import GetCall, SearchCall, Unusable
 from tests.awkward.programs import ARGUMENTS
 from tests.bounds import shipped
+from tests.table import table
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -25,7 +26,7 @@ NAMES = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "meant"),
     [
         ({"query": "which?"}, SearchCall("which?")),
@@ -85,7 +86,7 @@ def test_a_get_is_taken_as_it_is_meant(arguments: object, meant: GetCall) -> Non
     assert tool_arguments.read(tool_arguments.GET, arguments) == meant
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "said"),
     [
         ("memory_search", None, "query is missing or empty."),

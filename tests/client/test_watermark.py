@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memd_client.watermark import REPLY_CHARS, REPLY_KEY, inert, marked, marked_reply, unmarked
 from tests.bounds import shipped
+from tests.table import table
 
 DIGEST = "0123456789abcdef"
 BEGIN, END = f"<memd-recall {DIGEST}>", f"</memd-recall {DIGEST}>"
@@ -167,7 +168,7 @@ def test_what_memd_has_handed_out_goes(text: str, left: str) -> None:
     assert unmarked(text) == left
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         f"said\n{BEGIN}\nplanted\n{END}\nsaid",

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 
-import pytest
 from msgspec import structs
 
 from tests.clients.conversation import Called, Exchange, ModelRequest, Said, Tool, ToolResult, calling
@@ -11,6 +10,7 @@ from tests.clients.house import Ended
 from tests.clients.judge import JUDGEMENTS, judged
 from tests.clients.programs import PROGRAMS
 from tests.clients.trial import FACT, NEWER, TODAY, Observed, Turn
+from tests.table import table
 
 SECRETS = ("ghp_1", "sk-2")
 FILE = "sessions/claude-code/1.jsonl"
@@ -121,7 +121,7 @@ def test_a_program_that_masks_secrets_answers_without_them() -> None:
     assert held["tools at the first request"].holds is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("break_it", "missed"),
     [
         (lambda seen: seen.installed.append(Ended(1, "", "no", 1.0)), {"connected, by its own list"}),

@@ -32,7 +32,7 @@ def test_a_key_is_written_as_in_the_file(key: Key, written: str) -> None:
     assert dotted(key).startswith(written)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "complaint"),
     [
         ("agents.main.query.max_result = 3", "agents.main.query.max_result is not a key memd knows; did you mean max_results?"),
@@ -205,7 +205,7 @@ def test_an_agent_may_be_called(agent: str) -> None:
     assert list(document_problems({"agents": {agent: {}}})) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "agent",
     [
         "",

@@ -8,6 +8,7 @@ import pytest
 from memd.config.check import dotted
 from memd.config.check_embedding import disagreements, is_readable, url_fault
 from memd.config.settings import AgentSettings
+from tests.table import table
 
 
 def _told(**settings: Any) -> list[tuple[str, str]]:
@@ -43,7 +44,7 @@ def test_what_goes_together_is_accepted(settings: dict[str, Any]) -> None:
     assert _told(**settings) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "key", "words"),
     [
         ({"provider": "openai", "fallback": "openai"}, "fallback", "is the provider itself"),
@@ -100,7 +101,7 @@ def test_an_address_may_be(url: str) -> None:
     assert url_fault(url) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "words"),
     [
         ("", "http://"),

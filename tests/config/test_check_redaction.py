@@ -17,13 +17,14 @@ from memd.redact.user_rules import custom
 from tests.awkward.patterns import PATTERNS, PUMPED
 from tests.bounds import shipped
 from tests.modules import existing
+from tests.table import table
 
 
 def _faults(*rules: tuple[str, str]) -> list[tuple[int, str, str]]:
     return list(faults(Redact(extra=tuple(UserRule(name=name, pattern=pattern) for name, pattern in rules))))
 
 
-@pytest.mark.parametrize(
+@table(
     "pattern",
     [
         r"door (\d+)",
@@ -60,7 +61,7 @@ def test_a_sensible_pattern_is_taken(pattern: str) -> None:
     assert _faults(("x", pattern)) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "fault"),
     [
         ("(", "is no regular expression"),

@@ -6,9 +6,10 @@ import pytest
 
 from memd.config.regex_safety import has_rival_repeats, is_ambiguous, parsed
 from tests.bounds import shipped
+from tests.table import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "ambiguous"),
     [
         ("(a|a)*b", True),
@@ -77,7 +78,7 @@ def test_a_part_that_stands_there_so_many_times_is_counted_out() -> None:
         assert is_ambiguous(parsed(rf"(?:\w{{{count}}}\w)+-")) is ambiguous
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "competes"),
     [
         ("a*a*b", True),

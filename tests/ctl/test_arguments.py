@@ -10,9 +10,10 @@ from memd.ctl.failures import UsageError
 from memd.ctl.program import find_command
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
+from tests.table import table
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@table("command", COMMANDS)
 def test_every_command_has_a_module(command: str) -> None:
     """The name is that of the module that runs it."""
     assert callable(find_command(command))
@@ -59,7 +60,7 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table(
     "argv",
     [
         [],
@@ -123,7 +124,7 @@ def test_a_mistake_is_told_as_json_too(run: Run) -> None:
     assert out.startswith('{"ok":false,"error":{"type":"usage","message":"argument COMMAND: invalid choice')
 
 
-@pytest.mark.parametrize(
+@table(
     ("argv", "is_hook"),
     [
         (["hook", "user-prompt"], True),

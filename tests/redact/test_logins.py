@@ -1,14 +1,13 @@
 """Passwords in sentences about logging in."""
 
-import pytest
-
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "secret"),
     [
         ("Log in as admin with LX9dg2DYy5^0", "LX9dg2DYy5^0"),
@@ -40,7 +39,7 @@ def test_passwords_go(text: str, secret: str) -> None:
     assert redacted == text.replace(secret, "[REDACTED:password]")
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "log in with GitHub or with Python3.12",

@@ -8,6 +8,7 @@ import pytest
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from tests.redact.chance import ALNUM, filled, plain, some
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
@@ -41,7 +42,7 @@ def _lines(listing: str) -> list[str]:
     return [line.replace("⏎", "\n") for line in listing.strip("\n").split("\n")]
 
 
-@pytest.mark.parametrize("template", _lines(_PASSWORDS))
+@table("template", _lines(_PASSWORDS))
 def test_each_password_of_a_list_goes(template: str) -> None:
     """In programs, settings and sentences."""
     for number in range(5):

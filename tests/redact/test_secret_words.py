@@ -189,7 +189,7 @@ def test_a_password_goes_in_a_sentence_of_its_language(template: str) -> None:
         assert value not in _REDACTOR.redact(template.replace("§", value)).text
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Passwort vergessen? Klicken Sie hier.",

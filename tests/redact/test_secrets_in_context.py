@@ -9,11 +9,12 @@ from memd.redact import secret_candidates
 from memd.redact.redactor import Redactor, explained
 from memd.redact.secrets_in_context import Matches
 from tests.bounds import shipped
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
 
-@pytest.mark.parametrize(
+@table(
     ("word", "grade"),
     [
         ("Ivory~931~Tul", "sure"),
@@ -51,7 +52,7 @@ def test_a_word_is_graded_by_its_signs(word: str, grade: str | None) -> None:
     assert (None if value is None else value.grade) == grade
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "secret"),
     [
         ("the password of the laptop, I think, is hunter22", "hunter22"),

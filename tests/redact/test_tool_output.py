@@ -4,11 +4,12 @@ import pytest
 
 from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
+from tests.table import table
 
 _REDACTOR = Redactor(Redact())
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "secret"),
     [
         ("    Key Content            : 73631000292908793501\n", "73631000292908793501"),

@@ -101,7 +101,7 @@ def test_base64_of_a_password_goes_where_it_stands(template: str) -> None:
         assert value not in _REDACTOR.redact(template.replace("§", value)).text
 
 
-@pytest.mark.parametrize(
+@table(
     ("template", "value"),
     [
         ("google app password for the printer: §", "abzq wkfp ttmu ocxe"),
@@ -152,7 +152,7 @@ def test_a_key_goes_after_what_asked_for_it() -> None:
         assert key not in _REDACTOR.redact(text).text
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "NAME      READY   STATUS    TOKEN\napi-7d4   1/1     Running   expired\nweb-88b   1/1     Running   valid",

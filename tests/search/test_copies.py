@@ -4,12 +4,13 @@ from memd.domain_types import ChunkId, Kind
 from memd.search.copies import LEAST_WORDS, ComparedText, CopyCandidates, copies_among, recency_key
 from memd.store.chunks import StoredChunk
 from tests.bounds import shipped
+from tests.table import table
 
 ALIKE = shipped("memd.search.copies._MOST_ALIKE")
 LONG = "Ann lent Bob fifty euros for the train to Lyon on Friday, and Bob lent Carl twenty."
 
 
-@pytest.mark.parametrize(
+@table(
     ("shown", "other", "expected"),
     [
         (LONG, LONG, True),

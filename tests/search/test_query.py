@@ -14,6 +14,7 @@ from memd.text.tokens import fts_text, tokens
 from tests.awkward import markdown
 from tests.awkward.characters import characters
 from tests.bounds import shipped
+from tests.table import table
 from tests.work import calls, peak_bytes
 
 
@@ -31,7 +32,7 @@ def found(match: str, *texts: str) -> set[int]:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     ("question", "words", "phrases"),
     [
         ("Which database did we pick?", ("database", "pick"), ()),
@@ -131,7 +132,7 @@ def test_the_expression_finds_what_is_meant(question: str, text: str) -> None:
     assert found(match, text, "something else entirely 其他") == {0}
 
 
-@pytest.mark.parametrize(
+@table(
     "question",
     [
         '"', '""" OR "', 'a" OR b', "text:foo", "{a b}: c", "^start", "col* pre*", "NEAR(a b, 2)", "a AND NOT b", "-a +b",
@@ -375,7 +376,7 @@ def test_of_times_that_contain_each_other_the_narrowest_is_asked_for() -> None:
     assert parse("what of last week").times == ()
 
 
-@pytest.mark.parametrize(
+@table(
     ("question", "tense"),
     [
         ("who mows the meadow now?", "present"),

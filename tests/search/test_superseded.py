@@ -9,6 +9,7 @@ from memd.search.query import parse
 from memd.search.rank import verdicts
 from memd.search.superseded import behind_replacement, is_superseded, lowered, replaces
 from memd.store.chunks import StoredChunk
+from tests.table import table
 
 OLD = "The backup runs at three."
 NEW = "Nightly copies begin at a quarter past four."
@@ -35,7 +36,7 @@ def found(*candidates: tuple[float, StoredChunk], latest: bool = True) -> list[F
     return list(islice((hit for hit in made if hit is not None), 6))
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "closest", "expected"),
     [
         (OLD, None, False),

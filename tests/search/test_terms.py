@@ -6,6 +6,7 @@ from memd.search.query import parse
 from memd.search.terms import held, names, occurrences, root
 from memd.text.tokens import tokens
 from tests.bounds import shipped
+from tests.table import table
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_what_is_held_is_what_occurs(text: str, terms: list[str]) -> None:
     assert held([text], terms) == {one.term for one in occurrences(text, terms)}
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "proper", "codes"),
     [
         ("When did Thaddeus meet Mrs O'Neill?", ["thaddeus", "neill"], []),

@@ -51,7 +51,7 @@ def parts(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "belongs"),
     [
         ("MEMORY.md", True),
@@ -356,7 +356,7 @@ def test_name_leads_back_to_its_place(root: Root, path: str, name: str) -> None:
     assert find_place(name, [root]) == (root, parts(unicodedata.normalize("NFC", path)))
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         "",
@@ -495,7 +495,7 @@ CLAUDE = SessionPaths(Path("/home/ann/.claude/projects"), "claude-code", "claude
 MEMORIES = ExtraDirectory(Path("/home/ann/.claude"), way=("projects", "*", "memory"))
 
 
-@pytest.mark.parametrize(
+@table(
     ("root", "path", "belongs"),
     [
         (CLAUDE, "-home-ann/x.jsonl", True),

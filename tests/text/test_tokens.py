@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from memd.text import tokens as text
 from tests.awkward.characters import characters
 from tests.bounds import shipped
+from tests.table import table
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_quarters_add_up(one: str, other: str) -> None:
     assert both >= len(one + other)
 
 
-@pytest.mark.parametrize(
+@table(
     ("given_text", "expected"),
     [
         ("Hello World", "hello world"),

@@ -17,7 +17,7 @@ UUID = "019dec85-7a1c-7d2e-9f00-0123456789ab"
 OTHER = "3f2a9d10-1111-4222-8333-444455556666"
 
 
-@pytest.mark.parametrize(
+@table(
     ("layout", "path", "name"),
     [
         ("openclaw", f"main/sessions/{UUID}.jsonl", UUID),
@@ -151,7 +151,7 @@ def test_what_goes_before_what() -> None:
     assert (there.archived, there.compressed, there.elsewhere) == (False, True, True)
 
 
-@pytest.mark.parametrize(
+@table(
     ("layout", "path", "plainly", "with_subagents"),
     [
         ("openclaw", "main", True, True),

@@ -8,6 +8,7 @@ from watchfiles import Change
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile, Workspace
 from memd.watch.events import filter_events
 from memd.watch.watch_plan import RootState, WatchPlan
+from tests.table import table
 
 ADDED, MODIFIED, DELETED = Change.added, Change.modified, Change.deleted
 WORKSPACE = Workspace(Path("/ws"))
@@ -66,7 +67,7 @@ def test_files(path: str, concerns: bool, change: Change, plan: WatchPlan) -> No
     assert not seen.restructured
 
 
-@pytest.mark.parametrize(
+@table(
     ("change", "path", "concerns", "restructured"),
     [
         (ADDED, "/ws/memory/new", True, True),

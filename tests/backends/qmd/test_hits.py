@@ -19,6 +19,7 @@ from memd.backends.qmd.parse import QmdEntry
 from memd.domain_types import FoundHit, Kind, Stamp
 from memd.store.files import KnownFile
 from memd.text.memory_paths import ExtraDirectory, Root, Workspace
+from tests.table import table
 
 BASE = Path("/state/main.qmd")
 ROOTS: tuple[Root, ...] = (Workspace(Path("/w")), ExtraDirectory(Path("/x")))
@@ -39,7 +40,7 @@ def made_of(file: Path) -> str | None:
     return "sessions/s/1.jsonl" if file == BASE / "sessions/s/1.md" else None
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "name"),
     [
         (entry("notes", "a/My Note.md"), "memory/a/My Note.md"),
@@ -114,7 +115,7 @@ def snippet_entry(
     return QmdEntry(score=0.5, first=first, count=count, snippet=snippet, line=line)
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "place"),
     [
         (snippet_entry(29, *LINES[28:32]), (29, 32)),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memd_client.context.conversation import Message
 from memd_client.context.pruning import Record, Rules, decide, matches, prune, shortened
+from tests.table import table
 
 WINDOW = 50_000  # tokens: 200,000 characters; trimmed from 60,000 on, cleared from 100,000 on
 PLACEHOLDER = "[Old tool result content cleared]"
@@ -169,7 +170,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "name", "expected"), PATTERNS)
+@table(("pattern", "name", "expected"), PATTERNS)
 def test_a_star_stands_for_any_text(pattern: str, name: str, expected: bool) -> None:
     """Nothing else is special."""
     assert matches(pattern, name) == expected

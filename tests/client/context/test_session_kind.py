@@ -1,6 +1,5 @@
-import pytest
-
 from memd_client.context.session_kind import SessionKind, session_kind
+from tests.table import table
 
 KINDS: list[tuple[str | None, SessionKind]] = [
     (None, "main"),
@@ -30,7 +29,7 @@ KINDS: list[tuple[str | None, SessionKind]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "kind"), KINDS)
+@table(("key", "kind"), KINDS)
 def test_a_key_names_a_kind_of_session(key: str | None, kind: SessionKind) -> None:
     """Only what shows word by word that nobody else reads along is private."""
     assert session_kind(key) == kind

@@ -26,6 +26,7 @@ from memd.ctl.config.edit import (
 )
 from memd.ctl.failures import UsageError
 from tests.otheruser import as_other_user, shared_directory
+from tests.table import table
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ _HOME = Path("/home/ada")
 _FILE = _HOME / "config.toml"
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "changed"),
     [
         ("", '[agents.main]\nworkspace = "~/w"\n'),

@@ -6,6 +6,7 @@ import pytest
 
 from memd.ctl.integrations.entry_edit import Syntax, entry_alone, entry_in, with_entry, without_entry
 from memd.ctl.integrations.json_edit import NotEditable
+from tests.table import table
 
 WAY = ("extensions", "memd")
 VALUES = {"name": "memd", "enabled": True, "cmd": "/m", "args": ["--socket", "/run/é x: #1"], "envs": {}}
@@ -27,7 +28,7 @@ def test_an_entry_is_added_changed_and_taken_out(syntax: Syntax) -> None:
     assert without_entry(syntax, "", WAY) == ""
 
 
-@pytest.mark.parametrize(
+@table(
     ("syntax", "text"),
     [
         ("json", '{"extensions": {"memd": []}}'),

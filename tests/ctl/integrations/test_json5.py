@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memd.ctl.integrations.json5 import decode
 from tests.bounds import shipped
+from tests.table import table
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -46,7 +47,7 @@ def test_no_number_is_one() -> None:
     assert end == 3
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     ["", "{", "[", "'a", "'a\nb'", "{a}", "{a: }", "{1: 2}", "[1 2]", "[,]", "01", "1x", "0x", "yes", "undefined", "+'a'", "["*2000],
 )  # fmt: skip

@@ -6,9 +6,10 @@ import pytest
 
 from memd.ctl.output import humanize
 from memd.ctl.output.humanize import fitted, width, wrapped
+from tests.table import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("seconds", "said"),
     [
         (-1.0, "0 ms"),

@@ -11,6 +11,7 @@ from memd.domain_types import Role
 from memd.sources.transcripts import boilerplate
 from memd_client.watermark import marked
 from tests.bounds import shipped
+from tests.table import table
 
 REMINDER = "<system-reminder>\nThe list of tasks is empty.\n</system-reminder>"
 ENVIRONMENT = "<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>"
@@ -20,7 +21,7 @@ FLUSH = "Pre-compaction memory flush. Store durable memories now. If nothing to 
 BEATS = "Read HEARTBEAT.md if it exists (workspace context). If nothing needs attention, reply HEARTBEAT_OK."
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "said"),
     [
         ("why did we drop MySQL?", "why did we drop MySQL?"),
@@ -163,7 +164,7 @@ def test_what_a_user_said_to_openclaw(text: str, said: str) -> None:
     assert boilerplate.openclaw(text, "user") == said
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "said"),
     [
         ("[[reply_to_current]] PostgreSQL.", "PostgreSQL."),

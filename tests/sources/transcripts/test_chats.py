@@ -18,6 +18,7 @@ from tests.sources.transcripts.exports import (
     claude_message,
 )
 from tests.sources.transcripts.parsing import events, turns
+from tests.table import table
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_only_the_living_branch_was_said() -> None:
     assert turns(CHATGPT, chatgpt("c", circle, "b")) == [("user", "A"), ("assistant", "B")]
 
 
-@pytest.mark.parametrize(
+@table(
     ("message", "text"),
     [
         (chatgpt_message("user", "one", "two"), "one\n\ntwo"),

@@ -10,6 +10,7 @@ from memd.sources.transcripts.claude_code import FORMAT
 from memd.sources.transcripts.format import Cleared, RecordAdded, SessionFacts, TurnAdded, UnparsedLine
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
+from tests.table import table
 
 
 def user(uuid: str, content: Any, **more: Any) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def reply(uuid: str, message: str | None, text: str, **more: Any) -> dict[str, A
     return {"type": "assistant", "uuid": uuid, "message": {"id": message, "content": content, **more}}
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "found"),
     [
         (user("u", "hi"), [TurnAdded("u", "user", None, "hi")]),

@@ -7,6 +7,7 @@ import pytest
 from memd.sources.transcripts.copilot import FORMAT
 from memd.sources.transcripts.format import RecordAdded, Rewound, SessionFacts, TurnAdded, UnparsedLine
 from tests.sources.transcripts.parsing import events, turns
+from tests.table import table
 
 AT = "2026-08-21T10:00:00Z"
 
@@ -27,7 +28,7 @@ START = event("session.start", sessionId="s", startTime=AT, context={"cwd": "/ho
 NOTHING = [RecordAdded("e")]
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "found"),
     [
         (START, [SessionFacts("s", "/home/li/shop", 1787306400.0), *NOTHING]),

@@ -8,6 +8,7 @@ import pytest
 from memd.sources.transcripts.format import RecordAdded, Rewound, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.gemini import FORMAT, QWEN
 from tests.sources.transcripts.parsing import events, turns
+from tests.table import table
 
 
 def line(identity: str, content: Any, kind: str = "user", **more: Any) -> dict[str, Any]:
@@ -18,7 +19,7 @@ HEAD = {"sessionId": "s", "projectHash": "9f", "startTime": "2026-08-21T10:00:00
 LEARNT = SessionFacts(session_id="s", started_at=1787306400.0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "found"),
     [
         (HEAD, [LEARNT]),
@@ -54,7 +55,7 @@ A, B, C = line("a", "A"), line("b", "B", "gemini"), line("c", "C")
 AS, BS, CS = ("user", "A"), ("assistant", "B"), ("user", "C")
 
 
-@pytest.mark.parametrize(
+@table(
     ("lines", "said"),
     [
         ([A, line("b", "B to be", "gemini"), B, C], [AS, BS, CS]),

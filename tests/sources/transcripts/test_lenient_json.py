@@ -16,6 +16,7 @@ from memd.sources.transcripts.parser import FORMATS, format_of
 from tests.awkward.transcripts import lines
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events
+from tests.table import table
 
 PLAIN = FORMATS["plain"]
 EVERY = pytest.mark.parametrize("kind", FORMATS.values(), ids=list(FORMATS))
@@ -169,7 +170,7 @@ def test_time_is_linear(kind: Format, unit: str) -> None:
         assert time.process_time() - began < 3
 
 
-@pytest.mark.parametrize(
+@table(
     ("values", "at"),
     [
         ([1786363200], 1786363200.0),

@@ -9,6 +9,7 @@ from memd.sources.transcripts.format import Branched, RecordAdded, SessionFacts,
 from memd.sources.transcripts.openclaw import FORMAT
 from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events, turns
+from tests.table import table
 
 
 def line(identity: str, parent: str | None, role: str, text: Any, **more: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def test_times(times: dict[str, Any], at: float) -> None:
     assert events(FORMAT, record) == [TurnAdded("a", "user", at, "hi")]
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "found"),
     [
         (line("a", None, "user", "hi"), [TurnAdded("a", "user", None, "hi")]),

@@ -12,6 +12,7 @@ from memd.sources.transcripts.parser import (
     TranscriptParser,
     format_of,
 )
+from tests.table import table
 
 HI = {"role": "user", "content": "hi"}
 LINES = [
@@ -57,14 +58,14 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("record", "name"), LINES)
+@table(("record", "name"), LINES)
 def test_one_line(record: Any, name: str | None) -> None:
     """One line tells, or does not."""
     found = format_of([json.dumps(record).encode()])
     assert (found and found.name) == name
 
 
-@pytest.mark.parametrize(("record", "name"), [each for each in LINES if each[1]])
+@table(("record", "name"), [each for each in LINES if each[1]])
 def test_what_tells_nothing_is_passed_over(record: Any, name: str) -> None:
     """Blank, broken, foreign and unknown lines before the first that tells change nothing, nor do those after it."""
     before = [

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import pytest
-
 from memd.sources.transcripts.format import TurnAdded, UnparsedLine
 from memd.sources.transcripts.plain import FORMAT
 from tests.sources.transcripts.parsing import events
+from tests.table import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("record", "found"),
     [
         ({"role": "user", "content": "hi"}, [TurnAdded("", "user", None, "hi")]),

@@ -17,6 +17,7 @@ from memd.sources.transcripts.format import (
     UnparsedLine,
 )
 from memd.sources.transcripts.turn_builder import TurnBuilder, UnresolvedReference, both
+from tests.table import table
 
 
 def user(identity: str, text: str = "", **more: bool) -> TurnAdded:
@@ -40,7 +41,7 @@ def built(
     return builder
 
 
-@pytest.mark.parametrize(
+@table(
     ("events", "said"),
     [
         ([], []),
