@@ -220,6 +220,7 @@ async def test_vectors_are_kept_until_it_is_known_that_others_are_wanted(
 async def test_each_agent_has_the_backend_of_its_settings(state: Path) -> None:
     """Vectors of the built-in index rest where another backend answers, and are made as soon as that fails."""
     async with built(state) as agent:
+        assert not agent.index.vectors.is_shelved
         assert type(agent.backend) is Builtin
         assert not agent.sync.vectors_suspended
         assert agent.publisher is None

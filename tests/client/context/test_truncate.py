@@ -20,6 +20,7 @@ def test_the_room_is_shared_out() -> None:
 def test_a_mark_that_is_too_long_becomes_a_dot() -> None:
     """A small room is for text."""
     assert ends("abcdef", "uvwxyz", 5, head_share=0.5, mark="[left out]") == "ab…yz"
+    assert [ends("abcdef", "uvwxyz", cap, head_share=0.5, mark="[..]") for cap in (0, 1)] == ["", "…"]
 
 
 def test_a_visible_character_is_not_cut_in_half() -> None:

@@ -131,6 +131,19 @@ async def test_a_question_does_not_wait_behind_passages(provider: LocalProvider)
     await asyncio.wait([passages])
 
 
+async def test_a_question_without_direction_has_no_vector(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keywords answer it."""
+
+    async def ask(*_: object) -> Vector:
+        return np.zeros(bundled_model.DIMENSIONS, np.float32)
+
+    monkeypatch.setattr(QueryThread, "ask", ask)
+    with pytest.raises(EmbedUnavailable, match="no usable vector for this question"):
+        await provider.embed_query("which database?")
+
+
 async def test_a_killed_worker_is_replaced(provider: LocalProvider) -> None:
     """A worker killed in the middle of a request costs that request, and no text."""
     texts = [f"note number {i} about the release " * 4 for i in range(8)]

@@ -498,6 +498,14 @@ async def test_the_endpoint_and_the_shape_are_part_of_the_identity(server: Embed
         assert provider.identity in identities
 
 
+def test_voyage_is_told_dimensions_where_some_are_wanted() -> None:
+    """They are part of the identity then. A model that is not known takes as many tokens as each of Voyage's does."""
+    assert openai.voyage("voyage-4", Remote(dimensions=512)).shape == ("512",)
+    assert openai.voyage("voyage-4", Remote()).shape == ()
+    assert openai.voyage("voyage-99", Remote()).input_tokens == 16_000
+    assert openai.voyage("voyage-99", Remote(max_input_tokens=100)).input_tokens == 100
+
+
 async def test_questions_go_together(server: EmbeddingServer) -> None:
     """In one request; of several that are refused together, each by itself."""
     questions = ["which database?", "which keys?", "a FORBIDDEN one", "which trees?"]

@@ -156,6 +156,8 @@ async def test_a_search_waits_no_longer_than_it_is_told(server: Server, standin:
         part = await asked.order("cat", TEXTS)
         assert part == DegradedPart("rerank", "compatible: no answer within 10 ms")
         await until_async(lambda: len(standin.requests) == 1)
+        assert len(asyncio.all_tasks()) == 2
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     await until_async(lambda: server.open_connections == 0)
 
 
