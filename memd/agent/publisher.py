@@ -226,10 +226,7 @@ class Publisher:
         A file that has just changed, or cannot be read, waits for the next check.
         """
         file = await self._index.database.read(published_files.read, path)
-        if file is None:
-            return False
-        lines = turn_lines(file.turns) if file.kind.is_session else await self._lines(file)
-        if lines is None:
+        if file is None or (lines := await self._lines(file)) is None:
             return False
         digest = await self._thread.run(file.digests, lines, self._space)
         is_new = self._there.get(path) != digest
@@ -241,7 +238,9 @@ class Publisher:
         return is_new
 
     async def _lines(self, file: PublishedFile) -> Sequence[str] | None:
-        """Return the lines of a note; None if the file has changed since or cannot be read."""
+        """Return the lines of a file; None if it is a note that has changed since or cannot be read."""
+        if file.kind.is_session:
+            return turn_lines(file.turns)
         try:
             note = await self._thread.run(
                 read_note,

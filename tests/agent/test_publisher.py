@@ -311,12 +311,21 @@ async def test_vectors_there_are_kept_until_it_is_known_what_they_are_to_be(
     assert server.adopted == adopted
 
 
+@pytest.mark.parametrize("what", ["looks", "refills", "has marks"])
 async def test_what_is_gone_goes_once_all_has_been_looked_at(
-    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Until then it is counted as waiting: the index may only not have it yet."""
     is_whole = asyncio.Event()
-    monkeypatch.setattr("memd.index_service.IndexService.is_whole", property(lambda _: is_whole.is_set()))
+    if what == "looks":
+        monkeypatch.setattr("memd.index_service.IndexService.is_whole", property(lambda _: is_whole.is_set()))
+    elif what == "refills":
+        begun_anew = property(lambda _: None if is_whole.is_set() else "it was damaged", lambda *_: None)
+        monkeypatch.setattr("memd.store.index.Index.begun_anew", begun_anew, raising=False)
+    else:
+        monkeypatch.setattr(
+            "memd.index_service.IndexService.pending", property(lambda _: not is_whole.is_set())
+        )
     server.files["memory/old.md"] = b"x"
     async with publishing(tmp_path) as (bench, publisher):
         await bench.settle()

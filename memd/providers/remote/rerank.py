@@ -1,7 +1,6 @@
 """Reranks texts by the /rerank endpoint of Cohere, Voyage, Jina, llama.cpp, vLLM and others."""
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -127,7 +126,7 @@ class RemoteReranker(BoundedReranker):
 def reranker(
     settings: Rerank,
     clock: Clock,
-    environ: Mapping[str, str] | None = None,
+    environ: Mapping[str, str],
     read: Read = read_small,
 ) -> RemoteReranker | NoReranker:
     """Create the reranker that the settings name.
@@ -135,11 +134,11 @@ def reranker(
     Args:
         settings: With a provider.
         clock: Returns monotonic seconds.
-        environ: The environment; None: that of the process.
+        environ: The environment.
         read: Returns the text of the key file.
     """
     home, model = _HOMES[settings.provider]
-    known = with_credentials(os.environ if environ is None else environ, read)
+    known = with_credentials(environ, read)
     try:
         who = account(settings.provider, home, settings.as_remote, known, read)
     except NoAccount as missing:

@@ -6,7 +6,7 @@ import pytest
 from memd.config.settings import Remote
 from memd.providers import cosine_calibration
 from memd.providers.api_keys import account
-from memd.providers.provider import EmbedTerminal, EmbedUnavailable
+from memd.providers.provider import Calibration, EmbedTerminal, EmbedUnavailable
 from memd.providers.remote import openai
 from memd.providers.remote.http import HttpConnections
 from memd.providers.remote.identify_model import ModelIdentity, identify
@@ -128,3 +128,9 @@ async def test_a_model_that_changes_under_the_questions_is_not_taken(server: Emb
         )
         with pytest.raises(EmbedUnavailable):
             await found_out(server, None)
+
+
+def test_what_an_earlier_release_stored_was_probed_with_no_version_of_the_texts() -> None:
+    """It is not taken for what this one would find."""
+    stored = msgspec.json.encode({"dimensions": 2, "calibration": Calibration(), "probe": b""})
+    assert msgspec.json.decode(stored, type=ModelIdentity).version == 0
