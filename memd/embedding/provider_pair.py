@@ -84,9 +84,6 @@ class ProviderPair:
             # The next renewal must not take the partly started providers for the chosen ones.
             ending = [*self.members]
             self.choice, self.primary, self.fallback = before
-            for made in (choice.primary, choice.fallback):
-                if all(member.candidate is not made for member in ending):
-                    await _close_unused(made, self.choice)
             self._parts.changes.notify()
             raise
         finally:
