@@ -175,3 +175,11 @@ def test_a_word_tells_as_far_as_it_is_near(
         filler = "w" * (near + more - sum(map(len, between)))
         said = f"{before}{filler.join(between)}{secret}."
         assert (secret in _REDACTOR.redact(said).text) is bool(more), said
+
+
+def test_a_number_right_before_a_told_one_says_that_it_is_no_code() -> None:
+    """Such as a line and a column; farther before it, it may be of something else."""
+    near = shipped("memd.redact.secrets_in_context._NEAR_NUMBER")
+    for more in (0, 1):
+        said = f"the door code 12{'w' * (near + more - len('12 is '))} is 5661."
+        assert ("5661" in _REDACTOR.redact(said).text) is not bool(more), said
