@@ -170,6 +170,7 @@ class Waiting:
         (15, 4, 0, 0, (11, 0)),
         (8, 0, 2, 0, None),
         (8, 0, 3, 0, (8, 3)),  # with what went out just before it is more than a person wants
+        (1, 0, 10, 0, (1, 10)),
         (12, 0, 3, 1, (11, 0)),  # it is so without that
         (12, 0, 0, 2, None),
     ],
