@@ -16,6 +16,7 @@ from memd.store import embedding_cache
 from memd.store.embedding_cache import CachedTexts, EmbeddingStore, KnownVectors, Space
 from memd.store.index import Index
 from tests.bounds import shipped
+from tests.clock import Clock
 from tests.embedding.passage_queue.queues import (
     FINGERPRINT,
     Poisoned,
@@ -469,3 +470,17 @@ async def test_a_text_that_a_provider_breaks_down_at_does_not_come_first_wheneve
     running.cancel()
     await asyncio.wait([running])
     await index.close()
+
+
+async def test_the_next_attempt_after_a_failure_is_told_with_its_time(cache: EmbeddingStore) -> None:
+    """It is now where its time is over; without a failure there is none."""
+    clock = Clock()
+    queue = EmbeddingQueue(HashingProvider(), cache, CacheBound(1000), healthy(clock=clock))
+    assert queue.next_try_s("main") is None
+    queue.health.passages_failed(EmbedUnavailable("it is down"), clock())
+    wait_s = queue.next_try_s("main")
+    assert wait_s is not None
+    clock.run(wait_s / 2)
+    assert queue.next_try_s("main") == pytest.approx(wait_s / 2)
+    clock.run(wait_s)
+    assert queue.next_try_s("main") == 0
