@@ -29,8 +29,7 @@ class ChunkedTurns(msgspec.Struct, frozen=True):
 
     chunks: tuple[Chunk, ...]
     # Index of the turn from which to cut again once the last turn has changed or others were added: chunks
-    # that begin before it stay as they are.
-    # begin before it stay as they are, the others are made anew.
+    # that begin before it stay as they are, the others are made anew.
     resume: int
 
 
