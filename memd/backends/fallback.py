@@ -91,7 +91,7 @@ class Fallback(Generic[C]):
     async def explain(self, question: BackendQuestion) -> tuple[BackendAnswer, Trace]:
         """Return the second backend's answer and explanation; `fallback` says that they are not the first's."""
         answer, trace = await self.second.explain(question)
-        untold = FallbackUse(self.name, f"{self.name} does not tell how it comes to its hits")
+        untold = FallbackUse(self.name, f"{self.name} does not report how it ranks its hits")
         return msgspec.structs.replace(answer, fallback=self.use or untold), trace
 
     async def get(

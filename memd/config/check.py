@@ -335,7 +335,7 @@ def _path_fault(given: Any) -> str | None:
     if "\0" in given:
         return "must be a path; it holds a NUL character"
     if given.startswith("~") and given[1:2] not in {"", "/"}:
-        return "must begin with ~/ or / or a name: the home of somebody else is not looked up"
+        return "must begin with ~/ or / or a name: homes of other users are not looked up"
     if given.startswith("$"):
         return "must begin with ~/ or / or a name: variables are not looked up (./$name is a name)"
     return None

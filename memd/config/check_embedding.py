@@ -151,7 +151,7 @@ def _headers(remote: Remote) -> Iterator[Complaint]:
             yield at, f"the value of the header {name} is empty, or has signs in it that no header has"
     lower = [name.lower() for name in remote.headers]
     for name in sorted({name for name in lower if lower.count(name) > 1}):
-        yield (("remote", "headers"),), f"the header {name} stands there twice, in different capitals"
+        yield (("remote", "headers"),), f"the header {name} occurs twice, in different letter case"
 
 
 def _unused(settings: AgentSettings) -> Iterator[Complaint]:

@@ -58,7 +58,7 @@ def faults(settings: Redact) -> Iterator[tuple[int, str, str]]:
             yield (
                 at,
                 "name",
-                f'stands there twice: "{rule.name}"; join the patterns with |, or take another name',
+                f'occurs twice: "{rule.name}"; join the patterns with |, or take another name',
             )
         seen.add(rule.name)
         fault = _pattern_fault(rule.pattern)
@@ -106,7 +106,7 @@ def _structural_fault(pattern: str) -> str | None:
     if structure.getwidth()[0] == 0:
         return _EMPTY
     if regex_safety.is_ambiguous(structure):
-        return "repeats what can itself be read in several ways, like (a+)+ or (ab|a|b)+, which can take for ever; bound it, let its parts begin differently, or make the inner repeat possessive (a++)"
+        return "repeats what can itself be read in several ways, like (a+)+ or (ab|a|b)+, which can take unlimited time; bound it, let its parts begin differently, or make the inner repeat possessive (a++)"
     if regex_safety.has_rival_repeats(structure):
         return "has repeats without a bound that compete for the same signs, like a*a*b, which can take very long; join them, bound one, or make the first possessive (a*+)"
     return None

@@ -158,7 +158,7 @@ def _twice(given: Mapping[Key, list[int]], shown: str) -> str:
     for key, found in sorted(given.items(), key=lambda item: item[1]):
         *others, last = map(str, found[:_MAX_PROBLEMS])
         problems.append(
-            f"{shown}:{last}: {dotted(key)} stands there again, after line {', '.join(others)}; keep one"
+            f"{shown}:{last}: {dotted(key)} occurs again, after line {', '.join(others)}; keep one"
         )
     return "\n".join(problems[:_MAX_PROBLEMS])
 

@@ -16,16 +16,16 @@ COMMANDS: Mapping[str, str] = {
     "reload": "bring all that the configuration says into force",
     "status": "how everything is",
     "sync": "bring the index up to date, and wait until it is",
-    "reindex": "build the index anew; the old one answers meanwhile",
+    "reindex": "rebuild the index; the old one answers meanwhile",
     "embed": "have embedding pause or go on, or pay for what waits",
     "search": "find what memory says about a question",
     "get": "read lines of an indexed file",
     "tags": "list the tags of notes, and the notes that they link to",
-    "explain": "search, and tell how each hit came to its place",
+    "explain": "search, and explain how each hit got its rank",
     "eval": "measure search on questions whose answers are known",
     "web": "open a page in the browser that shows what is remembered",
     "demo": "show what memd does, on a workspace made for it",
-    "doctor": "find what is wrong, and tell how to fix it",
+    "doctor": "find what is wrong, and say how to fix it",
     "config": "check, show or write the configuration",
     "logs": "print the log of a daemon that `up` started",
     "redact": "show what would be taken out of a text as secret",
@@ -238,7 +238,7 @@ def _add_sync(parser: argparse.ArgumentParser) -> None:
 
 def _add_reindex(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="embed again too, although the vectors are kept")
-    parser.add_argument("--dry-run", action="store_true", help="only tell what it would cost")
+    parser.add_argument("--dry-run", action="store_true", help="only print what it would cost")
 
 
 def _add_embed(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -388,7 +388,9 @@ def _add_service(parser: argparse.ArgumentParser, common: argparse.ArgumentParse
         )
     for name in ("install", "uninstall"):
         actions[name].add_argument(
-            "--force", action="store_true", help="also files that somebody else wrote or changed"
+            "--force",
+            action="store_true",
+            help="also files that memd did not write, or that were changed since",
         )
     actions["install"].add_argument(
         "--hardened", action="store_true", help="let it write to nothing but its state (systemd)"

@@ -509,7 +509,7 @@ async def test_what_is_explained_is_the_second() -> None:
     await bench.search()
     answer, _ = await bench.both.explain(QUESTION)
     assert (answer.backend, bench.attempts) == ("second", 1)
-    assert answer.fallback == FallbackUse("first", "first does not tell how it comes to its hits")
+    assert answer.fallback == FallbackUse("first", "first does not report how it ranks its hits")
     bench.made[0].failure = Failed("it crashed")
     await bench.search()
     assert (await bench.both.explain(QUESTION))[0].fallback == FallbackUse("first", "it crashed")

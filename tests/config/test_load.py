@@ -329,18 +329,18 @@ def test_a_key_has_so_many_parts() -> None:
 @pytest.mark.parametrize(
     ("text", "complaints"),
     [
-        ("a = 1\na = 2\nb = 3", [":2: a stands there again, after line 1; keep one"]),
-        ("[agents.main]\n[agents.main]\n", [":2: agents.main stands there again, after line 1; keep one"]),
+        ("a = 1\na = 2\nb = 3", [":2: a occurs again, after line 1; keep one"]),
+        ("[agents.main]\n[agents.main]\n", [":2: agents.main occurs again, after line 1; keep one"]),
         (
             "[agents.main]\nquery.max_results = 1\nworkspace = 'a'\n\nquery.max_results = 2\nworkspace = 'b'\nworkspace = 'c'",
             [
-                ":5: agents.main.query.max_results stands there again, after line 2; keep one",
-                ":7: agents.main.workspace stands there again, after line 3, 6; keep one",
+                ":5: agents.main.query.max_results occurs again, after line 2; keep one",
+                ":7: agents.main.workspace occurs again, after line 3, 6; keep one",
             ],
         ),
         (
             "[agents.main]\nquery = { max_results = 1 }\nquery = { max_results = 1 }",
-            [":3: agents.main.query.max_results stands there again, after line 2; keep one"],
+            [":3: agents.main.query.max_results occurs again, after line 2; keep one"],
         ),
     ],
 )

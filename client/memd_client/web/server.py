@@ -174,7 +174,7 @@ class Page:
                     printed, _ = await process.communicate()
                 return _json(msgspec.json.decode(printed, type=_Checkup).data)
             except (TimeoutError, msgspec.DecodeError):
-                return _failed(503, "unavailable", "The checkup came to no end.", "memd-ctl doctor")
+                return _failed(503, "unavailable", "The checkup did not end.", "memd-ctl doctor")
             finally:
                 if process.returncode is None:
                     process.kill()

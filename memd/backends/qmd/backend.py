@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -204,7 +204,7 @@ class QmdBackend:
     async def _search(self, question: BackendQuestion) -> BackendAnswer:
         if question.by_time:
             answer = await self._builtin.search(question)
-            untold = FallbackUse("qmd", "qmd does not tell of when its results are")
+            untold = FallbackUse("qmd", "qmd does not report the dates of its results")
             return msgspec.structs.replace(answer, fallback=untold)
         is_fresh = await self._sync.catch_up()
         with timed_part("waiting for an update of qmd"):
@@ -323,7 +323,9 @@ class QmdBackend:
         ranked = sorted((one for one in shares if one[0] > 0), key=lambda one: -one[0])
         return sources_alternating(deduplicated(hit for _, hit in ranked))
 
-    async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
+    async def _ask(
+        self, asked: _Asked, arguments: Callable[[Sequence[str]], tuple[str, ...]]
+    ) -> list[QmdEntry]:
         """Return qmd's results for some collections; one that is missing is added again, once."""
         try:
             return await self._ask_once(asked, arguments)
@@ -336,7 +338,9 @@ class QmdBackend:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
 
-    async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
+    async def _ask_once(
+        self, asked: _Asked, arguments: Callable[[Sequence[str]], tuple[str, ...]]
+    ) -> list[QmdEntry]:
         names = list(asked.collections)
         groups = [names] if commands.takes_several(self._version) else [[name] for name in names]
         unsaid = commands.unsaid(asked.question.text)
@@ -404,12 +408,6 @@ class QmdBackend:
             return None
         shown = shown_lines(text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars)
         return None if shown is None else hit_of(known.path, known.kind, entry.score, shown)
-
-
-class _Arguments(Protocol):
-    """Returns the arguments of a search in some collections."""
-
-    def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
 
 
 def _share(query: Query, text: str) -> float:

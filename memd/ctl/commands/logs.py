@@ -42,7 +42,7 @@ def wanted_lines(invocation: Invocation) -> int | None:
     """
     options = invocation.options
     if options.follow and invocation.screen.json:
-        raise UsageError("--json is one document, and --follow has no end: leave one of them out")
+        raise UsageError("--json is one document, but --follow does not end: leave one of them out")
     return options.lines if options.lines is not None else _BEFORE_FOLLOWING if options.follow else None
 
 

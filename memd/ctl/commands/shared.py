@@ -82,7 +82,7 @@ def _init(invocation: Invocation) -> Outcome:
     ]
     report = SharedInit([*(step.what for step in steps), *own], done=bool(options.yes and not options.print))
     if not steps and not own:
-        return Outcome(report, "All is there already.")
+        return Outcome(report, "Everything exists already.")
     if options.print:
         return Outcome(report, "\n\n".join(f"-- {step.what}\n{step.sql};" for step in steps))
     listed = "\n".join(f"  {what}" for what in report.steps)
@@ -134,7 +134,7 @@ def _grant(invocation: Invocation) -> Outcome:
         write_text(out, made.dsn + "\n")
         remark = (
             f" {shown(out, invocation.places.home)} has the DSN, with its password: take the file to the machine of"
-            f" {options.member} by a way that nobody else reads."
+            f" {options.member} over a private channel."
         )
     what = "publish and search" if may_write else "search"
     data = {

@@ -49,7 +49,7 @@ def _watch(invocation: Invocation) -> NoReturn:
     """
     screen = invocation.screen
     if screen.json:
-        raise UsageError("--json is one document, and --watch has no end: leave one of them out")
+        raise UsageError("--json is one document, but --watch does not end: leave one of them out")
     if not screen.draws:
         raise UsageError(
             "--watch draws on a terminal, and this is none.", "Without it the status is printed once."

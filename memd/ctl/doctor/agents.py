@@ -27,15 +27,15 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
     """Check what the daemon reports of an agent: which parts are degraded, and why."""
     name = name_of(agent, "health")
     if status is None:
-        return unchecked(name, "no daemon tells")
+        return unchecked(name, "no daemon runs that could report it")
     found = degraded(status)
     if status.last_pass is not None and status.last_pass.failed is not None:
         found.append(("last pass", one_line(status.last_pass.failed)))
     if not found:
-        building = ", an index is being built anew" if status.rebuild is not None else ""
+        building = ", an index is being rebuilt" if status.rebuild is not None else ""
         return passed(name, f"everything works{building}")
     fixes = {
-        "keyword": f"Build it anew: {context.ctl('reindex', '--agent', agent)}",
+        "keyword": f"Rebuild it: {context.ctl('reindex', '--agent', agent)}",
         "vector": "See installation.vectors and installation.model above.",
         "watcher": "See the notes below and limits.watches above; until then changes are looked for every few seconds. "
         f"Files whose directory is gone for good are forgotten by {context.ctl('sync', '--force')}.",
@@ -45,7 +45,7 @@ def check_health(agent: str, status: AgentStatus | None, context: DoctorContext)
     }
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
     return failed(
-        name, problems, fixes.get(found[0][0], f"The log tells more: {context.ctl('logs', '-n', '50')}")
+        name, problems, fixes.get(found[0][0], f"The log has more: {context.ctl('logs', '-n', '50')}")
     )
 
 
@@ -320,7 +320,7 @@ def check_qmd(
         return [unchecked(name, "qmd could not be looked at")]
     if program.fault is not None:
         return [failed(name, _fallback_text(program.fault), _install_fix(agent))]
-    return [passed(name, f"{program.version} at {context.shown(program.file)}; no daemon tells how it does")]
+    return [passed(name, f"{program.version} at {context.shown(program.file)}; no daemon reports its state")]
 
 
 def _qmd_status(agent: str, status: AgentStatus, program: Program | None, context: DoctorContext) -> Finding:

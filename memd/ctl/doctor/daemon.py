@@ -149,7 +149,7 @@ def _version(
     if started + _START_TOLERANCE_S < process.code_at <= now:
         return failed(
             name,
-            f"memd was installed anew {duration(process.code_at - started)} after the daemon started: "
+            f"memd was reinstalled {duration(process.code_at - started)} after the daemon started: "
             "it runs the old code",
             restart,
         )
@@ -207,7 +207,7 @@ def _health(report: StatusReport, context: DoctorContext) -> Finding:
     if not found:
         return passed(_NAMES[2], "what all agents share works")
     problems = "; ".join(f"{part}: {problem}" for part, problem in found)
-    return failed(_NAMES[2], problems, f"The log tells more: {context.ctl('logs', '-n', '50')}")
+    return failed(_NAMES[2], problems, f"The log has more: {context.ctl('logs', '-n', '50')}")
 
 
 def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context: DoctorContext) -> Finding:
@@ -243,7 +243,7 @@ def _only_daemon(report: StatusReport | None, process: DaemonProcesses, context:
             "Set MEMD_STATE_DIR to the directory of that daemon, or MEMD_SOCKET to the socket of yours.",
         )
     if process.others is None:
-        return unchecked(name, "this system does not tell which processes run")
+        return unchecked(name, "this system does not report which processes run")
     mine = answers or process.state_holder
     others = [pid for pid in process.others if pid != mine]
     if not others:

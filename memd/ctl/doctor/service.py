@@ -73,7 +73,7 @@ def _units(found: ServiceInstallation, context: DoctorContext) -> Finding:
     return failed(
         _UNITS,
         "\n".join(_drift(one, context) for one in bad),
-        f"Have it written anew: {context.ctl('service', 'install', *force)}",
+        f"Write it again: {context.ctl('service', 'install', *force)}",
     )
 
 
@@ -117,4 +117,4 @@ def _login(lingers: bool | None) -> list[Finding]:
                 )
             ]
         case None:
-            return [unchecked(_LOGIN, "this system does not tell whether services need a login")]
+            return [unchecked(_LOGIN, "this system does not report whether services need a login")]

@@ -158,7 +158,7 @@ def _listener(place: SocketPlace, answer: SocketAnswer | None, context: DoctorCo
             f"Move it away (mv {quoted(context.places.socket)} /somewhere/else), {_ELSEWHERE}.",
         )
     if answer is None:
-        return failed(name, "connecting to it has no end", f"Restart the daemon: {context.restart()}")
+        return failed(name, "connecting to it does not end", f"Restart the daemon: {context.restart()}")
     if answer.peer is not None and answer.peer.uid != context.uid:
         return failed(
             name,
@@ -208,4 +208,4 @@ def _program(answer: SocketAnswer) -> str:
 
 def _end(answer: SocketAnswer, context: DoctorContext) -> str:
     pid = "" if answer.peer is None else f"kill -9 {answer.peer.pid} && "
-    return f"End it and start the daemon anew: {pid}{context.ctl('up')}"
+    return f"End it and start the daemon again: {pid}{context.ctl('up')}"

@@ -125,7 +125,7 @@ def _directory(state: StateDirectory, context: DoctorContext) -> Finding:
 def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContext) -> Finding:
     name = "state.file_system"
     if disk is None:
-        return unchecked(name, "this system does not tell what a directory is on")
+        return unchecked(name, "this system does not report the file system of a directory")
     if disk.is_remote and disk.kind.removeprefix("fuse.") not in _LOCAL:
         return failed(
             name,
@@ -140,7 +140,7 @@ def _file_system(state: StateDirectory, disk: Disk | None, context: DoctorContex
 def _space(state: StateDirectory, context: DoctorContext) -> Finding:
     # A new index is built beside the old one, then copied over it through the WAL.
     needed = 2 * state.largest_bytes + _SPARE_BYTES
-    detail = f"{size(state.free_bytes)} free, {size(needed)} needed to build the largest index anew"
+    detail = f"{size(state.free_bytes)} free, {size(needed)} needed to rebuild the largest index"
     if state.free_bytes >= needed:
         return passed("state.space", detail)
     return failed(
@@ -248,7 +248,7 @@ def _fit(store: Store, name: str) -> Finding:
         return unchecked(name, "a newer memd wrote the index")
     if store.rebuild is None:
         return passed(name, "the index was built for the configuration as it is")
-    return passed(name, f"the index is built anew when the daemon reads the configuration: {store.rebuild}")
+    return passed(name, f"the index is rebuilt when the daemon reads the configuration: {store.rebuild}")
 
 
 def check_cache(cache: Cache, context: DoctorContext, *, is_ours: bool) -> list[Finding]:
@@ -293,13 +293,13 @@ def _trouble(store: Store | Cache, name: str, context: DoctorContext, *, is_ours
     file = quoted(store.file)
     if store.faults:
         lost = (
-            _NEVER_LOST if isinstance(store, Store) else "vectors are computed anew where an index lacks them"
+            _NEVER_LOST if isinstance(store, Store) else "vectors are computed again if an index lacks them"
         )
         remove = f"rm -f {file} {file}-wal {file}-shm"
         return failed(
             name,
             f"{context.shown(store.file)} is damaged: {one_line('; '.join(store.faults))}",
-            f"Have it made anew, {lost}: {context.ctl('down')}; {remove}; {context.ctl('up')}",
+            f"Recreate it, {lost}: {context.ctl('down')}; {remove}; {context.ctl('up')}",
         )
     if store.schema > store.known_schema:
         return failed(

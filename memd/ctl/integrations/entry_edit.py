@@ -99,7 +99,7 @@ def _has(entry: Values, values: Values) -> bool:
 _TOP = re.compile(r"(?:[A-Za-z_][\w.-]*|\"[^\"]*\"|'[^']*')\s*:(?:\s|$)|#|- |-$")
 _KEY = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z_][\w.-]*|\"[^\"\\]*\"|'[^']*')\s*:(?P<rest>\s.*)?")
 _STEP = 2
-_BY_HAND = "it is written in a way that cannot be changed without you"
+_BY_HAND = "it is written in a form that memd-ctl cannot edit: edit it by hand"
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 

@@ -306,5 +306,5 @@ def _checked(text: str, wanted: Any, source: _Blanked) -> str:
     """Return the text if it has the wanted value and all comments."""
     found = _blanked(text, comments=source.may_have_comments)
     if _said_by(found, comments=source.may_have_comments) != wanted or found.comments != source.comments:
-        raise NotEditable("it is written in a way that cannot be changed without you")
+        raise NotEditable("it is written in a form that memd-ctl cannot edit: edit it by hand")
     return text

@@ -18,7 +18,7 @@ from memd.ctl.integrations.json_edit import NotEditable
 
 TablePath = tuple[str, str]  # such as ("agents", "main")
 
-_BY_HAND = "it is written in a way that cannot be changed without you"
+_BY_HAND = "it is written in a form that memd-ctl cannot edit: edit it by hand"
 
 
 def document(text: str) -> dict[str, Any]:

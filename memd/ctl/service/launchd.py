@@ -52,7 +52,7 @@ class Launchd(msgspec.Struct, frozen=True):
             UsageError: hardening was requested, which launchd does not support.
         """
         if hardened:
-            raise UsageError("launchd has no walls for an agent: leave --hardened out.")
+            raise UsageError("launchd has no sandbox for an agent: leave --hardened out.")
         log = str(launch.places.log)
         job = plistlib.loads(template(f"launchd/{_FILE}").encode())
         job |= {"ProgramArguments": list(launch.command), "StandardOutPath": log, "StandardErrorPath": log}

@@ -107,7 +107,7 @@ def run(order: ManagerCommand, environ: Mapping[str, str], timeout_s: float) -> 
         raise Failed(
             "timed_out",
             f"`{' '.join(order.words)}` did not end within {timeout_s:g} s.",
-            "Try it by hand: what it waits for is not memd.",
+            "Run it by hand to see what it waits for: it does not wait for memd.",
             exit_code=BUSY,
         ) from None
     return CommandResult(done.returncode, done.stdout, done.stderr)

@@ -163,7 +163,7 @@ def template(name: str) -> str:
         raise Failed(
             "broken_installation",
             f"This installation of memd lacks {name}: it is neither in {packaged} nor at {cloned}.",
-            "Install it anew: pip install --force-reinstall memd-daemon",
+            "Reinstall it: pip install --force-reinstall memd-daemon",
         ) from error
 
 

@@ -34,7 +34,7 @@ def test_from_an_empty_database_to_a_member_and_back(run: Run, home: Path, admin
     assert "FORCE ROW LEVEL SECURITY" in printed.out
     assert run("shared", "init", *admin, "--print").out == printed.out  # it has changed nothing either
     assert "Done:" in run("shared", "init", *admin, "--yes").out
-    assert run("shared", "init", *admin, "--yes").out == "All is there already.\n"
+    assert run("shared", "init", *admin, "--yes").out == "Everything exists already.\n"
 
     out = home / "bob.dsn"
     granted = run("shared", "grant", "bob", "alice/main", "read", "--dsn-file", str(out), *admin)
@@ -87,7 +87,7 @@ def test_init_on_the_machine_that_publishes(run: Run, home: Path, admin_file: Pa
     assert own in run(*init).out
     dsn = (home / "team.dsn").read_text()
     assert "ann/main: may publish" in run("shared", "status").out
-    assert run(*init).out == "All is there already.\n"
+    assert run(*init).out == "Everything exists already.\n"
     assert (home / "team.dsn").read_text() == dsn
 
 

@@ -24,7 +24,7 @@ _SCAN = RootsScan(agent="main", roots=(_ROOT,), notes=12)
     ("changed", "says", "mends"),
     [
         ({}, "everything works", ""),
-        ({"rebuild": "chunking changed"}, "an index is being built anew", ""),
+        ({"rebuild": "chunking changed"}, "an index is being rebuilt", ""),
         ({"keyword": Health(ok=False, reason="broken")}, "keyword: broken", "reindex --agent main"),
         ({"vector": VectorHealth(ok=False, reason="no extension")}, "no extension", "installation.vectors"),
         ({"watcher": Health(ok=False, reason="no watches")}, "no watches", "limits.watches"),

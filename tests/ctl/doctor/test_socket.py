@@ -84,7 +84,7 @@ def test_a_directory_where_others_could_put_a_socket_is_told(changed: dict[str, 
         ),
         (SocketAnswer(error=ProtocolMismatch(1, 2), peer=Peer(4711, 1000)), {}, True, "our daemon"),
         (SocketAnswer(error=TimedOut(5.0), peer=Peer(4711, 33)), {}, False, "a process of user 33"),
-        (None, {}, False, "has no end"),
+        (None, {}, False, "does not end"),
     ],
 )
 def test_who_listens_is_told(
