@@ -68,7 +68,7 @@ class Conversation:
         """Return a new request id, and the bytes to send.
 
         Args:
-            request: The request.
+            request: A message of memd_client.messages.
             left_s: Seconds until the caller gives up; None: never.
 
         Raises:

@@ -64,8 +64,8 @@ def headings_above(
     """Return the headings above a section, highest level first, without the section's own heading, which is in its text.
 
     Args:
-        document: The document.
-        page: Its index.
+        document: The whole note.
+        page: The index of the document's lines.
         section: The first unit of the section.
         above: The headings above an earlier section.
         since: The first unit of that section.

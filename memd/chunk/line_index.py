@@ -52,7 +52,7 @@ def page_of(document: Document, front: int, room: ChunkSize, overlap: int) -> Li
     """Index the lines of a document.
 
     Args:
-        document: The document.
+        document: A note, with its lines.
         front: The number of lines of its front matter.
         room: The capacity of a chunk.
         overlap: The cost that pieces of a long line leave free, for the end of the previous piece.

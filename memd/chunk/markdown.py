@@ -33,7 +33,7 @@ def chunk(document: Document, tokens: int, overlap: int, longest: int = LONGEST)
     Every line that is not blank is in some chunk.
 
     Args:
-        document: The document.
+        document: A note, with its lines.
         tokens: The most estimated tokens of a chunk, without its context; below 8 counts as 8.
         overlap: How many estimated tokens of a chunk the next one of the same section repeats: whole lines
             only, and at most half a chunk.

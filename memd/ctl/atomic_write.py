@@ -39,7 +39,7 @@ def write_text(file: Path, text: str, *, over: bytes | None = None) -> None:
     as are directories created for it (0700). A symbolic link stays, and its target is replaced.
 
     Args:
-        file: The file.
+        file: The path; it may be a symbolic link, or not exist yet.
         text: The new content.
         over: The content that the file must have until the last moment (b"": empty or missing); None: any.
 

@@ -138,7 +138,7 @@ def left_after(
         before: The previous decision; None: the provider is used.
         health: The health of the provider after the request.
         now: The current time in seconds.
-        thresholds: The durations.
+        thresholds: The durations after which a fallback is used and left.
     """
     if before is None:
         is_lasting = isinstance(health, Refusing) or (

@@ -26,7 +26,7 @@ class Freshness:
         """Create the object.
 
         Args:
-            pending: The marks.
+            pending: The marks of changed paths that wait for a pass.
             passes: The passes that take them.
             recent: Checks a few files where the watcher does not see all changes.
             barrier: The barrier of the watcher's events.

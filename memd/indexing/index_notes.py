@@ -141,7 +141,7 @@ async def apply_files(
     They are handled together, because each call to a thread and each transaction costs as much as a small file.
 
     Args:
-        index: The index.
+        index: The index to write to.
         group: The notes; see plan.groups.
         known: Their indexed states when the pass began, by path.
         known_at: The version of index.changed before `known` was read; None: `known` is read again in any case.

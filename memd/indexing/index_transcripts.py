@@ -60,7 +60,7 @@ async def apply_sessions(
     """Index some transcripts; those that cannot be read keep their indexed content.
 
     Args:
-        index: The index.
+        index: The index to write to.
         group: The transcripts; see plan.groups.
         rules: The rules of the agent.
         vectors: The cache; None without a provider or a cache.

@@ -102,7 +102,7 @@ class PassScheduler:
         Args:
             agent: The agent's id, for the log.
             index: The index; damage is reported to it.
-            pending: The marks.
+            pending: The marks of changed paths that wait for a pass.
             runner: Runs single passes.
             triggers: Notified of changes, for maintenance.
             rng: Source of the jitter of backoffs.

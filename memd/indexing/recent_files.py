@@ -249,7 +249,7 @@ class RecentFileCheck:
         Args:
             absent: Directories that did not exist, or could not be listed.
             unseen: Files, and directories with all below.
-            timeout_s: The timeout.
+            timeout_s: Seconds until the check is given up.
 
         Returns:
             None if a check takes longer than LOOK_S, or the files do not answer.
@@ -278,7 +278,7 @@ class RecentFileCheck:
 
         Args:
             roots: Directories with their previous identities.
-            timeout_s: The timeout.
+            timeout_s: Seconds until the check is given up.
         """
         return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), timeout_s)
 

@@ -97,7 +97,7 @@ class PassRunner:
             agent: The agent's id.
             rules: The rules for the agent's files.
             index: The current index.
-            pending: The marks.
+            pending: The marks of changed paths that wait for a pass.
             recent: Records the signatures of the newest files.
             barrier: Receives files with several names.
             files: The threads that read files.
@@ -175,7 +175,7 @@ class PassRunner:
         """Bring the current index up to date with the marked paths.
 
         Args:
-            taken: The marks.
+            taken: The marks that this pass handles.
             between: Called with urgent paths between two groups of files, and while a transcript is read.
             is_short: Whether the pass runs in the middle of another one: then it lets no others run, which would nest without
                 limit.

@@ -39,7 +39,7 @@ def due_at(
             rewritten, compressed or only touched, and the index may be wrong.
         came_lines: The same in lines; 0 if they were not counted, which can only delay reading.
         changed_at: The time of the last write, in Unix time.
-        settings: The thresholds.
+        settings: The growth and the quiet time after which a transcript is read.
         now: Unix time.
 
     Returns:
@@ -79,7 +79,7 @@ class TranscriptSchedule:
         """Start without transcripts.
 
         Args:
-            settings: The thresholds.
+            settings: The growth and the quiet time after which a transcript is read.
             index: Contains the progress of each transcript.
             roots: The agent's roots.
             threads: The threads that count lines.

@@ -100,7 +100,7 @@ def truncate_wal(index: Index, triggers: MaintenanceTriggers, *, again_s: float 
     overwrite it.
 
     Args:
-        index: The index.
+        index: The index whose WAL is truncated.
         triggers: Say whether text is left over.
         again_s: Seconds between two attempts while searches leave no moment for it.
     """

@@ -40,7 +40,7 @@ def add(
 
     Args:
         connection: In a transaction that has locked the memory.
-        tenant: The memory.
+        tenant: The number of the memory on the server.
         kind: The kind of the file.
         read: By chunk id, the terms with their positions and the number of tokens; ids must exceed all earlier ones.
     """
@@ -65,7 +65,7 @@ def remove(connection: "psycopg.Connection[Any]", tenant: int, chunk_ids: Sequen
 
     Args:
         connection: In a transaction that has locked the memory.
-        tenant: The memory.
+        tenant: The number of the memory on the server.
         chunk_ids: All chunks of the file.
     """
     if not chunk_ids:
@@ -198,7 +198,7 @@ def bucket_values(tenant: int, terms: Sequence[int], *, has_sequences: bool) -> 
     """Return the parameters of SEGMENTS and BUCKETS.
 
     Args:
-        tenant: The memory.
+        tenant: The number of the memory on the server.
         terms: The terms to look up.
         has_sequences: Whether positions of terms are needed.
     """

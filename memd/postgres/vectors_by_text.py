@@ -28,7 +28,7 @@ def vector_queries(tenant: int, hashes: Collection[bytes], schema: str) -> tuple
     """Return the statements for the vectors of some chunks and their parts; see StoredVectors.of.
 
     Args:
-        tenant: The memory.
+        tenant: The number of the memory on the server.
         hashes: The hashes of the chunks' embedded texts.
         schema: The schema of pgvector.
     """

@@ -203,7 +203,7 @@ def is_secret(
     """Classify a value.
 
     Args:
-        value: The value.
+        value: The value after a separator, without its quotes.
         strength: How certain its name makes it.
         shouts: Whether the name is in capitals like an environment variable: the value is then no code.
         spoken: Whether it is in a sentence, after "is" or a colon, where plain words are rarely secret.

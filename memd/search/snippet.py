@@ -160,7 +160,7 @@ def fresh_part(
     If the run begins inside a turn, the header of that turn is put before it.
 
     Args:
-        chunk: The chunk.
+        chunk: The chunk of a hit.
         shown: The lines that other hits show.
         query: The question.
         max_chars: The most characters of a hit.

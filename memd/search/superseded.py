@@ -29,7 +29,7 @@ def is_superseded(chunk: StoredChunk, query: Query, closest: Span | None) -> boo
     or most of the question's terms that the chunk holds.
 
     Args:
-        chunk: The chunk.
+        chunk: A candidate for a hit.
         query: The question.
         closest: The span in the chunk whose vector is closest to the question; None: unknown.
     """

@@ -76,7 +76,7 @@ class Reader:
 
         Args:
             connection: A reader's, in a transaction.
-            index: The index.
+            index: The index that the snapshot belongs to.
             state: See Index.read.
         """
         self._connection = connection

@@ -641,7 +641,7 @@ def occurrences(
     """Return where each phrase occurs.
 
     Args:
-        postings: The postings.
+        postings: The postings of all chunks.
         phrases: Phrases without quotes.
         reader: Splits them into terms.
         ask: Looks up a phrase in FTS5 that is not a term.

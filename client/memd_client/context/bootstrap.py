@@ -140,7 +140,7 @@ def bootstrap(
     Args:
         files: The files in the order of the prompt; memd_client.context.workspace reads them from the disk.
         kind: See memd_client.context.session_kind.
-        limits: The limits.
+        limits: The most characters of a file, and of all files together.
     """
     parts: list[Part] = []
     left, left_for_notes = max(0, limits.total_chars - MARK_CHARS), max(0, limits.notes_chars)

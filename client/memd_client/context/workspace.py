@@ -48,11 +48,11 @@ def bootstrap_workspace(
     Files, or a workspace, that cannot be read raise no error; the prompt says so.
 
     Args:
-        workspace: The directory.
+        workspace: The directory with AGENTS.md, MEMORY.md and the like.
         kind: See memd_client.context.session_kind.
         now: The time, with its time zone.
         zone: The user's time zone, which determines today and yesterday.
-        limits: The limits.
+        limits: The most characters of a file, and of all files together.
 
     Raises:
         ValueError: now has no time zone.

@@ -90,7 +90,7 @@ class Gate:
         """Create the middleware of an application.
 
         Args:
-            app: The application.
+            app: Called with the requests that pass.
             port: The port that it listens on.
             methods: The method of each existing path.
             token: The token that opens the page.

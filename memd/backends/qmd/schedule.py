@@ -106,7 +106,7 @@ def clean_at(past: TaskHistory, pace: ScheduleSettings, searched: float) -> floa
 
     Args:
         past: The past cleanups.
-        pace: The intervals.
+        pace: The intervals between the tasks.
         searched: When the last search ended.
     """
     if past.unseen is None:

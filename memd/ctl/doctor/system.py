@@ -135,7 +135,7 @@ def check_limits(
     """Check the limits of open files, inotify watches and inotify instances.
 
     Args:
-        limits: The limits.
+        limits: The limits and their use; see look_at_limits.
         agents: The number of agents.
         directories: The number of directories to watch; None: unknown.
         daemon: The daemon's pid, whose own use does not count.

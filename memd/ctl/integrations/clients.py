@@ -217,7 +217,7 @@ def file_of(client: McpClient, environ: Mapping[str, str], home: Path, platform:
     """Return the file with the client's servers, whether it exists or not.
 
     Args:
-        client: The client.
+        client: A program that starts MCP servers.
         environ: The environment: most clients have a variable that moves their files.
         home: The user's home directory.
         platform: A value of sys.platform.

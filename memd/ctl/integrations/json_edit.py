@@ -49,7 +49,7 @@ def document(text: str, *, comments: bool = False) -> Any:
     """Parse the text; an empty text is an empty object.
 
     Args:
-        text: The text.
+        text: The content of a JSON file, which may have comments.
         comments: Whether JSON5 is allowed, including comments and trailing commas.
 
     Raises:

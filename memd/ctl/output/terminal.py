@@ -255,8 +255,8 @@ def show_progress(screen: Screen, work: Callable[[], T], look: Callable[[], Stag
     """Run work on a thread; on a terminal, show its progress meanwhile.
 
     Args:
-        screen: The terminal.
-        work: The work.
+        screen: Shows the progress if it is a terminal.
+        work: Called on a thread; its result is returned.
         look: Returns the progress; None: unchanged. Called on the thread of the caller.
 
     Raises:

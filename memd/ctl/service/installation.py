@@ -173,8 +173,8 @@ def execute_plan(plan: ServicePlan, found: ServiceInstallation, environ: Mapping
     """Run the commands, and write and remove the files.
 
     Args:
-        plan: The plan.
-        found: The service.
+        plan: The commands to run, and the files to write and remove.
+        found: The installed service, with its manager.
         environ: The environment of the process.
 
     Raises:
@@ -206,7 +206,7 @@ def await_service(found: ServiceInstallation, timeout_s: float | None) -> Status
     """Wait until the started daemon answers.
 
     Args:
-        found: The service.
+        found: The installed service, with its manager.
         timeout_s: The timeout; None: the default one.
 
     Raises:

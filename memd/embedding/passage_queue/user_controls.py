@@ -135,7 +135,7 @@ class CostConfirmations:
 
         Args:
             above: More uncached texts than this require confirmation; None: none is required.
-            switches: The confirmations.
+            switches: Store the confirmations.
             known: The cache, whose texts need not be sent.
             progress: Notified when a confirmation is required; waiters for confirmations wait on it.
         """

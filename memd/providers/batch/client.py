@@ -124,7 +124,7 @@ class BatchClient:
         """Send a request once, and parse the reply.
 
         Args:
-            request: The request.
+            request: A request that the dialect made.
             read: Parses the body; may raise BadReply.
         """
         body = await self.send(request)

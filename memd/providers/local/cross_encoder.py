@@ -78,7 +78,7 @@ class CrossEncoder:
 
         Args:
             question: The question.
-            texts: The texts.
+            texts: The candidates, each scored with the question.
             is_wanted: Called before each batch; False cancels.
 
         Raises:
