@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -323,9 +323,7 @@ class QmdBackend:
         ranked = sorted((one for one in shares if one[0] > 0), key=lambda one: -one[0])
         return sources_alternating(deduplicated(hit for _, hit in ranked))
 
-    async def _ask(
-        self, asked: _Asked, arguments: Callable[[Sequence[str]], tuple[str, ...]]
-    ) -> list[QmdEntry]:
+    async def _ask(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         """Return qmd's results for some collections; one that is missing is added again, once."""
         try:
             return await self._ask_once(asked, arguments)
@@ -338,9 +336,7 @@ class QmdBackend:
                 raise QmdFailed(f"{missing}; it could not be added again in time") from None
             return await self._ask_once(asked, arguments)
 
-    async def _ask_once(
-        self, asked: _Asked, arguments: Callable[[Sequence[str]], tuple[str, ...]]
-    ) -> list[QmdEntry]:
+    async def _ask_once(self, asked: _Asked, arguments: "_Arguments") -> list[QmdEntry]:
         names = list(asked.collections)
         groups = [names] if commands.takes_several(self._version) else [[name] for name in names]
         unsaid = commands.unsaid(asked.question.text)
@@ -408,6 +404,12 @@ class QmdBackend:
             return None
         shown = shown_lines(text, place, entry, asked.query.terms, self._settings.limits.max_snippet_chars)
         return None if shown is None else hit_of(known.path, known.kind, entry.score, shown)
+
+
+class _Arguments(Protocol):
+    """Returns the arguments of a search in some collections."""
+
+    def __call__(self, names: Sequence[str]) -> tuple[str, ...]: ...
 
 
 def _share(query: Query, text: str) -> float:

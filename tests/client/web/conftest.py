@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from memd_client.web.server import DOCTOR_S
 from tests.daemon import chats
 from tests.daemon.process import Daemon
 
@@ -82,7 +83,7 @@ class Page:
 
     def raw(self, data: bytes) -> Answer:
         """What the server answers to these bytes, on a connection of their own."""
-        with socket.create_connection(("127.0.0.1", self.port), 20) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), DOCTOR_S + 30.0) as connection:
             connection.sendall(data)
             said = b""
             # A server that has heard enough closes while there is more to hear: the system then tells of a reset.
