@@ -61,7 +61,7 @@ def plan(
         or (before := known.get(path)) is None
         or before.stamp != found.stamp
         or before.kind is not found.kind
-        or (found.location in marked_locations and not found.entry)
+        or (marked_locations and found.location in marked_locations and not found.entry)
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     missed = [path for path in known.keys() - scan.found.keys() if scan.covers(path)]

@@ -198,7 +198,8 @@ class PassRunner:
             seen = await self._scan_disk(taken)
             this.known_at = index.changed.version
             indexed = await index.known(seen.looked)
-            known = {path: file for path, file in indexed.items() if seen.covers(path)}
+            is_all = seen.looked is None
+            known = indexed if is_all else {path: file for path, file in indexed.items() if seen.covers(path)}
             mounts = await self._expected_mounts(index)
             work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))

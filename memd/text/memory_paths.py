@@ -8,7 +8,7 @@ session, sessions/<label>/<id>.jsonl, wherever it is moved and however it is com
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import assert_never
 
@@ -279,6 +279,38 @@ def admits_file(root: Root, parts: Parts) -> bool:
         case _:
             assert_never(root)
     return fits and not _is_excluded(root, parts, end="")
+
+
+def admits_notes(root: Root, directory: Parts) -> bool:
+    """Return whether `admits_file` is true of each plain note in a directory that the root descends into, if it is not excluded."""
+    match root:
+        case Workspace():
+            return bool(directory)
+        case ExtraDirectory():
+            return len(directory) >= len(root.way)
+        case SingleFile() | SessionPaths():
+            return False
+        case _:
+            assert_never(root)
+
+
+def excluded_in(root: Root, directory: Parts) -> Callable[[str], bool] | None:
+    """Return which plain notes in a directory are excluded, by name; None: none is."""
+    exclude = root.exclude
+    prefix = nfc("".join(f"{part}/" for part in directory))
+    above = f"{nfc(str(root.directory)).rstrip('/')}/{prefix}"
+    below, absolute = exclude.below, exclude.absolute
+    if absolute is not None:
+        return lambda name: (
+            absolute.match(above + name) is not None
+            or (below is not None and below.match(prefix + name) is not None)
+        )
+    return None if below is None else lambda name: below.match(prefix + name) is not None
+
+
+def is_plain_note(name: str) -> bool:
+    """Return whether a name is that of a note, in printable ASCII, as nearly all are."""
+    return name[-3:] == ".md" and name.isascii() and name[0] != "." and name.isprintable()
 
 
 def descends(root: Root, parts: Parts) -> bool:

@@ -364,6 +364,27 @@ def test_a_clock_that_was_ahead_hides_nothing(tmp_path: Path) -> None:
     assert glance.changed() == [files[0]]
 
 
+def test_notes_of_the_future_are_looked_at_where_there_are_few_others(tmp_path: Path) -> None:
+    """They come last, and transcripts take no place."""
+    now_ns = 10**18
+
+    def found(name: str, mtime_ns: int, kind: Kind = Kind.NOTE) -> FoundFile:
+        return FoundFile(name, str(tmp_path / name), kind, Stamp(1, mtime_ns, 1))
+
+    def looked_at(files: list[FoundFile]) -> set[str]:
+        fresh = RecentFiles([ExtraDirectory(tmp_path)], lambda: now_ns)
+        fresh.remember(files, {}, None)
+        return {path.name for path in fresh.look() if path != tmp_path}
+
+    ahead = [found(f"ahead{n}.md", 2 * now_ns + n) for n in range(3)]
+    said = [found(f"said{n}.jsonl", now_ns - n, Kind.SESSION) for n in range(9)]
+    few = [found(f"{n}.md", n) for n in range(NEWEST - 2)]
+    assert looked_at([*ahead, *said, *few]) == {one.path for one in (*few, *ahead[1:])}
+    many = [found(f"{n}.md", n // 2) for n in range(3 * NEWEST + 1)]
+    newest = sorted(many, key=lambda one: (one.stamp.mtime_ns, one.location))[-NEWEST:]
+    assert looked_at([*ahead, *said, *many]) == {one.path for one in newest}
+
+
 def test_what_is_deleted_makes_room(tmp_path: Path) -> None:
     """When the newest notes are deleted, others are looked at in their place."""
     files = [tmp_path / f"{number}.md" for number in range(2 * NEWEST)]

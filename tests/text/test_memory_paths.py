@@ -16,14 +16,18 @@ from memd.text.memory_paths import (
     SingleFile,
     Workspace,
     admits,
+    admits_file,
+    admits_notes,
     descends,
     describes_owner,
     exclude_of,
+    excluded_in,
     find_place,
     has_control,
     is_curated,
     is_for_owner,
     is_markdown,
+    is_plain_note,
     is_too_deep,
     is_under,
     is_under_any,
@@ -551,3 +555,43 @@ def test_transcripts_do_not_lie_below_the_workspace(name: str, prefix: str, expe
     """What is said of the workspace, or of the whole disk, is not said of them."""
     assert is_under(name, prefix) is expected
     assert is_under_any(name, frozenset({prefix, "other"})) is expected
+
+
+NAMES = st.text(st.sampled_from("ab.m dé\x7f"), min_size=1, max_size=6).map(lambda name: name + ".md")
+GLOBS = st.lists(
+    st.sampled_from(["a*", "b.md", "memory/a/", "**/b/*.md", "/home/ann/vault/a/**", "[!a].md", NFC]),
+    max_size=3,
+)
+
+
+@given(
+    root=st.sampled_from([WORKSPACE, TREE, msgspec.structs.replace(TREE, way=("a", "*")), FILE, CHATS]),
+    globs=GLOBS,
+    directory=st.lists(st.sampled_from(["memory", "a", "b", NFC, NFD]), max_size=3).map(tuple),
+    name=NAMES,
+)
+def test_what_holds_for_a_directory_holds_for_each_plain_note_in_it(
+    root: Root, globs: list[str], directory: tuple[str, ...], name: str
+) -> None:
+    """A scan decides about a directory once, as it would decide about each note by itself."""
+    root = msgspec.structs.replace(root, exclude=exclude_of(globs))
+    if is_plain_note(name) and admits_notes(root, directory):
+        is_excluded = excluded_in(root, directory)
+        admitted = is_excluded is None or not is_excluded(name)
+        assert admits_file(root, (*directory, name)) is admitted
+        assert is_markdown(name)
+        assert name_of(root, (*directory, name)) == f"{name_of(root, directory)}/{name}"
+
+
+def test_most_notes_are_plain() -> None:
+    """Others are decided about one by one."""
+    assert is_plain_note("2026-05-01 notes.md")
+    for name in (".md", ".hidden.md", "NOTES.MD", "café.md", "a\x07.md", "a.txt"):
+        assert not is_plain_note(name), name
+    assert admits_notes(WORKSPACE, ("memory",))
+    assert not admits_notes(WORKSPACE, ())
+    assert admits_notes(TREE, ())
+    assert not admits_notes(msgspec.structs.replace(TREE, way=("a",)), ())
+    assert not admits_notes(CHATS, ("a",))
+    assert not admits_notes(FILE, ())
+    assert excluded_in(WORKSPACE, ("memory",)) is None
