@@ -177,6 +177,12 @@ def test_reading_on_gives_every_line_once_however_long_it_is(text: list[str], mo
     assert read == "\n".join(text)
 
 
+def test_lines_are_returned_as_long_as_they_fit() -> None:
+    """With the line end between them, and none after the last."""
+    assert note_excerpt(["abc", "de"], 1, 9, 6) == Excerpt("abc\nde", 1, 2, None)
+    assert note_excerpt(["abc", "de"], 1, 9, 5) == Excerpt("abc", 1, 1, 2)
+
+
 def test_a_place_that_is_there_no_more_leads_on() -> None:
     """The line was made shorter, or is gone, since it was read."""
     assert note_excerpt(["short", "z"], 100 * PARTS_FROM + 1, 120) == Excerpt("", 1, 0, 2)

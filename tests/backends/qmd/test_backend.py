@@ -211,12 +211,11 @@ async def test_what_qmd_proposes_is_filtered_and_the_built_in_search_adds_to_it(
         assert (by_time.backend, by_time.fallback and by_time.fallback.instead_of) == ("builtin", "qmd")
 
 
-@pytest.mark.long
 async def test_no_more_notes_are_read_than_an_answer_may_need(
     tmp_path: Path, standin: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice the hits that are wanted of a source, and ten: some may be shown already, or be of no use."""
-    notes = {f"memory/{n}.md": f"kestrel {n}\n" for n in range(30)}
+    notes = {f"memory/{n}.md": f"kestrel {n}\n" for n in range(17)}
     read: list[str] = []
     page = PageReader.page
 

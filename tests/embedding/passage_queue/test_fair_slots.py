@@ -178,3 +178,17 @@ async def test_tasks_that_are_ended_have_ended() -> None:
     assert cleaned == [0, 3, 9]
     assert all(task.cancelled() for task in tasks)
     await end_all([])
+
+
+async def test_slots_that_were_added_are_taken_when_somebody_asks() -> None:
+    """By those who waited before, and by whoever asks."""
+    slots = FairSlots()
+    await slots.take("a", quick=False)
+    waiting = [asyncio.create_task(slots.take("b", quick=False))]
+    await asyncio.sleep(0)
+    slots.capacity = 3
+    waiting.append(asyncio.create_task(slots.take("c", quick=False)))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert [one.done() for one in waiting] == [True, True]
+    assert slots.waiting == 0
