@@ -216,6 +216,23 @@ async def test_texts_of_several_agents_share_a_job(tmp_path: Path, server: Embed
         await two.close()
 
 
+async def test_texts_of_a_paused_agent_go_into_no_job_of_another(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    """However many of them wait."""
+    async with desk(tmp_path, server) as at:
+        await at.queue.pause("other")
+        other = await at.serve(tmp_path, [f"other {number}" for number in range(300)], "other")
+        await until_async(lambda: at.queue.backlogs["other"].open == 300)
+        index = await at.serve(tmp_path, TEXTS)
+        assert await at.queue.wait_for(index) == (0, None)
+        assert set(server.embedded()) == set(TEXTS)
+        assert len(server.requests("create")) == 1
+        assert (await other.counts()).done == 0
+        await index.close()
+        await other.close()
+
+
 async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, server: EmbeddingServer) -> None:
     """What can be read is handed over."""
     async with desk(tmp_path, server) as at:
