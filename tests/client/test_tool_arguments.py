@@ -38,6 +38,7 @@ NAMES = st.sampled_from(
         ({"query": "q", "maxResults": 6.0}, SearchCall("q", 6)),
         ({"query": "q", "maxResults": "6.0"}, SearchCall("q", 6)),
         ({"query": "q", "max_results": 6}, SearchCall("q", 6)),
+        ({"query": "q", "maxResults": 50}, SearchCall("q", 50)),
         ({"query": "q", "MaxResults": 6, "maxResults": 7}, SearchCall("q", 7)),
         ({"query": "q", "maxResults": None, "minScore": None}, SearchCall("q")),
         ({"query": "q", "maxResults": "", "minScore": " "}, SearchCall("q")),

@@ -20,6 +20,7 @@ from tests.mutants.faults import code_of, faults
         ("x = True, .5, 'text', f'{3}'", {"x = False, .5, 'text', f'{3}'", "x = True, 1.0, 'text', f'{3}'"}),
         ("if a:\n  sync()", {"if (not (a)):\n  sync()", "if a:\n  pass"}),
         ("if TYPE_CHECKING:\n  n = 1", set()),
+        ("raise AssertionError('never')", set()),
         ("for a in b:\n  continue", {"for a in b:\n  pass"}),
         ("while True:\n  n += m", {"while False:\n  n += m", "while True:\n  pass"}),
         ("def f(n: 'A' = 0) -> 3:\n  '''Text.'''\n  raise B", {
