@@ -325,12 +325,15 @@ async def test_what_the_watcher_says_shows_while_it_watches(
         scans.append(interval_s)
         await asyncio.Event().wait()
 
+    sizes: list[int] = []
+    monkeypatch.setattr(build, "look_by_scan", lambda _, max_bytes: sizes.append(max_bytes))
     monkeypatch.setattr(build, "follow", follow)
     monkeypatch.setattr(build, "scan_periodically", scan_periodically)
-    async with built(state, sync=SyncSettings(interval_minutes=7)) as agent, kept(agent):
+    async with built(state, max_file_mb=2.5, sync=SyncSettings(interval_minutes=7)) as agent, kept(agent):
         await until_async(lambda: len(told) == 3 and scans, 30)
     assert told == [(None, None), ("too many", None), (None, "by looks")]
     assert scans == [7 * 60]
+    assert sizes == [2_500_000]
 
 
 async def test_a_backend_is_prepared_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

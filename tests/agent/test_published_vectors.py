@@ -177,6 +177,21 @@ async def test_a_server_that_cannot_tell_is_left_alone_for_a_while(
     assert await _all(vectors, bench) == 5
 
 
+async def test_its_connections_end_with_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those to the server that it asks."""
+    closed: list[SharedConnections] = []
+
+    def close(connections: SharedConnections) -> None:
+        closed.append(connections)
+
+    monkeypatch.setattr(SharedConnections, "close", close)
+    vectors = _vectors(Clock())
+    assert await _all(vectors, bench) == 5
+    assert not closed
+    vectors.close()
+    assert len(closed) == 1
+
+
 async def test_what_is_wanted_anew_is_not_asked_for(bench: Bench, there: FakeSnapshot) -> None:
     """By a forced reindex."""
     vectors = _vectors(Clock())

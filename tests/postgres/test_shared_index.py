@@ -1,6 +1,7 @@
 """What a search reads of a server, and when connections are given up."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,8 @@ async def test_a_snapshot_is_one_transaction_until_its_last_question(connections
 
     def states(snapshot: ServerSnapshot) -> list[str]:
         seen = []
-        for is_last in (False, True, True):
-            snapshot.ask(ServerQuery("SELECT 1"), is_last=is_last)
+        for asked in (snapshot.ask, partial(snapshot.ask, is_last=True), partial(snapshot.ask, is_last=True)):
+            asked(ServerQuery("SELECT 1"))
             seen.append(snapshot._connection.info.transaction_status.name)  # noqa: SLF001 - whether one is open
         snapshot.end()
         return seen
