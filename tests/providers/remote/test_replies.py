@@ -299,3 +299,11 @@ def test_of_a_message_the_beginning_is_read(wrapped: Callable[[str], object]) ->
     for length in (most, most + 1):
         body = msgspec.json.encode({"error": wrapped("x" * length)})
         assert complaint(body).message == "x" * most
+
+
+def test_of_codes_those_are_told_that_are_words() -> None:
+    """A number is the status once more, and anything else may be a part of what was sent."""
+    codes = {"code": "no_such_thing", "type": 17, "status": "what was sent", "param": "é"}
+    answer = HttpAnswer(400, {}, msgspec.json.encode({"error": codes}))
+    told = str(failure(answer, ollama.ollama("", Remote())))
+    assert told.endswith("(HTTP 400, no_such_thing)")
