@@ -136,6 +136,7 @@ WORDS = (
     ),
     KeyWord("reporter-id", "token", "reporter", r"reporter[_-]id", "token"),
     KeyWord("auth", "token", "auth", r"auth", "key"),
+    KeyWord("sign", "secret", "sign", r"(?<![A-Za-z])sign", "key"),
     KeyWord(
         "auth-of",
         "password",
@@ -164,7 +165,7 @@ _HEAD = re.compile(
     (?:</?(?:b|i|u|em|strong|code|kbd|tt|pre|span|td|p)(?:[ ][^<>\n]{0,80})?>[ \t]{0,8}){0,3}
     (?:!!?(?!ref|sub|vault|secret|env|include|getatt|join|import)[a-z]{1,10}[ ]|&[\w-]{1,40}[ ](?!=))?             # a tag or an anchor of YAML
     # Around a literal of a program: brackets, a line of its own, a type of strings.
-    (?:(?:(?:new[ ])?(?:[\w.]{1,40}\((?:[^()\n"']{0,60},)?\s{0,40}(?:default|fallback|initial)[ ]?=[ ]?|[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
+    (?:(?:(?:new[ ])?(?:[\w.]{1,40}\((?:[^()\n"']{0,60},)?\s{0,40}(?:default|fallback|initial)[ ]?=[ ]?|[\w.]{1,40}\([^()\n]{0,60}\)[ ](?:or|\|\||\?\?)[ ](?=["'])|(?:String::from|String|str|bytes|SecretStr|SecretString(?:::(?:new|from))?|Secret|aws\.String|ptr|strdup|trim|md5|sha1|sha256|sha512|hash|crypt|bcrypt|b64decode|atob|Buffer\.from)?\(|(?<==)\{))?
       [ \t]{0,8}(?:\\?\n[ \t]{1,40})?(?=[bBrRuUfFNL$@]{0,2}["'`]))?
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
@@ -455,6 +456,8 @@ def _behind(
         at = annotated.end()
     if sep == ":" and text[at : at + 1] in {"|", ">"} and (literal := _LITERAL.match(text, at)) is not None:
         return _in_literal(text, literal, strength)
+    if head[0] == ":" and secret_values.is_in_resource(text, begins):
+        return None
     value = secret_values.value_at(text, at)
     # "password=***" was redacted before; what follows is something else.
     if value is None or _is_end(text, at, begins, head) or head[0].endswith("*** "):

@@ -4,6 +4,7 @@ import re
 
 from memd.redact import secret_values
 from memd.redact.rule import DIGIT, Find, Nearby, Rule, Span, sought
+from memd.redact.secret_words import SECRET_WORDS, either
 
 
 def _matched(pattern: re.Pattern[str]) -> Find:
@@ -100,6 +101,21 @@ def _code_before(text: str, at: int) -> Span | None:
 _CHARS_OF_LOCK = 20  # characters before the word for a code, in which the name of the lock begins
 
 
+# Codes of several cards or locks in a line: the word for a code stands before the first one alone.
+_NEXT_CODE = re.compile(
+    r"(?:pin|暗証番号|비밀번호|пин-?код)[^\n0-9]{0,24}(?P<first>[0-9]{4,6})[ ]?[,、，;；/][ ]?"
+    rf"(?=[^\n0-9]{{0,30}}(?:{either(SECRET_WORDS.context.locks)}|karte|card|カード|카드|карт|tarjeta|carte|cartão|carta|卡))"
+    r"[^\W\d][^\n\d,，、;；]{2,30}[ ](?P<secret>[0-9]{4,6})(?=[\s,，、;；.。]|\Z)",
+    re.IGNORECASE,
+)
+
+
+def _next_code(text: str, at: int) -> Span | None:
+    match = _NEXT_CODE.match(text, at)
+    is_one = match is not None and len(match["first"]) == len(match["secret"])
+    return match.span("secret") if match is not None and is_one else None
+
+
 def _of_lock(text: str, at: int) -> Span | None:
     """Return the code of a lock that is named before or after the word for a code."""
     match = _CODE_FOR_LOCK.match(text, at)
@@ -144,7 +160,7 @@ _ONE = (
     r"(?:[0-9]{4}[ ][0-9]{4}(?![0-9])|[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{4,12}){0,4})"
 )
 _CODES = re.compile(
-    r"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:(?<=2fa )|(?<=mfa ))backup|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥))"
+    rf"(?:(?:backup|recovery|scratch|emergency|rescue)[ _-](?:codes?|keys?|passcodes?)|(?:(?<=2fa )|(?<=mfa ))backup|(?:恢复|备用|备份|应急|救援|备用验证)(?:码|代码|密钥)|(?:{either(SECRET_WORDS.recovery)})\w{{0,2}}(?:[ ][\w.'’-]{{1,20}}){{0,3}}?)"
     r"[\"'`*_]{0,3}(?:[ ](?:for|of|to|from)(?:[ ][\w.'’-]{1,20}){1,4}?)?(?:\.txt)?(?:[ ](?:are|is|below|follow|如下)){0,2}(?:[ ]?[（(][^()（）\n]{1,60}[)）]|[ ][–—-][ ][^\n:：]{1,60}(?=\n))?"
     r"(?:[是为如下，,]{1,4}[^\n:：0-9]{0,24})?[ ]?[:：=]?[ \t]{0,4}[\"'\[]{0,2}\n?(?:[ \t]{0,8}\n)?[ \t]{0,8}"
     rf"(?P<secret>{_ITEM}{_ONE}(?:[\"']{{0,2}}[ \t]{{0,4}}[ \t,;、，；|\n][ \t]{{0,16}}[\"']{{0,2}}{_ITEM}{_ONE}){{1,30}})(?![\w-])",
@@ -257,7 +273,7 @@ def _is_of_disk(said: str) -> bool:
 
 # Groups of capitals and digits: licence keys and disk recovery keys.
 _GROUPS = re.compile(
-    r"(?:key|/ipk|licen[cs]e|serial|activation|product|voucher|coupon|gift card|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
+    r"(?:key|/ipk|licen[cs]e|serial|activation|product|voucher|coupon|gift card|(?:wallet|gift|redeem|redemption) code|recovery code|序列号|激活码|注册码|授权码|卡密|兑换码|产品密钥|恢复代?码)(?:[^\n]{0,60}+\n)?[^\n]{0,60}?"
     r"(?<![A-Za-z0-9_-])(?P<secret>(?=[A-Z-]{0,40}[0-9])(?:(?:[A-Z]{2}-)?[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,8}|[A-Z0-9]{5}(?:-[A-Z0-9]{5}){2}))(?![\w-])",
     re.IGNORECASE,
 )
@@ -275,7 +291,7 @@ def _groups(text: str, at: int) -> Span | None:
 _CHINESE = re.compile(
     r"(?:锁屏|门锁|智能锁|电子锁|大门|房门|保险[箱柜]|门禁|密码锁|验证码|驗證碼|校验码|保安[编編][码碼]|主持人密[钥鑰]|(?<![a-z])(?:pin|puk|pim)2?)"
     r"(?P<middle>[ ]?[一-鿿，, ]{0,16}?(?:[是为係按输成]|改为|[:：])了?|[ ]?[:：])[ ，,「]{0,2}"
-    r"(?P<secret>[0-9]{3,8})(?![0-9A-Za-z%]|[.,:/-][0-9]|[ ]{0,2}[年月日元块个分楼号秒位次条米毫字])",
+    r"(?P<secret>[0-9]{3,8})(?![0-9A-Za-z%]|[.:/-][0-9]|,[0-9]{3}(?![0-9])|[ ]{0,2}[年月日元块个分楼号秒位次条米毫字])",
     re.IGNORECASE,
 )
 _OF_ERRORS = re.compile("错误|长度|有效|次数|位数|超时|时间|端口|编号|价格|尺寸|宽|高")
@@ -323,7 +339,7 @@ RULES = (
     Rule(
         "key-groups",
         "key",
-        ("key", "/ipk", "licen", "serial", "activation", "product", "voucher", "recovery code", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码", "恢复"),
+        ("key", "/ipk", "licen", "serial", "activation", "product", "voucher", "wallet code", "gift code", "redeem", "recovery code", "序列号", "激活码", "注册码", "授权码", "卡密", "兑换码", "恢复"),
         _groups,
         needs=Nearby(re.compile("-[A-Z0-9]{4,8}-"), 0, 140, 10),
     ),
@@ -334,13 +350,14 @@ RULES = (
         _fours,
         needs=Nearby(re.compile("(?:[A-Za-z0-9]{4}[ ]){6}"), 0, _CHARS_OF_FOURS + 20, 30),
     ),
+    Rule("code-of-the-next", "code", ("pin", "暗証番号", "비밀번호", "пин"), _next_code, needs=Nearby(DIGIT, 0, 40)),
     Rule("combination-of-lock", "code", ("safe", "lock", "vault"), _matched(_TURNED)),
     Rule("disk-recovery", "key", ("bitlocker", "numerical password", "recovery", "恢复密钥", "恢復金鑰", "wiederherstell"), walk=sought(_OF_DISK, behind=_CHARS_OF_DISK, width=60, is_one=_is_of_disk)),
     Rule("combination-said", "code", ("combination", "combo"), _matched(_COMBINATION)),
     Rule(
         "backup-codes",
         "code",
-        ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援"),
+        ("backup", "recovery", "scratch", "emergency", "rescue", "恢复", "备用", "备份", "应急", "救援", *SECRET_WORDS.recovery),
         _matched(_CODES),
     ),
     Rule(

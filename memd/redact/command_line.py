@@ -17,7 +17,7 @@ _APART: dict[str, tuple[str, ...]] = {
     "P": ("sqlcmd", "osql", "isql", "bcp", "ipmitool", "zip", "tsql", "snmp"),
     "a": ("redis-cli", "valkey-cli"),
     "w": ("ldap",),
-    "k": ("openssl",),
+    "k": ("openssl", "ossutil", "obsutil", "cosutil", "coscli"),
     "A": ("snmp",),
     "X": ("snmp",),
 }  # fmt: skip
@@ -41,7 +41,7 @@ _TOGETHER: dict[str, tuple[str, ...]] = {
 _OF_MANY = frozenset("pPw")  # flags for passwords in so many programs that the value itself decides
 _PUTTY = ("plink", "pscp", "psftp", "putty")
 _USER = re.compile(
-    r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100})(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
+    r"""(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]{0,2}(?P<quote>\\{0,7}["'])?(?P<name>[^\s:"'\\,%]{0,100}(?:\\{1,2}[^\s:"'\\,%]{1,60}(?=%))?)(?P<by>[:,%])(?P<secret>(?(quote)[^"'\n\\]{3,200}|[^\s"'\\]{3,200}))"""
 )
 # The text between user name and password, by program.
 _USES: dict[str, tuple[str, ...]] = {
@@ -166,10 +166,12 @@ def _commented(text: str, at: int) -> Span | None:
 # A client or a wallet is created with its key: a random value, or a number of hexadecimal digits as such a key has.
 _MADE_WITH = re.compile(
     r"(?:client|api|sdk|bot|wallet|signer|account|session|gateway|provider)(?:from[A-Za-z]{2,20})?[ ]?\(\s{0,20}"
-    r"(?:(?:[\w.$&*]{1,40}|[\"'][^\"'\n]{1,60}[\"'])[ ]?,\s{0,20}){0,2}"
+    r"(?:(?:[\w.$&*]{1,40}|[\"'](?P<id>[^\"'\n]{1,60})[\"'])[ ]?,\s{0,20}){0,2}"
     r"(?:[\w.]{1,30}[ ]?[=:][ ]?)?[bBrRuUfFNL$@]{0,2}\\{0,7}[\"'](?P<secret>(?:0x)?[\w+/=.:-]{16,200})\\{0,7}[\"'](?P<behind>[^\n]{0,60})",
     re.IGNORECASE,
 )
+_IDENTIFIER = re.compile(r"[A-Za-z]{0,4}(?:[0-9a-f]{16,64}|[0-9A-Z]{16,40})")
+_DIGITS = re.compile(r"(?=[a-f]{0,32}[0-9])(?=[0-9]{0,32}[a-f])[0-9a-f]{32,64}")
 _OF_WALLET = re.compile(r"(?:0x)?[0-9a-f]{64}", re.IGNORECASE)
 _SAYS_KEY = re.compile(r"(?:key|token|secret)(?![a-z])|密钥|令牌", re.IGNORECASE)
 
@@ -186,6 +188,8 @@ def _made_with(text: str, at: int) -> Span | None:
             and text[at : at + 6].lower() in {"wallet", "signer", "accoun"}
         )
         or (secret_values.looks_random(said) and _SAYS_KEY.search(match["behind"]) is not None)
+        # The number of an account, and its key.
+        or (match["id"] is not None and _IDENTIFIER.fullmatch(match["id"]) and _DIGITS.fullmatch(said))
     )
     return match.span("secret") if is_one and not secret_values.is_reference(said) else None
 
@@ -261,7 +265,10 @@ _USER_PASS = re.compile(
 _IMAP = re.compile(
     r"(?<=[a-z0-9][0-9][ ])login[ ]\"?[^\s\"]{1,100}\"?[ ]\"?(?P<secret>[^\s\"]{4,200})", re.IGNORECASE
 )
-_WINDOWS = re.compile(r"/p(?:ass(?:word)?)?:(?P<secret>[^\s\"'=]{4,200})", re.IGNORECASE)
+_WINDOWS = re.compile(
+    r"/p(?:ass(?:word)?)?:(?:(?P<quote>[\"'])(?P<quoted>[^\s\"']{4,200})(?P=quote)|(?P<secret>[^\s\"'=]{4,200}))",
+    re.IGNORECASE,
+)
 _WINDOWS_USER = re.compile(r"/u(?:ser)?:|rdp", re.IGNORECASE)
 
 
@@ -313,14 +320,13 @@ def _sent_to_server(text: str, at: int) -> Span | None:
 
 def _of_windows(text: str, at: int) -> Span | None:
     match = _WINDOWS.match(text, at)
-    if (
-        match is None
-        or text[at - 1 : at] not in {" ", "'", '"'}
-        or secret_values.is_reference(match["secret"])
-    ):
+    if match is None or text[at - 1 : at] not in {" ", "'", '"'}:
         return None
+    group = "secret" if match["quoted"] is None else "quoted"
     around = text[max(0, at - 120) : match.end() + 80]
-    return match.span("secret") if _WINDOWS_USER.search(around) else None
+    if secret_values.is_reference(match[group]) or _WINDOWS_USER.search(around) is None:
+        return None
+    return match.span(group)
 
 
 # --- literals passed to a function, where the position or the function identifies them
@@ -432,6 +438,12 @@ RULES = (
         ("net use",),
         _behind(r"net[ ]use[ ](?:[A-Z*]:?[ ])?\\{2,4}[^\s]{1,120}[ ](?:/user:\S{1,80}[ ])?", strong=True),
     ),
+    Rule(
+        "storage-alias",
+        "key",
+        ("mc alias set ", "mc config host add "),
+        _behind(r"mc[ ](?:alias[ ]set|config[ ]host[ ]add)[ ]\S{1,40}[ ]https?://\S{1,120}[ ]\S{3,60}[ ]"),
+    ),
     Rule("sqlplus", "password", ("sqlplus",), _behind(r"sqlplus[ ](?:-[a-z][ ])?[\w$]{1,40}/", strong=True)),
     Rule(
         "login-token",
@@ -453,6 +465,14 @@ RULES = (
         _behind(r"(?:(?<=sec\.)|(?<=security\.)|(?<=:[ ])(?=psk[ ][\"']))psk[ ]"),
         skips_prose=True,
     ),
+    Rule(
+        "enable-password",
+        "password",
+        ("enable password ", "enable secret "),
+        _behind(
+            r"(?:(?<=\n)|(?<![^\n]))enable[ ](?:password|secret)[ ](?:level[ ][0-9]{1,2}[ ])?(?=(?-i:[A-Z]?[a-z]{2,}[A-Z][a-zA-Z]{3,40})[ ]{0,2}(?:\n|\Z))"
+        ),
+    ),
     Rule("sudo-given", "password", ("sudo -s",), _behind(r"sudo[ ]-S\b[^\n<]{0,80}<<<[ ]?")),
     Rule(
         "expected",
@@ -470,7 +490,10 @@ RULES = (
         "snmp-community",
         "password",
         ("community",),
-        _behind(r"(?:(?<=snmp-server[ ])community|(?<=r[ow])community6?)[ ]", strong=True),
+        _behind(
+            r"(?:(?<=snmp-server[ ])community|(?<=snmp-agent[ ])community[ ](?:read|write)|(?<=r[ow])community6?)[ ]",
+            strong=True,
+        ),
     ),
     Rule(
         "router-password",

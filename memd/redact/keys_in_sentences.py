@@ -98,6 +98,18 @@ def _of_printed_bytes(text: str, at: int) -> Span | None:
     return match.span("secret")
 
 
+# A secret in base64, whose padding tells it from a path or a word.
+_IN_BASE64: Final = re.compile(
+    r"(?:secret|token|password|passwort|key)(?![a-z])[^\n.;:]{0,24}base64[^\n.;:]{0,16}[:：=]?[ ]{1,2}[\"'`]?(?P<secret>[A-Za-z0-9+/]{14,400}={1,2})(?![\w+/=])",
+    re.IGNORECASE,
+)
+
+
+def _in_base64(text: str, at: int) -> Span | None:
+    match = _IN_BASE64.match(text, at)
+    return None if match is None else match.span("secret")
+
+
 _OF_CIPHER: Final = re.compile(
     r"openssl[ ]enc[ ][^\n|;]{0,160}?[ ]-K[ ][\"']?(?P<secret>[0-9A-Fa-f]{16,64})(?!\w)"
 )
@@ -147,6 +159,13 @@ RULES = (
     ),
     Rule("key-of-bytes", "key", ("key", "密钥"), _of_bytes, needs=_LISTED),
     Rule("key-of-printed-bytes", "key", ("key",), _of_printed_bytes, needs=_PRINTED),
+    Rule(
+        "key-in-base64",
+        "key",
+        ("secret", "token", "password", "passwort", "key"),
+        _in_base64,
+        needs=Nearby(re.compile("base64", re.IGNORECASE), 0, 40, 6),
+    ),
     Rule("key-of-cipher", "key", ("openssl enc",), _of_cipher),
     Rule("variable-told", "key", ("_key", "_token", "_secret", "_pass", "_pwd"), _variable),
 )

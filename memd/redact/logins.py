@@ -8,7 +8,7 @@ from memd.redact.secret_values import is_generated, is_strong, strong_span
 
 # A login as a pair: admin / hunter2.
 _PAIR = re.compile(
-    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|wi-?fi|guests?(?=[ ]?:)|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
+    r"""(?:(?<![A-Za-z])(?:log-?in|creds?|credentials|htpasswd|basic[ ]auth|wi-?fi|guests?(?=[ ]?:)|(?P<auth>auth))(?![A-Za-z])|登[录陆入]|[账帐]号|[賬帳]號|账户
     |(?<![A-Za-z])(?:zugangsdaten|anmeldedaten|identifiants?|credenciales|credenziali|credenciais|inloggegevens|dane[ ]logowania|giriş[ ]bilgileri|thông[ ]tin[ ]đăng[ ]nhập)
     |учётные[ ]данные|учетные[ ]данные|доступы?|ログイン情報|로그인[ ]정보|بيانات[ ]الدخول)
     ["'*`]{0,2}(?:[ ](?:is|are|was|were)
@@ -57,6 +57,23 @@ def _user(text: str, at: int) -> Span | None:
         return span
     is_login = _LOGS_IN_WITH.search(text[max(0, at - 40) : at]) or _TO_LOG_IN.match(text, span[1])
     return span if said.isalnum() and is_login else None
+
+
+# A user who logs in, and a word that is drawn by chance, alone on a line.
+_ALONE = re.compile(
+    r"(?:root|admin|administrator|ubuntu)[ ]{1,4}(?P<secret>[A-Za-z0-9!@#$%^&*?~+_-]{8,64})[ \t]{0,4}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"(?:^|\n)[ \t>*•-]{0,6}\Z")
+
+
+def _alone(text: str, at: int) -> Span | None:
+    match = _ALONE.match(text, at)
+    if match is None or _BULLET.search(text[max(0, at - 8) : at]) is None:
+        return None
+    said = match["secret"]
+    is_one = secret_values.alternates(said) or is_generated(said, ends_free=True)
+    return match.span("secret") if is_one else None
 
 
 def _is_password(said: str) -> bool:
@@ -146,7 +163,7 @@ _KEY_OF_NETWORK = re.compile(
 )
 
 
-_NETWORK = re.compile("ssid|wi-?fi|wlan", re.IGNORECASE)
+_NETWORK = re.compile(r"ssid|wi-?fi|wlan|(?<![a-z])network(?:[ ]?name)?[\"']?[ ]?[:=]", re.IGNORECASE)
 
 
 def _of_network(text: str, at: int) -> Span | None:
@@ -275,6 +292,8 @@ RULES = (
         (
             "login",
             "cred",
+            "htpasswd",
+            "basic auth",
             "wifi",
             "wi-fi",
             "guest",
@@ -312,6 +331,7 @@ RULES = (
         _user,
     ),
     Rule("mail-paired", "password", ("@",), _with_mail),
+    Rule("user-and-password", "password", ("root ", "admin ", "administrator ", "ubuntu "), _alone),
     Rule("password-short", "password", ("pass", "pw"), _short, skips_prose=True),
     Rule(
         "login-with",

@@ -164,6 +164,8 @@ def folded(text: str) -> NormalisedText:
 def decoded(text: str, near: Sequence[Span]) -> Iterator[tuple[int, NormalisedText]]:
     """Decode the lines with escapes in parts of a text; nearby lines are decoded together with the text between them.
 
+    Of a line that goes beyond its part, the rest is left out.
+
     Yields:
         The offset of the lines, and the decoded text; a second time if it was escaped twice.
     """
@@ -178,23 +180,24 @@ def decoded(text: str, near: Sequence[Span]) -> Iterator[tuple[int, NormalisedTe
 
 
 def _with_escapes(text: str, near: Sequence[Span]) -> list[Span]:
-    found = [
-        match.span()
-        for sign, pattern in _OF_SIGN.items()
-        if sign in text
-        for start, end in near
-        for match in pattern.finditer(text, start, end)
-    ]
+    """Return the lines with escapes, as far as they are in the parts, with the text between lines that are close together."""
     spans: list[Span] = []
-    end = 0
-    for first, last in sorted(found):
-        if last > end or not spans:
-            begin = text.rfind("\n", end, first) + 1 or end
-            if spans and begin - end <= _MOST_BETWEEN:
-                begin = spans.pop()[0]
-            end = text.find("\n", last)
-            end = len(text) if end < 0 else end
-            spans.append((begin, end))
+    for start, stop in near:
+        found = sorted(
+            match.span()
+            for sign, pattern in _OF_SIGN.items()
+            if sign in text
+            for match in pattern.finditer(text, start, stop)
+        )
+        end, others = start, len(spans)
+        for first, last in found:
+            if last > end:
+                begin = text.rfind("\n", end, first) + 1 or end
+                if len(spans) > others and begin - end <= _MOST_BETWEEN:
+                    begin = spans.pop()[0]
+                end = text.find("\n", last, stop)
+                end = stop if end < 0 else end
+                spans.append((begin, end))
     return spans
 
 

@@ -5,12 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from memd.redact import secret_values
 from memd.redact.rule import Span
+from memd.redact.secret_words import SECRET_WORDS, either
 
 KIND = "password"
 _NAMES = re.compile(
     r"[*_`\"'\[ ]{0,6}(?:(?:[a-z]{2,12}[ _-]){0,2}(?:pass(?:word|wort|wd|phrase)|pwd?|pass ?code|secret|token|api[ _-]?key"
     r"|access[ _-]?key|secret[ _-]?key)|(?:[一-鿿]{1,6})?(?:密码|密碼|口令|密钥|令牌))[*_`\"'\] ]{0,6}",
     re.IGNORECASE,
+)
+# The same in other languages, which may be followed by what it is for.
+_ABROAD = re.compile(
+    rf"[*_`\"' ]{{0,4}}(?:{either(SECRET_WORDS.passwords)})[^\W\d_]{{0,4}}[*_`\"' ]{{0,4}}", re.IGNORECASE
 )
 _PASS = re.compile(r"[*_`\" ]{0,4}pass[*_`\" ]{0,4}", re.IGNORECASE)
 _LOGS_IN = re.compile(
@@ -19,13 +24,16 @@ _LOGS_IN = re.compile(
 _RULER = re.compile(r"[ \t]{0,40}[-+:|─┼═╪╬ ├┤╞╡╠╣]{3,2000}+\r?\Z")
 # Separators of cells; in an aligned table, two blanks.
 _ENDS_CELL = re.compile(
-    r"[A-Za-z_-]{0,16}[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
+    r"(?:[^\W\d一-鿿]|-){0,16}[*_`\"' \]]{0,4}(?:[|,;│\t\n\r)]|</|\Z)|[A-Za-z_]{0,16}[ ]{2}|[密口令]?[碼码令钥牌]{1,2}[*`\" ]{0,4}[|,;│\t\n\r)<]"
 )
-_HEADING = re.compile(r"[ ]?(?P<quote>\"?)[A-Za-z一-鿿][\w .-]{0,38}(?P=quote)[ \r]?")
+_HEADING = re.compile(r"[ ]?(?P<quote>\"?)[^\W\d_][\w .-]{0,38}(?P=quote)[ \r]?")
 _ALIGNED = re.compile(r"(?:[^\s|,;<>(){}=:\"']{1,30}[ ]?){1,4}")
 _GAP = re.compile(r"[ ]{2,}|\t+")
 _PARTED = re.compile(r"[^\s](?:[^\s]|[ ](?=[^\s]))*")
-ANCHORS = ("pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌")
+ANCHORS = (
+    "pass", "pw", "secret", "token", "key", "密码", "密碼", "口令", "密钥", "令牌",
+    *(word for word in SECRET_WORDS.passwords if "pass" not in word and "pw" not in word),
+)  # fmt: skip
 _MANY_CELLS, _MANY_SIGNS = 40, 2000
 _ROW = re.compile(r"<tr\b[^<>]{0,200}>", re.IGNORECASE)
 _CELL = re.compile(
@@ -142,8 +150,10 @@ def _columns(header: str) -> tuple[str, tuple[int, ...]]:
 
 def _is_name(cell: str, header: str) -> bool:
     """Return whether a cell of a header is named like a secret; "pass" alone is so beside a column for who logs in."""
-    return _NAMES.fullmatch(cell) is not None or (
-        _PASS.fullmatch(cell) is not None and _LOGS_IN.search(header) is not None
+    return (
+        _NAMES.fullmatch(cell) is not None
+        or _ABROAD.fullmatch(cell) is not None
+        or (_PASS.fullmatch(cell) is not None and _LOGS_IN.search(header) is not None)
     )
 
 

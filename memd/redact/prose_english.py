@@ -57,7 +57,11 @@ def _said(word: re.Pattern[str], strength: Strength, *, labels: bool = True, str
 
     def find(text: str, at: int) -> Span | None:
         match = word.match(text, at)
-        if match is None or _PROSE.match(text, match.end()) is not None:
+        if (
+            match is None
+            or _PROSE.match(text, match.end()) is not None
+            or secret_values.is_in_resource(text, at)
+        ):
             return None
         for pattern in (_SAID, _LABELLED) if labels else (_SAID,):
             said = pattern.match(text, match.end())

@@ -161,6 +161,22 @@ _ENDS_BEFORE_IT = frozenset("是我你他她们新旧的为作当做个一")  # 
 _VISIBLE = string.ascii_letters + string.digits + string.punctuation
 
 
+# Letters without a meaning, right behind the label or behind what its clause says of it.
+_LETTERS = re.compile(
+    r"(?:密码|密碼|口令)(?:[一-鿿]{0,12}[ ]?[,，:：][ ]?|[一-鿿]{0,3}[ ]{1,2})(?P<secret>[a-z]{8,32})(?![\w.@/=(-])",
+    re.ASCII,
+)
+
+
+def _letters(text: str, at: int) -> Span | None:
+    match = _LETTERS.match(text, at)
+    is_one = match is not None and secret_values.is_unlike_words(match["secret"], most=_OF_LETTERS)
+    return match.span("secret") if match is not None and is_one else None
+
+
+_OF_LETTERS = 0.55  # the most that usual pairs of letters may be of them
+
+
 def _said_before(text: str, at: int) -> Span | None:
     """Return a word that the following words call a password."""
     if text[at - 1 : at] not in _ENDS_BEFORE_IT:
@@ -326,6 +342,9 @@ def _is_bound(value: secret_values.SecretValue, apart: bool) -> bool:
 _HYPHENED = re.compile(r"[A-Za-z]{2,12}(?:-[A-Za-z]{2,12}){2,6}")
 
 
+# The same as a key of a file of settings: mot_de_passe.
+_JOINED = tuple(label.replace(" ", "_") for label in SECRET_WORDS.passwords if " " in label)
+
 RULES = (
     *(
         Rule(name, kind, anchors, _chinese(anchors, strength, is_code=kind == "code"))
@@ -338,14 +357,21 @@ RULES = (
         _said_before,
         needs=Nearby(DIGIT, 80, 0),
     ),
+    Rule(
+        "password-chinese-letters",
+        "password",
+        ("密码", "密碼", "口令"),
+        _letters,
+        needs=Nearby(re.compile(r"[a-z]{8}"), 0, 20, 8),
+    ),
     Rule("password-chinese-in-place", "password", ("密码", "密碼", "口令", "授权码"), _in_place),
     Rule("answer-chinese", "password", ("密保",), _answered),
     Rule("code-of-share", "code", ("提取码", "提取碼", "访问码", "訪問碼", "密码", "密碼"), _of_share),
     Rule(
         "password-abroad",
         "password",
-        _anchors_of(SECRET_WORDS.passwords),
-        _abroad(SECRET_WORDS.passwords),
+        _anchors_of((*SECRET_WORDS.passwords, *_JOINED)),
+        _abroad((*SECRET_WORDS.passwords, *_JOINED)),
         needs=_OF_PASSWORD,
     ),
     Rule(

@@ -17,6 +17,7 @@ from memd.redact import (
     headers,
     keys_in_sentences,
     logins,
+    passphrases,
     password_columns,
     personal_numbers,
     private_keys,
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     *codes.RULES,
     *logins.RULES,
     *prose_other_languages.RULES,
+    *passphrases.RULES,
     *command_line.RULES,
     *tool_output.RULES,
     *keys_in_sentences.RULES,
@@ -74,6 +76,7 @@ _REASONS: Mapping[str, str] = {
         (logins.RULES, "a password where a text speaks of logging in"),
         (codes.RULES, "a code behind what it opens or confirms"),
         (prose_other_languages.RULES, "a sentence that tells it"),
+        (passphrases.RULES, "words as a passphrase has them, behind a label"),
         (command_line.RULES, "an argument of a command that is a password or a token"),
         (keys_in_sentences.RULES, "a key that its sentence tells"),
         (secrets_in_context.RULES, "a value that the words around it tell"),
@@ -142,7 +145,7 @@ _LOW_MARK = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 _ROUNDS = 8
 # Later rounds search only this close to what was redacted: further away, nearly all rules would find the same again. Some
 # rules find values of up to 16,384 characters; the first round, which searches everywhere, finds those.
-_REACH = 2_048
+_REACH = 768
 
 
 class Redacted(msgspec.Struct, frozen=True):

@@ -5,6 +5,9 @@ from typing import Literal
 
 import msgspec
 
+from memd.redact.secret_words import SECRET_WORDS, either
+from memd.redact.wallets import words_of
+
 Strength = Literal["password", "token", "key"]
 """How certain a name makes a value.
 
@@ -171,6 +174,7 @@ _TYPE = re.compile(
     r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8"
     r"|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
 )
+_COLOUR = re.compile(r"#(?:[0-9A-Fa-f]{3,4}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})")
 _CHARACTER_CLASS = re.compile(r"\^?\[[^\]\s]{2,80}\][+*{]")  # of a regular expression
 _PARTICIPLE = re.compile(r"[a-z]{2,}(?:ed|ing|ly|able|ible|tion|ment|ness|ful|less|ive|ical|ous)\Z")
 _MORE = re.compile(r"[ \t]+[^\s#/(\[|—–)-]|[ \t]*[(\[{=]|[ \t]*[一-鿿]|\.[A-Za-z_]|\(")
@@ -234,6 +238,12 @@ def is_secret(
     return _is_token(value, text, shouts=shouts, spoken=spoken)
 
 
+_HYPHENED = re.compile(r"[a-z]{3,8}(?:-[a-z]{3,8}){3,11}")  # words as wallets draw them
+# What stands for a value: a label in a language, or the name of a variable that ends with one.
+_OF_LABEL = re.compile(
+    rf"(?:{either(SECRET_WORDS.passwords)})|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})",
+    re.IGNORECASE,
+)
 # Values that begin with a dollar sign but are no variables: a word, digits and a word in capitals, or other characters.
 _BEHIND_DOLLAR = re.compile(
     r"\$(?:[a-z]{2,20}[0-9]{2,4}[A-Z]{2,20}|[A-Z][a-z]{1,20}[0-9]{2,4}[a-z]{2,20}|(?=\w{0,40}[0-9])(?=\w{0,40}[A-Za-z])\w{2,30}[!#%^&*?~]\w{1,30})(?![\w.\[(])"
@@ -258,12 +268,15 @@ def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
     """Return whether a value is a reference, an example, a path or, without quotes, the name of a type."""
     if _refers(text) or _EXAMPLE.match(text) is not None:
         return True
+    if not _has_digit(text) and _OF_LABEL.fullmatch(text) is not None:
+        return True
     if not quoted and (_TYPE.match(text) or _NAMED_TYPE.fullmatch(text)) is not None:
         return True
     # None of the following consists of letters and digits alone.
     return not text.isalnum() and (
         (_PATH.match(text) is not None and not mixes(text))
         or _CHARACTER_CLASS.match(text) is not None
+        or _COLOUR.fullmatch(text) is not None
         or (not quoted and _CALL.match(text) is not None)
         or (not quoted and not shouts and _CLASS.match(text) is not None)
     )
@@ -344,15 +357,27 @@ def _is_token(value: SecretValue, text: str, *, shouts: bool, spoken: bool) -> b
             and (not text.isalnum() or len(text) < 10 or _digits(text) < 2)
             and not looks_mixed(text)
         )
-        return not is_name or (shouts and len(text) >= 12) or (value.quoted and text.isalnum())
+        return (
+            not is_name
+            or (shouts and (len(text) >= 12 or _WORD_AND_NUMBER.fullmatch(text) is not None))
+            or (value.quoted and text.isalnum())
+        )
     # Names in code rarely have single lower-case letters between capitals.
     if looks_mixed(text) or is_jumble(text) or (len(text) >= 16 and len(_ALONE.findall(text)) >= 3):
         return True
     if spoken or _NAME.match(text) is None:
         return not spoken and len(text) >= 12 and has_symbol(text) and _CODE.match(text) is None
-    return shouts and len(text) >= 10 and text.isalpha()
+    return shouts and len(text) >= 10 and (text.isalpha() or _joins_words(text))
 
 
+def _joins_words(text: str) -> bool:
+    """Return whether a text is four or more of the words that wallets draw from, and hyphens."""
+    words = text.split("-")
+    return _HYPHENED.fullmatch(text) is not None and words_of("english").issuperset(words)
+
+
+# Staging.417: no name in a program, where a variable has it.
+_WORD_AND_NUMBER = re.compile(r"[A-Z][a-z]{2,16}[._@#-][0-9]{2,6}")
 _ALONE = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])")
 
 
@@ -371,12 +396,33 @@ def is_participle(text: str) -> bool:
     return _PARTICIPLE.match(text) is not None
 
 
+# The name of a resource has parts that are called secrets or keys, and contains none.
+_RESOURCE = re.compile(r"(?<![\w-])(?:arn|urn|crn):[\w:/.+-]{1,160}:\Z", re.ASCII)
+_CHARS_OF_RESOURCE = 180
+
+
+def is_in_resource(text: str, at: int) -> bool:
+    """Return whether the word at a place is a part of the name of a resource: arn:aws:secretsmanager:region:account:secret:name."""
+    return (
+        text[at - 1 : at] == ":" and _RESOURCE.search(text, max(0, at - _CHARS_OF_RESOURCE), at) is not None
+    )
+
+
 def is_statement(text: str) -> bool:
     """Return whether a text is code, settings or an address and not a value."""
-    return _STATEMENT.search(text) is not None
+    if _STATEMENT.search(text) is not None:
+        return True
+    name = _NAME_BEFORE.match(text)
+    if name is None:
+        return False
+    # What is drawn by chance may have an equals sign, too, and no name before it.
+    said = name["name"]
+    is_drawn = said != said.lower() and said != said.upper() and is_unlike_words(said)
+    return not (is_drawn and name["sign"] == "=")
 
 
-_STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|^[A-Za-z_][\w.-]{1,60}[=(:]|[({;]\Z")
+_STATEMENT = re.compile(r"[\w\])][=:(][\"'`]|://|[({;]\Z")
+_NAME_BEFORE = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,60}?)(?P<sign>[=(:])")
 
 
 # A symbol between letters, as in no word, path or name in code: preview!Otter.
@@ -482,18 +528,29 @@ def is_scrambled(text: str) -> bool:
     In random text nearly two of three characters are followed by one of another class, in names one of four.
     """
     plain = text.replace("-", "").replace("_", "")
+    return len(plain) >= _LEAST_SCRAMBLED and len(set(plain)) >= 10 and _alternates(plain, _OF_SCRAMBLED)
+
+
+_LEAST_SCRAMBLED, _LEAST_ALTERNATING = 16, 8  # letters and digits
+_OF_SCRAMBLED, _OF_ALTERNATING = (
+    0.45,
+    0.55,
+)  # the share of characters that are followed by one of another class
+
+
+def alternates(text: str) -> bool:
+    """Return whether letters and digits of a short word alternate even more often than in what is scrambled."""
+    return len(text) >= _LEAST_ALTERNATING and _alternates(text, _OF_ALTERNATING)
+
+
+def _alternates(plain: str, share: float) -> bool:
     return (
-        len(plain) >= _LEAST_SCRAMBLED
-        and plain.isascii()
+        plain.isascii()
         and plain.isalnum()
         and _digits(plain) >= 2
         and mixes(plain)
-        and len(set(plain)) >= 10
-        and len(_OTHER_SIGN.findall(plain)) >= 0.45 * len(plain)
+        and len(_OTHER_SIGN.findall(plain)) >= share * len(plain)
     )
-
-
-_LEAST_SCRAMBLED = 16  # letters and digits
 
 
 def mixes(text: str) -> bool:
@@ -611,7 +668,12 @@ def _usual_share(letters: str) -> float:
     return usual / (len(letters) - 1)
 
 
-def is_unlike_words(text: str) -> bool:
-    """Return whether the letters of a text with digits are no words, for places where a password may be."""
+def is_unlike_words(text: str, *, most: float = _OF_WORDS) -> bool:
+    """Return whether the letters of a text are no words, for places where a password may be.
+
+    Args:
+        text: Letters, and maybe digits.
+        most: The share of usual pairs that its letters stay below.
+    """
     runs = [run for run in re.findall("[a-z]+", text[:_MOST_JUDGED].lower()) if len(run) >= 5]
-    return len(text) >= 8 and bool(runs) and all(_usual_share(run) < _OF_WORDS for run in runs)
+    return len(text) >= 8 and bool(runs) and all(_usual_share(run) < most for run in runs)

@@ -67,6 +67,7 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]
+    recovery: tuple[str, ...]
     codes: tuple[CodeWord, ...]
     context: ContextWords
     keys: KeyWords

@@ -11,6 +11,7 @@ import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -41,6 +42,7 @@ _NEAR_WEAK = 40  # the most characters between a word and a weak value
 _CHARS_OF_TELLING, _CHARS_OF_MAY_TELL, _CHARS_OF_VERB = 40, 12, 4
 _CHARS_OF_USER, _CHARS_OF_FIELD, _CHARS_OF_NOUN = 80, 24, 28
 _CHARS_OF_OWNER, _CHARS_OF_OTHER_CODE, _CHARS_OF_PLACE = 40, 12, 9
+_CHARS_OF_CUE = 32  # characters from the beginning of a word that decide its class
 # Shorter words for setting a value are no anchors: they are frequent, and are searched for only near values.
 _SIGNS_OF_ANCHOR = 6
 _AHEAD = 64  # characters that Matches searches beyond the requested part
@@ -53,7 +55,9 @@ _OF_VALUE = re.compile(
 )
 _SIGN_WITHIN = re.compile(r"[!#$%&*^~](?<=[A-Za-z0-9].)(?=[A-Za-z0-9])")
 _OF_CODE = re.compile(r"[0-9](?<![!#-&+-9:-^a-~].)(?=[0-9-])")
-_WORD = re.compile(r"[!-~]{3,64}+(?![!-~])")
+_LONGEST_WORD = 64
+_WORD = re.compile(rf"[!-~]{{3,{_LONGEST_WORD}}}+(?![!-~])")
+_INVISIBLE = re.compile(r"[^!-~]")
 
 
 def _any_of(*lists: Sequence[str]) -> re.Pattern[str]:
@@ -84,6 +88,7 @@ _OWNED = re.compile(
     re.IGNORECASE,
 )
 _OTHER_CODE = re.compile(rf"(?:{either(_WORDS.other_codes)})[ _-]?\Z", re.IGNORECASE)
+_CALLED_CODE = re.compile(r"(?<![\w-])(?:code|codice|código|kod|код|pin|비밀번호|비번)[ ]\Z", re.IGNORECASE)
 _KEY_ALONE = re.compile(r"keys?(?![A-Za-z])", re.IGNORECASE)
 _OTHER_KEY = re.compile(rf"(?:{either(_WORDS.other_keys)})[ _-]?\Z", re.IGNORECASE)
 _OPEN = r"[*_]{0,2}[\"'`“「『(（]?"
@@ -97,7 +102,7 @@ _MAY_TELL = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    rf"[\"'`”」)）]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
+    rf"[\"'`”」)）*]{{0,2}}(?:[.,;!?](?!\w)|[，。；！？、井]|[ ](?:{either(_WORDS.goes_on)})[ ]|(?=[ ]?[^\x00-\x7f])|[ \t]{{0,8}}(?:\n|\Z)|[ ]?[-)(（|/–—])"
 )
 # An earlier sentence says less about a value, unless the next one begins with the value.
 _SENTENCE_END = re.compile(r"[.!?;][\"')]?[ ]|[。；！？]")
@@ -148,6 +153,7 @@ _BEGINS_ANSWER = re.compile(
     rf"{_SPEAKER}{LEAD_IN}(?:[\w.@-]{{2,40}}[ ]?[/,|，][ ]?)?[\"'`“「*]{{0,3}}\Z", re.IGNORECASE
 )
 _TELLS_ANSWER = re.compile(rf"{_SPEAKER}(?:[^.!?\n]|\.(?=\w)){{0,60}}\Z", re.IGNORECASE)
+_NEAR_ADJACENT = 28  # signs from where a word begins to a value that adjoins it, at most
 _ADJACENT = re.compile(r"[^\W\d_]{2,14}[\"'`*_]{0,3}[ ]{1,2}[\"'`“(*_]{0,3}")
 _ADJOINS_SERVICE = frozenset({"sure", "mixed"})  # grades that count directly behind the name of a service
 _ENDS_VERB = re.compile(r"[^\W\d_][ ][ \"`“]{0,2}\Z")  # before a value that only a verb announces
@@ -172,12 +178,16 @@ def _near(*, codes: bool) -> Walk:
             else (_OF_VALUE.search, secret_candidates.may_be_password, secret_candidates.password)
         )
         near = _Surroundings(text, places)
+        graded: dict[str, SecretCandidate | None] = {}  # each word is judged once, however often it occurs
         for word, begin in _words(text, _lines(text, places), search):
-            if not may_be(word) or known.has(begin, begin + len(word)):
+            if word not in graded:
+                if known.has(begin, begin + len(word)):
+                    continue
+                graded[word] = read(word, 0) if may_be(word) else None
+            found = graded[word]
+            if found is None or known.has(begin + found.start, begin + found.end):
                 continue
-            value = read(word, begin)
-            if value is None or known.has(value.start, value.end):
-                continue
+            value = SecretCandidate(begin + found.start, begin + found.end, found.said, found.grade)
             if _is_told(text, value, near):
                 yield value.start, value.end
 
@@ -203,12 +213,15 @@ def _words(text: str, parts: Iterable[Span], search: _Search) -> Iterator[tuple[
     for start, end in parts:
         at = start
         while (sign := search(text, at, end)) is not None:
-            begin = sign.start() - len(stem(text, sign.start(), 64, _VISIBLE))
-            word = _WORD.match(text, begin)
-            at = sign.end()
+            place = sign.start()
+            before = len(stem(text, place, _LONGEST_WORD, _VISIBLE))
+            word = _WORD.match(text, place - before) if before < _LONGEST_WORD else None
             if word is not None:
-                at = max(at, word.end())
-                yield word[0], begin
+                at = max(sign.end(), word.end())
+                yield word[0], place - before
+            else:  # nothing else of a longer run is a word, either
+                blank = _INVISIBLE.search(text, sign.end(), end)
+                at = end if blank is None else blank.end()
 
 
 def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -216,17 +229,24 @@ def _lines(text: str, places: Sequence[int]) -> Iterator[Span]:
     asks = Matches(_MAY_ASK, text)
     start = end = 0
     is_whole = True  # the part ends at the end of its line
-    for at in places:
-        if at < end and is_whole:
-            continue
-        if at >= end:
+    number = 0
+    while number < len(places):
+        at = last = places[number]
+        if at < end:
+            # What the last place in the part reaches includes what the others reach.
+            number = bisect_left(places, end, number)
+            if is_whole:
+                continue
+            last = places[number - 1]
+        else:
             if end > start:
                 yield start, end
             left = max(end, at - _BEFORE)
             start = text.rfind("\n", left, at) + 1 or left
-        line_end = text.find("\n", max(at, end), at + _BEHIND)
+            number += 1
+        line_end = text.find("\n", max(at, end), last + _BEHIND)
         is_whole = line_end >= 0 and not asks.any_in(max(start, at - _BEFORE), line_end + _BEFORE)
-        end = line_end if is_whole else min(len(text), at + _BEHIND)
+        end = line_end if is_whole else min(len(text), last + _BEHIND)
     if end > start:
         yield start, end
 
@@ -276,6 +296,34 @@ class Matches:
         return at < len(self._starts) and self._starts[at] < end
 
 
+_Answer = TypeVar("_Answer")
+
+
+class Remembered(dict[str, _Answer]):
+    """The results of a function for strings; it is called once for equal ones."""
+
+    def __init__(self, ask: Callable[[str], _Answer]) -> None:
+        """Call nothing yet.
+
+        Args:
+            ask: A pure function.
+        """
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, said: str) -> _Answer:
+        """Return the result for a string that is new."""
+        answer = self[said] = self._ask(said)
+        return answer
+
+
+def _telling(said: str) -> int:
+    """Return the points of a word directly before a value that announces it."""
+    if _TELLS.search(said):
+        return _TOLD
+    return _MAYBE_TOLD if _MAY_TELL.search(said[-_CHARS_OF_MAY_TELL:]) else 0
+
+
 class _Surroundings:
     """The words around the values of a text. Each word is classified once, however many values are near it."""
 
@@ -291,7 +339,10 @@ class _Surroundings:
         self._text = text
         self._places = places
         self._known: dict[int, _Cue | None] = {}
-        self._told: dict[str, int] = {}
+        self._of_words: dict[str, _Cue | None] = {}
+        self.told = Remembered(_telling)
+        self.has_user = Remembered(lambda said: _USER.search(said) is not None)
+        self.is_other = Remembered(lambda said: _OTHER_NOUN.search(said) is not None)
 
     def line(self, start: int, end: int) -> Span:
         """Return the span of a value's line, cut to _BEHIND characters before the value and _BEFORE behind it.
@@ -309,23 +360,21 @@ class _Surroundings:
 
     def between(self, start: int, end: int) -> Iterator[_Cue]:
         """Yield the classified words that begin in a part of the text, the last one first."""
-        for at in reversed(self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]):
-            cue = self._known[at] if at in self._known else self._known.setdefault(at, self._classified(at))
+        places, known = self._places, self._known
+        for number in range(bisect_left(places, end) - 1, bisect_left(places, start) - 1, -1):
+            at = places[number]
+            cue = known[at] if at in known else known.setdefault(at, self._cue(at))
             if cue is not None:
                 yield cue
 
-    def told(self, before: str) -> int:
-        """Return the points of a word directly before a value that announces it."""
-        said = before[-_CHARS_OF_TELLING:]
-        if said not in self._told:
-            self._told[said] = (
-                _TOLD
-                if _TELLS.search(said)
-                else _MAYBE_TOLD
-                if _MAY_TELL.search(said[-_CHARS_OF_MAY_TELL:])
-                else 0
-            )
-        return self._told[said]
+    def _cue(self, at: int) -> _Cue | None:
+        """Return the classified word at a place; equal surroundings are classified once."""
+        left = max(0, at - _CHARS_OF_OWNER)
+        around = f"{at - left} {self._text[left : at + _CHARS_OF_CUE]}"
+        if around not in self._of_words:
+            self._of_words[around] = self._classified(at)
+        cue = self._of_words[around]
+        return None if cue is None else _Cue(at, cue.points, cue.code_points, cue.is_password, cue.is_code)
 
     def _classified(self, at: int) -> _Cue | None:
         text = self._text
@@ -378,7 +427,7 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
-    return _OTHER_NOUN.search(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:]) is None
+    return not near.is_other[before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:]]
 
 
 def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> int:
@@ -394,15 +443,18 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
     start, end = value.start, value.end
     line = start - len(before)
     is_code = value.grade == "digits"
-    told = near.told(before)
+    told = near.told[before[-_CHARS_OF_TELLING:]]
     ends = _ENDS.match(text, end) is not None
     cues = list(islice(near.between(line, start), _LAST))
-    behind = list(near.between(end, till))
-    best = max((_of_cue(text, value, cue, told=told, ends=ends) for cue in cues), default=0)
-    points = _OF_GRADE[value.grade]
+    points, best = _OF_GRADE[value.grade], 0
+    for cue in cues:
+        # Most words cannot have more points than the nearest one.
+        if _most_of_cue(value, cue, told=told, ends=ends) > best:
+            best = max(best, _of_cue(text, value, cue, told=told, ends=ends))
     if is_code:
         return points + best
-    after = max((cue.points for cue in behind), default=0) - _FARTHER
+    behind = max([cue.points for cue in near.between(end, till)], default=0)
+    after = behind - _FARTHER
     if _IS_THEN_CALLED.match(text, end) is not None:
         told, after = _TOLD, max(after, _PASSWORD)
     alone = told if value.has_sign and told == _TOLD and _ENDS_VERB.search(before[-_CHARS_OF_VERB:]) else 0
@@ -412,7 +464,19 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
     ):
         points += _IS_SET
     may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (cues or behind or value.has_sign)
-    return points + (_WITH_USER if may_be_told and _USER.search(before[-_CHARS_OF_USER:]) else 0)
+    return points + (_WITH_USER if may_be_told and near.has_user[before[-_CHARS_OF_USER:]] else 0)
+
+
+def _most_of_cue(value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
+    """Return the most points that `_of_cue` may give to a word, whatever is between it and the value."""
+    is_code = value.grade == "digits"
+    chars = value.start - cue.at
+    if is_code and chars > _NEAR_CODE:
+        return 0
+    points = cue.code_points if is_code else cue.points
+    if is_code or chars <= _NEAR_ADJACENT:
+        told = max(told, _ADJOINS)
+    return points + told + (_ENDS_CLAUSE if ends and told and points >= _ACCESS else 0)
 
 
 def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
@@ -432,12 +496,19 @@ def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bo
     if adjoins and (is_code or cue.is_password):
         told = max(told, _ADJOINS)
     elif (adjoins and value.grade in _ADJOINS_SERVICE and points == _SERVICE) or (
-        is_code and cue.is_code and _WORDS_BETWEEN.fullmatch(between) is not None
+        is_code
+        and ((cue.is_code and _WORDS_BETWEEN.fullmatch(between) is not None) or _is_called_code(between))
     ):
         told = max(told, _MAYBE_TOLD)
     if ends and told and points >= _ACCESS and value.grade != "weak":
         points += _ENDS_CLAUSE
     return points + told
+
+
+def _is_called_code(before: str) -> bool:
+    """Return whether the text before a number calls it a code, and none of another kind."""
+    called = _CALLED_CODE.search(before)
+    return called is not None and _OTHER_CODE.search(before, 0, called.start()) is None
 
 
 def _may_be_code(value: SecretCandidate, cue: _Cue, between: str, *, told: int) -> bool:
@@ -474,7 +545,11 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     if value.grade == "digits":
         return begins and 4 <= len(value.said) <= 8 and any(cue.code_points for cue in cues)
     points = max((cue.points for cue in cues), default=0)
-    return bool(points) and (begins or near.told(before) == _TOLD) and _OF_GRADE[value.grade] + points >= 4
+    return (
+        bool(points)
+        and (begins or near.told[before[-_CHARS_OF_TELLING:]] == _TOLD)
+        and _OF_GRADE[value.grade] + points >= 4
+    )
 
 
 _OF_PASSWORDS = (

@@ -29,6 +29,8 @@ _GLUED = 3
 # A token's prefix after one of these belongs to a digest.
 _DIGESTS = ("sha1-", "sha256=", "sha256:", "sha256-", "sha384-", "sha512-", "md5-", "h1:")
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
+# Documentation shows forms with the same character over and over, and keys that end with this word.
+_OF_EXAMPLE = re.compile(r"([Xx*.]|(?<![0-9])[0-9])\1{11}|EXAMPLE(?:KEY)?\Z")
 _LAST_PART = re.compile(r"[_-]")
 _MOST_READ, _MOST_JUDGED = 4_096, 512  # characters of a token
 # Limits for broken tokens: characters of the anchor, number of parts, and characters of a part after a complete token.
@@ -114,6 +116,8 @@ class TokenFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         named = "secret" in match.re.groupindex and match.start("secret") >= 0
         span = match.span("secret" if named else 0)
         said = text[span[0] : min(span[1], span[0] + _MOST_JUDGED)]
+        if _OF_EXAMPLE.search(said) is not None:
+            return None
         if is_glued and not any(is_random(run, _GLUED_ENTROPY) for run in _RUN.findall(said)):
             return None
         if self.entropy and not is_random(said, self.entropy):
@@ -258,7 +262,7 @@ _TELLS = re.compile(
 )
 # "cohere: ..." needs no word for a key if the value is no digest or identifier.
 _ASSIGNED = re.compile(
-    r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
+    r"(?P<name>(?<![\w.-])[A-Za-z][\w.-]{1,40})[\"'`]{0,3}\]?[ \t]{0,4}(?:=>|:=|[:=：])[ \t]{0,4}[\"'`]{0,3}\Z",
     re.ASCII,
 )
 _TRUENAS = re.compile(r"[0-9]{1,4}-[A-Za-z0-9]{64}", re.ASCII)  # the id of a key, and the key
@@ -308,6 +312,7 @@ _OF_SOMETHING_ELSE = re.compile(
     r"|count|usage|number|size|length|limit|version|revision|sha[0-9]{0,3}|md5|digest|checksum|etag|fingerprint)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"0x[0-9A-Fa-f]{40}")  # of an account of Ethereum, which is public
 # Prefixes of identifiers that are not secret: messages, tool calls, answers, objects.
 _OF_IDENTIFIER = re.compile(
     r"(?:msg|toolu|call|chatcmpl|req|resp|run|step|thread|asst|file|evt|cus|sub|prod|price|pi|ch|in|seti|acct|gid|usr|user|org|proj|sess|item|batch|job|task)[_-]"
@@ -474,7 +479,7 @@ def _is_chance(said: str) -> bool:
     is_one = is_scrambled(said) or (
         _ONE_CASE.fullmatch(said) is not None and _HEXADECIMAL.fullmatch(said) is None
     )
-    return is_one and _OF_IDENTIFIER.match(said) is None
+    return is_one and _OF_IDENTIFIER.match(said) is None and _ADDRESS.fullmatch(said) is None
 
 
 def _vendor_in(beside: str, look: _Judged, *, is_any: bool = False) -> str | None:

@@ -93,6 +93,7 @@ RULES = (
         _at(r"[a-z -]{10,17}cipher[ ](?P<secret>[!-~]{8,128})", strong=True),
     ),
     Rule("proxy-address", "url-password", ("ss://",), _at(r"(?<![a-z])ss://(?P<secret>[\w+/-]{16,200}={0,2})(?=[@#]|\s|\Z)")),
+    Rule("calendar-address", "url-token", ("/private-",), _at(r"/private-(?P<secret>[0-9a-f]{32})(?=/basic\.ics)")),
     Rule("node-address", "url-token", (".alchemy.com/v2/",), _at(r"\.alchemy\.com/v2/(?P<secret>[\w-]{24,48})(?![\w-])")),
     Rule(
         "panel-path",

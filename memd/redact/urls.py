@@ -48,6 +48,7 @@ _ASKED = (
 )  # fmt: skip
 _NAMES = tuple(f"{written}=" for name in _ASKED for written in (name, name.title(), name.upper()))
 _QUERY = re.compile(r"(?P<name>[a-z]{2,12})=(?P<secret>[^\s&#\"'<>`\\()\[\]{},;|]{4,16384})", re.IGNORECASE)
+_BEGINS_CODE = ("(", "{")  # behind the name of a function
 _IN_NAME = string.ascii_letters + string.digits + "_-.%[]"
 _SHORT = frozenset({"password", "passwd", "pwd", "secret"})
 _STRICT = frozenset({"code", "session", "hash", "ticket", "auth", "sign", "appid"})
@@ -61,6 +62,8 @@ def _query(text: str, at: int) -> Span | None:
         return None
     match = _QUERY.match(text, at)
     if match is None:
+        return None
+    if text.startswith(_BEGINS_CODE, match.end()):
         return None
     value = match["secret"].rstrip(".,;:!?*，。")
     kind = match["name"].lower()

@@ -40,7 +40,7 @@ _HAN_WORDS = re.compile(r"(?:[一-鿿][ 　、，,]{1,2}){11,23}[一-鿿](?![一
 
 
 @cache
-def _words_of(language: str) -> frozenset[str]:
+def words_of(language: str) -> frozenset[str]:
     """Return the BIP-39 list of a language; loaded when first needed."""
     from mnemonic import Mnemonic  # noqa: PLC0415 - 60 ms, which few texts need
 
@@ -100,7 +100,7 @@ def _checked(text: str, run: Span, languages: Sequence[str]) -> Iterator[Span]:
     """
     words = list(_WORD.finditer(text, *run))
     for language in languages:
-        known = _words_of(language)
+        known = words_of(language)
         for is_known, some in groupby(words, lambda word: _plain(word) in known):  # noqa: B023 - used at once
             span = _valid_part(tuple(some), language) if is_known else None
             if span is not None:

@@ -213,5 +213,9 @@ def secrets() -> Mapping[str, str]:
         "loop": f"password: {token(10)}1\n" * 1_000,
         "key whose dashes were lost": block(64, 9).replace("-----", "--"),
         "key by its word": f"the API key we use for maps is {'4f1c0b7e9a42d0e8' * 2}; DB_PASSWORD is now {token(11)}3",
+        "words of a passphrase": "die Passphrase ist velvet cactus orbit harvest; password: a long story of words",
+        "alone on a line": "the box:\nroot k7TqXx2m" + "Pw9Z\nadmin pts/0",
+        "what only refers": "arn:aws:secretsmanager:eu-west-3:120034005600:secret:shop/token-8xTqPz and ghp_"
+        + "x" * 36,
         "codes of one form": "recovery codes, printed today:\n4f1c0-b7e9a\n42d0e-8c55a",
     }

@@ -9,6 +9,7 @@ from memd.config.settings import Redact
 from memd.redact.redactor import Redactor
 from memd.redact.secret_values import (
     SecretValue,
+    alternates,
     is_generated,
     is_jumble,
     is_reference,
@@ -106,3 +107,10 @@ def test_a_call_that_takes_an_object_is_no_password() -> None:
     """What makes one is a name of the program."""
     text = "const password = generatePassword({ length: 20, symbols: true })"
     assert Redactor(Redact()).redact(text).text == text
+
+
+@pytest.mark.parametrize("fewer", [0, 1])
+def test_so_many_letters_and_digits_alternate(fewer: int) -> None:
+    """Fewer may be the name of a model or a room."""
+    said = "k7TqX2mP"[: shipped("memd.redact.secret_values._LEAST_ALTERNATING") - fewer]
+    assert alternates(said) is not bool(fewer)
