@@ -11,7 +11,17 @@ import threading
 
 import pytest
 
-from memd.runtime.process import LOOKUPS, DaemonEventLoop, SignalAction, Signals, open_files, prepare
+from memd.errors import FatalError
+from memd.runtime.installed_code import MANAGED_STATUS
+from memd.runtime.process import (
+    LOOKUPS,
+    DaemonEventLoop,
+    SignalAction,
+    Signals,
+    ended,
+    open_files,
+    prepare,
+)
 from tests.bounds import shipped
 
 # What a daemon does when it starts: several threads that meet the same struct for the first time.
@@ -163,3 +173,14 @@ async def test_a_stop_is_heard_before_anybody_asks() -> None:
         await stopping.wait()
         assert heard == [SignalAction.STOP]
         assert await signals.next() is SignalAction.STOP
+
+
+def test_a_restart_is_the_service_managers_where_there_is_one() -> None:
+    """It sees a status of its own; to stop and to reload are memd's in any case."""
+    for action in SignalAction:
+        assert ended(action, is_managed=False) is action
+        if action is not SignalAction.RESTART:
+            assert ended(action, is_managed=True) is action
+    with pytest.raises(FatalError, match="another version of memd") as raised:
+        ended(SignalAction.RESTART, is_managed=True)
+    assert raised.value.exit_code == MANAGED_STATUS
