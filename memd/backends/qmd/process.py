@@ -21,15 +21,7 @@ class QmdFailed(TransientError):
 
 
 class QmdUnavailable(QmdFailed):
-    """qmd cannot be used now: it is not found, does not start, or fails to prepare its collections.
-
-    Args:
-        reason: What is wrong, and how to fix it.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """qmd cannot be used now: it is not found, does not start, or fails to prepare its collections; with how to fix it."""
 
 
 class QmdTimedOut(QmdFailed):

@@ -152,4 +152,4 @@ def test_what_cannot_be_run_is_refused_with_what_mends_it(
     os.mkfifo(workspace / "pipe")
     with pytest.raises(QmdUnavailable, match=complaint) as refused:
         sought(command, tmp_path, str(tmp_path))
-    assert "npm install" in refused.value.reason
+    assert "npm install" in str(refused.value)
