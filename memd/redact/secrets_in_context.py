@@ -10,8 +10,8 @@ import re
 import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
-from typing import TypeVar
 
 import msgspec
 
@@ -296,27 +296,6 @@ class Matches:
         return at < len(self._starts) and self._starts[at] < end
 
 
-_Answer = TypeVar("_Answer")
-
-
-class Remembered(dict[str, _Answer]):
-    """The results of a function for strings; it is called once for equal ones."""
-
-    def __init__(self, ask: Callable[[str], _Answer]) -> None:
-        """Call nothing yet.
-
-        Args:
-            ask: A pure function.
-        """
-        super().__init__()
-        self._ask = ask
-
-    def __missing__(self, said: str) -> _Answer:
-        """Return the result for a string that is new."""
-        answer = self[said] = self._ask(said)
-        return answer
-
-
 def _telling(said: str) -> int:
     """Return the points of a word directly before a value that announces it."""
     if _TELLS.search(said):
@@ -340,9 +319,9 @@ class _Surroundings:
         self._places = places
         self._known: dict[int, _Cue | None] = {}
         self._of_words: dict[str, _Cue | None] = {}
-        self.told = Remembered(_telling)
-        self.has_user = Remembered(lambda said: _USER.search(said) is not None)
-        self.is_other = Remembered(lambda said: _OTHER_NOUN.search(said) is not None)
+        self.told = cache(_telling)
+        self.has_user = cache(lambda said: _USER.search(said) is not None)
+        self.is_other = cache(lambda said: _OTHER_NOUN.search(said) is not None)
 
     def line(self, start: int, end: int) -> Span:
         """Return the span of a value's line, cut to _BEHIND characters before the value and _BEFORE behind it.
@@ -427,7 +406,7 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
     speaker = _SPEAKER_FIRST.match(before)
-    return not near.is_other[before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:]]
+    return not near.is_other(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:])
 
 
 def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str, till: int) -> int:
@@ -443,7 +422,7 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
     start, end = value.start, value.end
     line = start - len(before)
     is_code = value.grade == "digits"
-    told = near.told[before[-_CHARS_OF_TELLING:]]
+    told = near.told(before[-_CHARS_OF_TELLING:])
     ends = _ENDS.match(text, end) is not None
     cues = list(islice(near.between(line, start), _LAST))
     points, best = _OF_GRADE[value.grade], 0
@@ -464,7 +443,7 @@ def _points(text: str, value: SecretCandidate, near: _Surroundings, before: str,
     ):
         points += _IS_SET
     may_be_told = _NEEDED - _WITH_USER <= points < _NEEDED and (cues or behind or value.has_sign)
-    return points + (_WITH_USER if may_be_told and near.has_user[before[-_CHARS_OF_USER:]] else 0)
+    return points + (_WITH_USER if may_be_told and near.has_user(before[-_CHARS_OF_USER:]) else 0)
 
 
 def _most_of_cue(value: SecretCandidate, cue: _Cue, *, told: int, ends: bool) -> int:
@@ -547,7 +526,7 @@ def _is_answer(text: str, value: SecretCandidate, near: _Surroundings, line: int
     points = max((cue.points for cue in cues), default=0)
     return (
         bool(points)
-        and (begins or near.told[before[-_CHARS_OF_TELLING:]] == _TOLD)
+        and (begins or near.told(before[-_CHARS_OF_TELLING:]) == _TOLD)
         and _OF_GRADE[value.grade] + points >= 4
     )
 
