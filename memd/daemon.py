@@ -141,7 +141,7 @@ async def serve(
                 background.keep(BackgroundTask("keeping to the memory limit", limit.run))
             )
             configuration = _configuration(places, environ, config, supervisor, limit)
-            reload = partial(_reload, configuration, registry, notifier)
+            reload = partial(_reload, configuration, supervisor, registry, notifier)
             following = tasks.create_task(configuration.run())
             facts = ProcessFacts(
                 VERSION, places.socket, configuration, cache=embeddings, memory=limit, background=background
@@ -229,9 +229,12 @@ def _configuration(
 
 
 async def _reload(
-    configuration: Configuration, registry: ProviderRegistry, notifier: sd_notify.Notifier
+    configuration: Configuration,
+    supervisor: AgentSupervisor,
+    registry: ProviderRegistry,
+    notifier: sd_notify.Notifier,
 ) -> tuple[str, ...]:
-    """Apply the configuration file, and retry providers that refused; return the settings that have changed.
+    """Apply the configuration file, follow links, and retry providers that refused; return the settings that have changed.
 
     Raises:
         ConfigError: the file is invalid.
@@ -239,6 +242,7 @@ async def _reload(
     notifier.reloading()
     try:
         changed = await configuration.reload()
+        await supervisor.resolve_again()
         await registry.renew()
     finally:
         notifier.ready()

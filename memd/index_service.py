@@ -35,6 +35,7 @@ from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Clock
+from memd.sources.root_links import ChangedLink, RootLinks
 from memd.store.chunks import Counts
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -87,6 +88,7 @@ def index_parts(
     providers: AgentProviders,
     rng: Random,
     published: PublishedVectors | None = None,
+    links: RootLinks | None = None,
     clock: Clock = time.monotonic,
 ) -> IndexParts:
     """Build the parts of one agent's index service; none runs yet.
@@ -101,13 +103,16 @@ def index_parts(
         providers: The agent's embedding providers.
         rng: Source of the jitter of backoffs.
         published: What the agent has published; None: it publishes nothing.
+        links: The configured paths to follow; None: there are none.
         clock: Returns seconds, monotonic, by which passes are measured.
     """
     # Threads of this agent alone, so that a disk that does not answer blocks no other agent.
     files = Threads(READERS, f"memd-files-{agent}")
     looking = Threads(1, f"memd-look-{agent}")
     queues = AgentQueues(agent, providers, published)
-    recent = RecentFileCheck(RecentFiles(rules.roots), looking, look_by_scan(rules.roots, rules.max_bytes))
+    recent = RecentFileCheck(
+        RecentFiles(rules.roots), looking, look_by_scan(rules.roots, rules.max_bytes), links
+    )
     barrier = EventBarrier()
     triggers = MaintenanceTriggers()
     runner = PassRunner(
@@ -244,10 +249,15 @@ class IndexService:
         failed = None if why is None else f"{WATCHING} failed: {why}"
         reasons = [
             one
-            for one in (failed, self.watcher_trouble, _in_words(self._parts.runner.kept))
+            for one in (failed, self._moved_root, self.watcher_trouble, _in_words(self._parts.runner.kept))
             if one is not None
         ]
         return "; ".join(reasons) or None
+
+    @property
+    def _moved_root(self) -> str | None:
+        changed = self._parts.recent.links.changed
+        return None if changed is None else str(changed)
 
     # --- requests
 
@@ -255,6 +265,11 @@ class IndexService:
         """Request a pass over everything, growing transcripts included, that begins after this call; return its number."""
         self._parts.rebuilder.retry_now()
         return self._pending.mark_all(force=force, eager=True)
+
+    async def changed_link(self) -> ChangedLink | None:
+        """Return a configured path that leads elsewhere now than when the agent was started; None: no such path is known."""
+        await self._parts.recent.compare_links()
+        return self._parts.recent.links.changed
 
     async def wait_for_pass(self, number: int) -> PassReport:
         """See PassScheduler.wait_for_pass."""
@@ -341,6 +356,10 @@ class IndexService:
         self._parts.follower.look_again()
 
     # --- background tasks
+
+    async def roots_moved(self) -> None:
+        """Return when a configured path leads to another place, so that the agent is to be started again with it."""
+        await self._parts.recent.links_moved()
 
     async def run(self) -> None:
         """Keep the index up to date until cancelled."""

@@ -15,6 +15,7 @@ from memd.errors import MemdError, TransientError
 from memd.index_service import IndexService
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.providers.provider import space_of
+from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.store.index import Index
 from memd.store.search_keywords import IndexMemory
 from memd.text.memory_paths import Root
@@ -112,6 +113,7 @@ class Agents:
         self._changing: frozenset[str] = frozenset()
         self._unchanging = asyncio.Event()
         self._unchanging.set()
+        self._swapped = ChangeNotifier()
 
     @contextlib.contextmanager
     def held(self, changing: Collection[str]) -> Iterator[None]:
@@ -131,6 +133,12 @@ class Agents:
     def swap(self, by_id: Mapping[str, RunningAgent], left_out: Mapping[str, LeftOut] | None = None) -> None:
         """Replace the running and the failed agents."""
         self._by_id, self._left_out = dict(by_id), dict(left_out or {})
+        self._swapped.notify()
+
+    async def replaced(self, agent: RunningAgent) -> None:
+        """Wait until an agent runs no more, or was started again."""
+        while self._by_id.get(agent.id) is agent:
+            await self._swapped.next()
 
     def all(self) -> Mapping[str, RunningAgent]:
         """Return the running agents."""

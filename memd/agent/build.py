@@ -29,11 +29,11 @@ from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Debouncer
 from memd.search.searcher import Reranker, Searcher
-from memd.sources.roots import roots_as_written, roots_of
+from memd.sources.root_links import RootLinks
+from memd.sources.roots import ConfiguredRoots, configured_roots, roots_as_written
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint, usable_part, why_rebuild, with_vectors, without_vectors
-from memd.text.memory_paths import Root
 from memd.watch.watcher import WatcherHealth, note_places, watch
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ async def _built_on(
         providers.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # the wanted model is not known yet
-    roots = await _roots(agent_id, settings, state)
+    configured = await _roots(agent_id, settings, state)
+    roots = configured.roots
     pending = DebouncedChanges(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
@@ -103,6 +104,7 @@ async def _built_on(
         providers=providers,
         rng=Random(),
         published=published,
+        links=RootLinks(configured.links),
     )
     sync = IndexService(agent_id, index, pending, parts)
     if rebuild is not None:
@@ -158,11 +160,11 @@ def _published(agent_id: str, settings: AgentSettings) -> "ServerVectors | None"
     return ServerVectors(agent_id, settings.publish)
 
 
-async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> tuple[Root, ...]:
+async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> ConfiguredRoots:
     """Return an agent's roots; unresolved, as the settings give them, if the disk does not answer within ROOTS_S."""
     try:
         async with asyncio.timeout(ROOTS_S):
-            return await Threads(1, f"memd-roots-{agent_id}").run(roots_of, settings, state=state)
+            return await Threads(1, f"memd-roots-{agent_id}").run(configured_roots, settings, state=state)
     except TimeoutError:
         log.warning("agent.disk_silent", agent=agent_id, waited_s=ROOTS_S)
         return roots_as_written(settings, state=state)
@@ -196,18 +198,22 @@ async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | No
 
 
 async def keep(agent: RunningAgent) -> None:
-    """Run all tasks that keep an agent's index up to date, until cancelled."""
+    """Run all tasks that keep an agent's index up to date, until cancelled or its roots lead elsewhere."""
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(agent.sync.run())
-        for task in (
+        background = [
             BackgroundTask(WATCHING, partial(_follow_files, agent)),
             BackgroundTask("scanning now and then", partial(_scan_periodically, agent)),
             BackgroundTask("preparing the backend", agent.backend.warm, is_once=True),
-        ):
-            tasks.create_task(agent.sync.background.keep(task))
+        ]
         if agent.publisher is not None:
-            publishing = BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
-            tasks.create_task(agent.sync.background.keep(publishing))
+            background.append(
+                BackgroundTask(f"publishing to {agent.settings.publish.to}", agent.publisher.run)
+            )
+        running = [tasks.create_task(agent.sync.run())]
+        running += [tasks.create_task(agent.sync.background.keep(task)) for task in background]
+        await agent.sync.roots_moved()
+        for each in running:
+            each.cancel()
 
 
 async def _follow_files(agent: RunningAgent) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 
 import msgspec
@@ -64,7 +64,7 @@ class AgentSupervisor:
             registry: Gives each agent its embedding providers.
             tasks: The group of the agents' tasks: one that fails for good ends them all.
             build: Opens an agent's index and builds the agent.
-            keep: Keeps an agent's index up to date until cancelled.
+            keep: Keeps an agent's index up to date until cancelled, or returns where the agent's roots lead elsewhere.
             most: The most agents that may run; the others are left out.
         """
         self._agents = agents
@@ -78,6 +78,8 @@ class AgentSupervisor:
         self._absent: dict[str, _Absent] = {}
         self._providers: dict[str, AgentProviders] = {}  # of running and absent agents
         self._starting = asyncio.Lock()
+        self._restarts: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._rng = Random()
 
     async def follow(self, new: Config) -> None:
@@ -87,29 +89,57 @@ class AgentSupervisor:
         settings. The changes are computed against what actually runs, so that the next call completes what an
         earlier one did not.
         """
-        there = {agent_id: running.agent.settings for agent_id, running in self._running.items()}
-        there |= {agent_id: absent.settings for agent_id, absent in self._absent.items()}
-        changed = differences(there, new.agents)
+        async with self._starting:
+            there = {agent_id: running.agent.settings for agent_id, running in self._running.items()}
+            there |= {agent_id: absent.settings for agent_id, absent in self._absent.items()}
+            await self._change(differences(there, new.agents), new.agents)
+
+    async def resolve_again(self) -> None:
+        """Start those agents again of which a configured path leads elsewhere than when they were started, or nowhere."""
+        async with self._starting:
+            agents = [running.agent for running in self._running.values()]
+            links = await asyncio.gather(*(agent.sync.changed_link() for agent in agents))
+            moved = {
+                agent.id: agent.settings
+                for agent, link in zip(agents, links, strict=True)
+                if link is not None
+            }
+            if moved:
+                await self._change(frozenset(moved), moved)
+
+    async def _change(self, changed: frozenset[str], wanted: Mapping[str, AgentSettings]) -> None:
+        """Stop these agents, and start those of them that are wanted; the caller holds `_starting`."""
         # Keep providers alive between stop and start: the changed agent may need the same ones.
         with self._agents.held(changed), self._registry.kept():
-            async with self._starting:
-                try:
-                    for agent_id in sorted(changed & self._running.keys()):
-                        await self._stop(agent_id)
-                    for agent_id in changed & self._absent.keys():
-                        self._forget(agent_id)
-                    # Concurrently, so that an agent that waits for its disk delays no other.
-                    wanted = sorted(
-                        changed & new.agents.keys(), key=lambda agent_id: (agent_id != "main", agent_id)
-                    )
-                    starting = {agent_id: new.agents[agent_id] for agent_id in wanted}
-                    reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
-                    for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
-                        if reason is not None:
-                            absent = self._absent[agent_id] = _Absent(settings, reason)
-                            absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
-                finally:
-                    self._swap()  # no request may reach an agent that was stopped
+            try:
+                for agent_id in sorted(changed & self._running.keys()):
+                    await self._stop(agent_id)
+                for agent_id in changed & self._absent.keys():
+                    self._forget(agent_id)
+                # Concurrently, so that an agent that waits for its disk delays no other.
+                ids = sorted(changed & wanted.keys(), key=lambda agent_id: (agent_id != "main", agent_id))
+                starting = {agent_id: wanted[agent_id] for agent_id in ids}
+                reasons = await asyncio.gather(*(self._start(*each) for each in starting.items()))
+                for (agent_id, settings), reason in zip(starting.items(), reasons, strict=True):
+                    if reason is not None:
+                        absent = self._absent[agent_id] = _Absent(settings, reason)
+                        absent.task = self._tasks.create_task(self._keep_trying(agent_id, absent))
+            finally:
+                self._swap()  # no request may reach an agent that was stopped
+
+    async def _keep_running(self, agent: RunningAgent) -> None:
+        """Keep an agent's index up to date until cancelled; where its roots lead elsewhere, start it again with them."""
+        await self._keep(agent)
+        log.info("agent.roots_moved", agent=agent.id)
+        restart = self._tasks.create_task(self._restart(agent))
+        self._restarts.add(restart)
+        restart.add_done_callback(self._restarts.discard)
+
+    async def _restart(self, agent: RunningAgent) -> None:
+        async with self._starting:
+            running = self._running.get(agent.id)
+            if running is not None and running.agent is agent and not self._is_closed:
+                await self._change(frozenset({agent.id}), {agent.id: agent.settings})
 
     async def _start(self, agent_id: str, settings: AgentSettings) -> str | None:
         """Start an agent; return why that is not possible now, or None."""
@@ -133,7 +163,7 @@ class AgentSupervisor:
             raise
         finally:
             self._begun.discard(agent_id)
-        self._running[agent_id] = _Running(agent, self._tasks.create_task(_run(self._keep(agent))))
+        self._running[agent_id] = _Running(agent, self._tasks.create_task(self._keep_running(agent)))
         log.info("agent.started", agent=agent_id, workspace=str(settings.workspace))
         return None
 
@@ -199,10 +229,11 @@ class AgentSupervisor:
 
     async def close(self) -> None:
         """Stop all agents concurrently; their indexes stay on disk."""
+        self._is_closed = True
+        if restarts := list(self._restarts):
+            for restart in restarts:
+                restart.cancel()
+            await asyncio.wait(restarts)
         for agent_id in list(self._absent):
             self._forget(agent_id)
         await asyncio.gather(*(self._stop(agent_id) for agent_id in list(self._running)))
-
-
-async def _run(work: Awaitable[None]) -> None:
-    await work

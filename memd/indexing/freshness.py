@@ -74,6 +74,7 @@ class Freshness:
             late, changed = True, unwatched
         if changed:
             self._pending.mark(changed)
+        late |= self._recent.links.changed is not None
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 return await self._passes_over_all_that_is_marked() and not late

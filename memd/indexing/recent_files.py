@@ -9,6 +9,7 @@ Checks run on a thread of their own: concurrent searches share one, and a dead d
 """
 
 import asyncio
+import contextlib
 import os
 import stat
 import time
@@ -23,7 +24,8 @@ from memd.domain_types import FoundFile, Kind, Stamp
 from memd.errors import MemdError
 from memd.indexing.watch_changes import Look, PollComparison
 from memd.runtime.threads import Threads
-from memd.runtime.timers import ClockNs
+from memd.runtime.timers import ClockNs, until_next_tick_s
+from memd.sources.root_links import RootLinks
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     ExtraDirectory,
@@ -215,19 +217,27 @@ def _different(path: Path, one: FileSignature | None, other: FileSignature | Non
 
 LOOK_S = 0.1  # the longest check that a search waits for, whatever its own timeout is
 _SHARE = 20.0  # a longer check is repeated only after this many times its duration
+LINKS_S = 2.0  # between two comparisons of where the links lead, while nobody searches
+_UNMOVED_S = 0.5  # an agent is not started again sooner than this, however often its links change
+LINKS_ANSWER_S = 1.0  # the longest wait for such a comparison
 
 
 class RecentFileCheck:
-    """Runs the checks of RecentFiles and others on a thread, one at a time."""
+    """Runs the checks of RecentFiles and others on a thread, one at a time; each compares the links, too."""
 
-    def __init__(self, recent: RecentFiles, threads: Threads, look: Look) -> None:
+    def __init__(
+        self, recent: RecentFiles, threads: Threads, look: Look, links: RootLinks | None = None
+    ) -> None:
         """Create the object.
 
         Args:
             recent: The recent files.
             threads: One thread, used for checks only.
             look: Returns the stamps of all notes in some places.
+            links: The configured paths to follow; None: there are none.
         """
+        self.links = RootLinks({}) if links is None else links
+        self._noticed = asyncio.Event()  # a link was found to have moved
         self._recent = recent
         self._threads = threads
         self._comparison = PollComparison(look)
@@ -293,6 +303,24 @@ class RecentFileCheck:
         """
         return await self._ask(("replaced", *roots.items()), lambda: replaced(roots), timeout_s)
 
+    async def compare_links(self) -> None:
+        """Compare where the links lead, unless the disk does not answer within LINKS_ANSWER_S."""
+        if self.links:
+            await self._ask("links", tuple, LINKS_ANSWER_S)
+
+    async def links_moved(self, period_s: float = LINKS_S) -> None:
+        """Return when a link leads to another place: each search notices that, and a comparison in each period does."""
+        if not self.links:
+            await asyncio.Event().wait()
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(_UNMOVED_S)
+        while not self.links.is_moved:
+            self._noticed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until_next_tick_s(clock(), period_s)):
+                    await self._noticed.wait()
+            await self.compare_links()
+
     async def _ask(
         self, question: object, look: Callable[[], Collection[Path]], timeout_s: float
     ) -> Collection[Path] | None:
@@ -302,6 +330,7 @@ class RecentFileCheck:
         def begin() -> Collection[Path]:
             # Removed before the disk is read: later callers may have written something that this check misses.
             self._next.pop(question, None)
+            self.links.look()
             return look()
 
         asked = self._next.get(question)  # read once, since the thread may remove it at any moment
@@ -309,6 +338,8 @@ class RecentFileCheck:
             asked = self._next[question] = asyncio.ensure_future(self._threads.run(begin))
             asked.add_done_callback(partial(self._forget, question))
         answered, _ = await asyncio.wait([asked], timeout=timeout_s)
+        if self.links.is_moved:
+            self._noticed.set()
         if not answered:
             return None
         try:

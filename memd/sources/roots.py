@@ -28,6 +28,15 @@ from memd.text.memory_paths import (
 from memd.text.transcript_files import is_database, transcript
 
 
+class ConfiguredRoots(msgspec.Struct, frozen=True):
+    """The roots of an agent, and the configured paths that may lead elsewhere later."""
+
+    roots: tuple[Root, ...]
+    links: Mapping[
+        Path, Path
+    ]  # of the workspace and extra paths: configured path -> where it led; see root_links
+
+
 class _Disk(msgspec.Struct, frozen=True):
     """The functions that look at the disk when roots are made."""
 
@@ -42,7 +51,7 @@ def roots_of(
 ) -> tuple[Root, ...]:
     """Return the roots of an agent: the workspace, then the extra paths, notes of presets and transcripts, each once.
 
-    A configured path may be a symlink, or be behind one; symlinks are resolved here, once. A directory that does not exist yet
+    A configured path may be a symlink, or be behind one; symlinks are resolved here. A directory that does not exist yet
     is a root too, since it may be mounted or written later. If an extra path does not exist or cannot be examined, its name
     decides whether it is a file or a directory.
 
@@ -51,14 +60,26 @@ def roots_of(
         environ: The environment, which says where other agents have their homes; None: that of this process.
         state: The state directory of memd, which contains copies for qmd. No file in it is a source.
     """
+    return configured_roots(settings, environ, state=state).roots
+
+
+def configured_roots(
+    settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
+) -> ConfiguredRoots:
+    """Return the roots as roots_of does, and the paths to follow: those behind a symlink, and those that do not exist."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
-    return _roots(settings, _resolved_glob, disk, environ, state)
+    made = _roots(settings, _resolved_glob, disk, environ, state)
+    links = {path: place for path, place in made.links.items() if path != place or not os.path.lexists(path)}
+    return msgspec.structs.replace(made, links=links)
 
 
 def roots_as_written(
     settings: AgentSettings, environ: Mapping[str, str] | None = None, *, state: Path | None = None
-) -> tuple[Root, ...]:
-    """Make the roots without the disk, if it does not answer: symlinks are not resolved, and names decide what is a file."""
+) -> ConfiguredRoots:
+    """Make the roots without the disk, if it does not answer: symlinks are not resolved, and names decide what is a file.
+
+    All paths are followed, since each may turn out to be a symlink.
+    """
     disk = _Disk(_normal, lambda _, says_so: says_so, lambda _: False, lambda _: ())
     return _roots(settings, str, disk, environ, state)
 
@@ -81,16 +102,18 @@ def _roots(
     disk: _Disk,
     environ: Mapping[str, str] | None,
     state: Path | None,
-) -> tuple[Root, ...]:
+) -> ConfiguredRoots:
     own = () if state is None else (_literal_glob(disk.place(state)),)
     globs = (*map(glob, settings.exclude), *own)
     exclude = exclude_of(globs)
     homes = _homes(environ, disk)
     roots: list[Root] = []
+    places: dict[Path, Path] = {}
     if "memory" in settings.sources:
-        roots.append(Workspace(disk.place(settings.workspace), exclude))
+        places = {path: disk.place(path) for path in (settings.workspace, *settings.extra_paths)}
+        roots.append(Workspace(places[settings.workspace], exclude))
         for written in settings.extra_paths:
-            path = disk.place(written)
+            path = places[written]
             if disk.is_file(path, is_markdown(path.name)):
                 is_owners = describes_owner(written.name) and not describes_owner(path.name)
                 file = SingleFile(path.parent, path.name, exclude, is_owners)
@@ -103,7 +126,9 @@ def _roots(
         subagents = settings.sessions.subagents
         roots += _shelved(settings.sessions.presets, homes, exclude, disk, subagents=subagents)
         roots += _sessions_at(map(disk.place, settings.sessions.paths), exclude, disk, subagents=subagents)
-    return tuple(dict.fromkeys(roots))
+    # Absolute, but with `..`, which behind a symlink is the parent of what it leads to.
+    links = {path.expanduser().absolute(): place for path, place in places.items()}
+    return ConfiguredRoots(tuple(dict.fromkeys(roots)), links)
 
 
 def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> HomePlaces:

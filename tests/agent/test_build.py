@@ -147,11 +147,11 @@ async def test_a_disk_that_does_not_answer_keeps_no_agent_from_its_start(
     assert [root.directory for root in agent.roots] == [(state.parent / "workspace").resolve()]
     await agent.close()
     monkeypatch.setattr(build, "ROOTS_S", 0.01)
-    monkeypatch.setattr(build, "roots_of", lambda *_, **__: answers.wait(60))
+    monkeypatch.setattr(build, "configured_roots", lambda *_, **__: answers.wait(60))
     with capture_logs() as logs:
         agent = await build_agent(state, around, "main", settings, silent(settings))
     answers.set()
-    assert agent.roots == roots_as_written(settings, state=state)
+    assert agent.roots == roots_as_written(settings, state=state).roots
     assert [root.directory for root in agent.roots] == [link]
     assert [one["agent"] for one in logs if one["event"] == "agent.disk_silent"] == ["main"]
     await agent.close()

@@ -16,8 +16,10 @@ from memd.config.settings import AgentSettings, Config, DaemonSettings
 from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
 from memd.runtime.timers import LONGEST_WAIT_S
+from memd.sources.root_links import ChangedLink
 from memd.store.errors import StoreDamaged
 from tests.clock import hastily, now_s, run_hastily
+from tests.wait import until_async
 
 IDS = ("a", "b", "main")
 
@@ -29,7 +31,13 @@ class _Member:
         self.id = agent_id
         self.settings = settings
         self.is_open = True
+        self.moved = asyncio.Event()  # its tasks have noticed that its roots lead elsewhere
+        self.link: ChangedLink | None = None  # so it is, and they have not
+        self.sync = self  # of which the supervisor asks that
         self._world = world
+
+    async def changed_link(self) -> ChangedLink | None:
+        return self.link
 
     async def close(self) -> None:
         self.is_open = False
@@ -81,7 +89,7 @@ class _World:
     async def _keep(self, agent: RunningAgent) -> None:
         self.kept_alive.append(agent.id)
         try:
-            await asyncio.Event().wait()
+            await cast("_Member", agent).moved.wait()
         finally:
             self.kept_alive.remove(agent.id)
 
@@ -319,3 +327,54 @@ def test_one_that_cannot_run_is_tried_again_less_and_less_often() -> None:
     assert waits[0] <= 2
     assert LONGEST_WAIT_S / 2 <= max(waits) <= LONGEST_WAIT_S + 0.001
     assert waits[:5] == sorted(waits[:5])
+
+
+def _member(world: _World, agent_id: str) -> _Member:
+    return cast("_Member", world.agents.all()[agent_id])
+
+
+@pytest.mark.parametrize("by_request", [False, True])
+async def test_an_agent_whose_roots_lead_elsewhere_is_started_again_alone(
+    world: _World, by_request: bool
+) -> None:
+    """By itself, or where somebody asks; requests that mean it wait for it, and however often the roots move, it follows."""
+    others = {agent_id: _member(world, agent_id) for agent_id in ("b", "main")}
+    for _ in range(3):
+        before = _member(world, "a")
+        if by_request:
+            before.link = ChangedLink(Path("/w"), Path("/one"), None)
+            await world.fleet.resolve_again()
+        else:
+            before.moved.set()
+        async with asyncio.timeout(60):
+            await world.agents.replaced(cast("RunningAgent", before))
+        assert (await world.agents.meant_by("a", None)).id == "a"
+        assert not before.is_open
+    assert others == {agent_id: _member(world, agent_id) for agent_id in others}
+    assert world.serving == dict.fromkeys(IDS, 1)
+    assert sorted(world.built) == ["a", "a", "a", "a", "b", "main"]
+
+
+async def test_an_agent_that_cannot_be_started_again_with_its_new_roots_is_left_out(world: _World) -> None:
+    """It is tried again, as any that cannot be started."""
+    world.failures["build", "a"] = NoThread("no thread can be started")
+    _member(world, "a").moved.set()
+    await until_async(lambda: "a" in world.agents.left_out())
+    world.failures.clear()
+    await world.agents.left_out()["a"].try_again()
+    assert world.serving == dict.fromkeys(IDS, 1)
+
+
+@pytest.mark.parametrize("agent_id", IDS)
+async def test_the_end_waits_for_no_agent_that_is_being_started_again(world: _World, agent_id: str) -> None:
+    """And no agent is started after it."""
+    world.standing_still = ("build", agent_id)
+    _member(world, agent_id).moved.set()
+    await world.stands.wait()
+    for other in world.agents.all():
+        if other != agent_id:
+            _member(world, other).moved.set()
+    async with asyncio.timeout(60):
+        await world.fleet.close()
+    assert world.kept_alive == []
+    assert len(world.built) == len(IDS) + 1

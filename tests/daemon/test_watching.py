@@ -3,10 +3,12 @@
 import os
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from memd_client import Client
 from memd_client.messages import AgentStatus
 from tests.daemon.namespaced import Namespaced
 from tests.daemon.process import Daemon
@@ -188,3 +190,56 @@ def test_notes_dated_in_the_future(quick: Daemon) -> None:
     notes[8].write_text("# 8\n\ndelta\n")
     os.utime(notes[8], (1, 1))
     until(lambda: finds(quick, "delta") and finds(quick, "bravo"), TIMEOUT_S)
+
+
+@pytest.mark.parametrize("below", ["", "notes"], ids=["the workspace", "above it"])
+def test_a_symlink_that_leads_elsewhere_later(home: Path, quick: Daemon, below: str) -> None:
+    """It is followed to the last place it leads to, while nobody searches too; nothing of the places before is found or read."""
+    for name in ("first", "second", "third"):
+        for directory, word in (("memory", "walrus"), ("vault", "kestrel")):
+            (home / name / below / directory).mkdir(parents=True)
+            (home / name / below / directory / "a.md").write_text(f"{word} {name}\n")
+    workspace = home / "current" / below
+
+    def lead(name: str) -> None:
+        (home / "next").symlink_to(name)
+        (home / "next").rename(home / "current")
+
+    def hits(client: Client, word: str) -> set[tuple[str, bool]]:
+        """The last word of each hit, and whether the answer is stale."""
+        found = client.search(word)
+        return {(hit.snippet.split()[-1], found.stale) for hit in found.results if word in hit.snippet}
+
+    def is_synced(client: Client, name: str) -> bool:
+        client.sync(vectors=False)
+        return hits(client, "walrus") == {(name, False)}
+
+    lead("first")
+    quick.config.write_text(
+        f'[agents.main]\nworkspace = "{workspace}"\nextra_paths = ["{workspace}/vault"]\n{QUICK}\n'
+    )
+    quick.start()
+    has_files(quick, 2)
+    with quick.client() as client:
+        until(lambda: hits(client, "walrus") == {("first", False)}, TIMEOUT_S)
+        lead("second")
+        assert hits(client, "walrus") & {("first", False)} == set()
+        until(lambda: hits(client, "walrus") == {("second", False)}, TIMEOUT_S)
+        assert hits(client, "kestrel") == {("second", False)}
+        assert client.get("memory/a.md").text.strip() == "walrus second"
+        assert status(quick).watcher.ok
+        for name in ("first", "third", "second", "first", "third"):
+            lead(name)
+        vault = Path(os.path.realpath(workspace)) / "vault" / "a.md"
+        until(lambda: any(file.path == str(vault) for file in client.files().files), TIMEOUT_S)
+        until(lambda: hits(client, "walrus") == {("third", False)}, TIMEOUT_S)
+        for name in ("first", "third"):
+            lead(name)
+            until(partial(is_synced, client, name), TIMEOUT_S)
+        assert hits(client, "kestrel") == {("third", False)}
+        assert client.get("memory/a.md").text.strip() == "walrus third"
+        (home / "current").unlink()
+        assert hits(client, "kestrel") == {("third", True)}
+        assert "leads nowhere now" in (status(quick).watcher.reason or "")
+        client.reload()
+        until(lambda: hits(client, "kestrel") == set(), TIMEOUT_S)

@@ -14,7 +14,8 @@ from memd.index_service import IndexService, index_parts
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.rules import rules_of
 from memd.runtime.timers import Debouncer
-from memd.sources.roots import roots_of
+from memd.sources.root_links import RootLinks
+from memd.sources.roots import configured_roots
 from memd.store.files import ReplacedChunks
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -64,7 +65,8 @@ class Bench:
         )
         self.index = index or Index(home / "main.sqlite")
         self.pending = DebouncedChanges(Debouncer(quiet_s=1.5, cap_s=6.0), marks_clock)
-        self.roots: tuple[Root, ...] = roots_of(self.settings)
+        configured = configured_roots(self.settings)
+        self.roots: tuple[Root, ...] = configured.roots
         self.parts = index_parts(
             "main",
             self.settings,
@@ -74,6 +76,7 @@ class Bench:
             pending=self.pending,
             providers=silent(self.settings),
             rng=Random(1),
+            links=RootLinks(configured.links),
             clock=clock,
         )
         self.loop = IndexService("main", self.index, self.pending, self.parts, clock)

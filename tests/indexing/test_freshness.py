@@ -102,6 +102,33 @@ async def test_catch_up_looks_whether_a_directory_was_put_in_the_place_of_anothe
     assert await bench.paths("pears") == ({"memory/b.md"} if is_in_time else set())
 
 
+@pytest.mark.parametrize("is_watched", [True, False])
+async def test_an_answer_is_stale_once_a_configured_symlink_leads_elsewhere(
+    tmp_path: Path, is_watched: bool
+) -> None:
+    """The check that each search makes finds that out, and asks for new roots; the health says why."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("one")
+    bench = Bench(tmp_path, extra_paths=(link,))
+    async with running(bench):
+        await bench.settle()
+        if is_watched:
+            bench.loop.barrier.begin(Counts(), roots=identities_of(bench.roots))
+            bench.loop.barrier.advance(frozenset())
+        moved = asyncio.create_task(bench.loop.roots_moved())
+        assert await bench.loop.catch_up()
+        link.unlink()
+        assert not await bench.loop.catch_up()
+        assert "leads nowhere now" in str(bench.loop.health.watcher)
+        link.symlink_to("other")
+        assert not await bench.loop.catch_up()
+        assert "other now, no longer to" in str(bench.loop.health.watcher)
+        async with asyncio.timeout(60):
+            await moved
+
+
 async def test_catch_up_takes_in_what_the_watcher_is_about_to_mark(bench: Bench) -> None:
     """An event that is still on its way is waited for, and then the pass that it asks for."""
     note = bench.write("memory/a.md", "apples")

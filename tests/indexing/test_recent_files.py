@@ -13,6 +13,7 @@ from memd.domain_types import FoundFile, Kind, Stamp
 from memd.indexing.recent_files import LOOK_S, NEWEST, RecentFileCheck, RecentFiles
 from memd.indexing.watch_changes import Looks
 from memd.runtime.threads import Threads
+from memd.sources.root_links import RootLinks
 from memd.sources.safe_open import ProcessExhausted
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 from memd.watch.watch_plan import identities_of
@@ -418,3 +419,31 @@ def test_a_directory_that_cannot_be_listed_is_looked_at_with_all_below(
     (memory / "a.md").write_text("x")
     (chats / "a.jsonl").write_text("{}")
     assert glance.changed() == [memory]
+
+
+async def test_a_link_that_moves_while_nobody_searches_is_noticed(base: Path) -> None:
+    """A comparison in each period finds it; one that leads nowhere is waited for."""
+    link, other = base / "link", base / "other"
+    link.symlink_to(base / "one")
+    links = RootLinks({link: base / "one"})
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing, links)
+    link.unlink()
+    moved = asyncio.create_task(recent.links_moved(period_s=0.01))
+    await until_async(lambda: links.changed is not None)
+    assert not links.is_moved
+    other.mkdir()
+    link.symlink_to(other)
+    async with asyncio.timeout(60):
+        await moved
+    assert links.is_moved
+
+
+async def test_an_agent_without_links_compares_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It wakes for nothing."""
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), nothing)
+    monkeypatch.setattr(RecentFileCheck, "_ask", None)
+    moved = asyncio.create_task(recent.links_moved(period_s=0.001))
+    await recent.compare_links()
+    await asyncio.sleep(0.01)
+    assert not moved.done()
+    moved.cancel()

@@ -134,10 +134,10 @@ def test_roots_as_they_are_written_ask_no_disk(base: Path) -> None:
         extra_paths=(base / "vault", base / "note.md", base / "vault" / ".." / "other"),
         exclude=("*.draft.md", str(base / "vault" / "private")),
     )
-    assert roots_as_written(settings) == roots_of(settings)
+    assert roots_as_written(settings).roots == roots_of(settings)
     (base / "link").symlink_to("vault")
     behind = AgentSettings(workspace=base / "link")
-    assert roots_as_written(behind)[0].directory == base / "link"
+    assert roots_as_written(behind).roots[0].directory == base / "link"
     assert roots_of(behind)[0].directory == base / "vault"
 
 
@@ -268,7 +268,7 @@ def test_paths_of_transcripts(home: Path) -> None:
 def test_transcripts_without_a_look_at_the_disk(home: Path) -> None:
     """Where it does not answer, the usual places count."""
     wanted = SessionSettings(presets=("openclaw",), paths=(home / "a.jsonl",))
-    roots = roots_as_written(_settings(home, sessions=wanted, sources=("sessions",)), {})
+    roots = roots_as_written(_settings(home, sessions=wanted, sources=("sessions",)), {}).roots
     found = [(root.directory.parent.name, root.expected) for root in roots if isinstance(root, SessionPaths)]
     assert found[:3] == [(".openclaw", True), (".clawdbot", False), ("agent", False)]
     assert only_file(roots[-1]) == "a.jsonl"

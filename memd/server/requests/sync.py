@@ -11,7 +11,9 @@ from memd.indexing.pass_scheduler import PassFailed, PassReport
 from memd.server.scope import Caller
 from memd_client import messages as wire
 
-REVIVE_MS = 6000  # for agents that failed to start: their store may be locked for some seconds
+REVIVE_MS = (
+    6000  # for agents that failed to start, or start again: their store may be locked for some seconds
+)
 
 T = TypeVar("T")
 
@@ -44,7 +46,10 @@ async def sync(request: wire.Sync, caller: Caller, agents: Agents) -> wire.SyncR
     """Index changed files; wait for it if the request asks for that."""
     if caller.key is None:
         await _try_left_out(request, agents)
-    meant = await caller.agents_to_change(request.agent, "only its owner may have memory brought up to date")
+    denial = "only its owner may have memory brought up to date"
+    meant = await caller.agents_to_change(request.agent, denial)
+    if await _follow_links(meant, agents):
+        meant = await caller.agents_to_change(request.agent, denial)
     report = await _sync(meant, request)
     if isinstance(report, wire.SyncReport) and caller.means_all(request.agent):
         report = _with_left_out(report, agents.left_out())
@@ -56,6 +61,16 @@ async def _try_left_out(request: wire.Sync, agents: Agents) -> None:
     wanted = [each for name, each in agents.left_out().items() if request.agent in {None, name}]
     if wanted:
         await RequestDeadline(REVIVE_MS).gather(*(each.try_again() for each in wanted))
+
+
+async def _follow_links(meant: Sequence[RunningAgent], agents: Agents) -> bool:
+    """Wait for agents that are started again because a configured path leads elsewhere; return whether there were any."""
+    links = await asyncio.gather(*(agent.sync.changed_link() for agent in meant))
+    moved = [
+        agent for agent, link in zip(meant, links, strict=True) if link is not None and link.now is not None
+    ]
+    await RequestDeadline(REVIVE_MS).gather(*map(agents.replaced, moved))
+    return bool(moved)
 
 
 async def _sync(agents: Sequence[RunningAgent], request: wire.Sync) -> wire.SyncReport | wire.Failure:

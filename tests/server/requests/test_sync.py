@@ -1,10 +1,17 @@
 """How long those wait who have files indexed."""
 
 import asyncio
+from pathlib import Path
+from typing import cast
 
 import pytest
 
-from memd.server.requests.sync import RequestDeadline
+from memd.agent.agents import Agents, RunningAgent
+from memd.server.requests.sync import RequestDeadline, sync
+from memd.server.scope import Caller
+from memd.sources.root_links import ChangedLink
+from memd.store.chunks import Counts
+from memd_client import messages as wire
 from tests.clock import hastily, now_s
 
 
@@ -42,3 +49,59 @@ def test_a_failure_is_raised_once_all_have_ended() -> None:
         return now_s()
 
     assert hastily(fails()) == pytest.approx(2.0, abs=0.1)
+
+
+class _Linked:
+    """An agent of which a configured path may lead elsewhere, and its index service."""
+
+    id = "main"
+    embeds = False
+    vectors_suspended = True
+
+    def __init__(self, link: ChangedLink | None) -> None:
+        self.link = link
+        self.sync = self
+        self.requests = 0
+
+    async def changed_link(self) -> ChangedLink | None:
+        return self.link
+
+    def request(self, *, force: bool) -> int:
+        assert not force
+        self.requests += 1
+        return 1
+
+    async def counts(self) -> Counts:
+        return Counts(0, 0, 0, 0, 0, 0, 0)
+
+
+class _Owner:
+    """A caller that means every agent."""
+
+    key = None
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+
+    async def agents_to_change(self, name: str | None, denial: str) -> list[RunningAgent]:
+        assert name is None
+        assert denial
+        return list(self._agents.all().values())
+
+    def means_all(self, _: str | None) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("leads_elsewhere", [True, False])
+async def test_an_agent_whose_symlink_leads_elsewhere_is_waited_for(leads_elsewhere: bool) -> None:
+    """The pass is one over the new directory; one whose symlink leads nowhere is asked as it is."""
+    link = ChangedLink(Path("/link"), Path("/one"), Path("/other") if leads_elsewhere else None)
+    before, after, agents = _Linked(link), _Linked(None), Agents()
+    agents.swap({"main": cast("RunningAgent", before)})
+    asked = asyncio.create_task(sync(wire.Sync(wait=False), cast("Caller", _Owner(agents)), agents))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert asked.done() is not leads_elsewhere
+    agents.swap({"main": cast("RunningAgent", after)})
+    await asked
+    assert (before.requests, after.requests) == ((0, 1) if leads_elsewhere else (1, 0))
