@@ -21,6 +21,7 @@ from memd.postgres.mirror import VectorSpace
 from memd.runtime.timers import Backoff
 from memd.sources.safe_open import SourceError
 from memd.store import chunk_parts
+from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.published_files import PublishedFile, read
 from tests.backends.qmd.bench import Bench, indexing
@@ -321,7 +322,7 @@ async def test_what_is_gone_goes_once_all_has_been_looked_at(
         monkeypatch.setattr("memd.index_service.IndexService.is_whole", property(lambda _: is_whole.is_set()))
     elif what == "refills":
         begun_anew = property(lambda _: None if is_whole.is_set() else "it was damaged", lambda *_: None)
-        monkeypatch.setattr("memd.store.index.Index.begun_anew", begun_anew, raising=False)
+        monkeypatch.setattr(Index, "begun_anew", begun_anew, raising=False)
     else:
         monkeypatch.setattr(
             "memd.index_service.IndexService.pending", property(lambda _: not is_whole.is_set())
