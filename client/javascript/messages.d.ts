@@ -689,7 +689,7 @@ export interface AgentStatus {
   vectors: Vectors;
   /** paths that changed and wait for a pass */
   dirty: number;
-  /** files that are not indexed, by reason */
+  /** files that are not indexed, or not all of them, by reason */
   skipped: Record<string, number>;
   /** of keyword search */
   keyword: Health;

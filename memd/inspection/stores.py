@@ -18,6 +18,8 @@ from memd.store.meta import why_rebuild
 
 T = TypeVar("T")
 
+_NAMED = 3  # notes that are named; the rest is counted
+
 
 def look_at_stores(
     state: Path, agents: Mapping[str, AgentSettings], timeout_s: float
@@ -56,7 +58,14 @@ def look_at_store(state: Path, agent: str, settings: AgentSettings | None, timeo
 
     def fields(seen: read_only.IndexCondition) -> dict[str, object]:
         rebuild = _rebuild(seen, settings)
-        return {**_health(seen), "files": seen.files, "chunks": seen.chunks, "rebuild": rebuild}
+        return {
+            **_health(seen),
+            "files": seen.files,
+            "chunks": seen.chunks,
+            "rebuild": rebuild,
+            "not_utf8": seen.not_utf8[:_NAMED],
+            "not_utf8_count": len(seen.not_utf8),
+        }
 
     return Store(
         agent=agent,

@@ -1,17 +1,17 @@
 """Reads a note from the disk, with `sources.safe_open`, and decodes it."""
 
-import codecs
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from memd.domain_types import Document, Kind, Stamp
+from memd.domain_types import NOT_UTF8, Document, Kind, Stamp
 from memd.runtime.profiling import timed_part
 from memd.sources.safe_open import FileMissing, SourceError, open_inside, refusal
 from memd.sources.transcripts.parser import TurnRedactor
 from memd.text.memory_paths import Root, find_place, is_for_owner
+from memd_client.note_encoding import decode_note
 
 _PIECE_BYTES = 1 << 20
 
@@ -33,7 +33,7 @@ class NoteReading(msgspec.Struct, frozen=True):
     document: Document
     sha256: bytes  # of the bytes on the disk
     stamp: Stamp  # from before the first byte was read, so that a concurrent write shows in the next scan
-    tally: Mapping[str, int] = {}  # redacted.<kind> -> how often
+    tally: Mapping[str, int] = {}  # redacted.<kind> -> how often; NOT_UTF8 -> 1
 
 
 def read_note(
@@ -71,29 +71,19 @@ def read_note(
     if raw is None:
         raise TooLarge(path, f"larger than {max_bytes} bytes")
     kind = Kind.CURATED if is_for_owner(root, path) else Kind.NOTE
-    lines, tally = lines_of(decoded(raw)), dict[str, int]()
+    decoded = decode_note(raw)
+    # A crash can leave thousands of NUL characters in a row, and code written in C stops at the first.
+    lines, tally = lines_of(decoded.text.replace("\0", "")), dict[str, int]()
     if redactor is not None:
         # Joined by \n whatever ended them, so that lines keep the numbers that an editor shows.
         with timed_part("redacting"):
             redacted = redactor.redact("\n".join(lines))
         lines = tuple(redacted.text.split("\n")) if lines else lines
         tally = {f"redacted.{kind}": count for kind, count in redacted.counts.items()}
+    if decoded.is_lossy:
+        tally[NOT_UTF8] = 1
     document = Document(path=path, kind=kind, lines=lines)
     return NoteReading(document, hashlib.sha256(raw).digest(), reliable_stamp(stamp, now_ns), tally)
-
-
-def decoded(raw: bytes) -> str:
-    """Decode a file, whatever its bytes.
-
-    The encoding is UTF-8, or UTF-16 if the file begins with its byte order mark; the mark is not part of the text. Invalid bytes
-    become U+FFFD, so no lone surrogate is left. NUL characters are removed: a crash can leave thousands in a row, and code
-    written in C stops at the first.
-    """
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = raw.decode("utf-16", errors="replace")
-    else:
-        text = raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
-    return text.replace("\0", "")
 
 
 def lines_of(text: str) -> tuple[str, ...]:

@@ -271,6 +271,7 @@ class Index:
             stored = meta.get_fingerprint(connection)
             keywords.begin(connection)
             meta.put_fingerprint(connection, _kept(stored, fingerprint))
+            meta.forget_unread_text(connection)
             if fingerprint.dimensions is None:
                 return None
             if stored is not None and stored.vector_part != fingerprint.vector_part:

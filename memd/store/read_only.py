@@ -9,8 +9,18 @@ from typing import TypeVar
 import apsw
 import msgspec
 
+from memd.domain_types import NOT_UTF8
 from memd.errors import MemdError
-from memd.store import database_files, integrity, keywords, meta, migrations, provider_records, vector_table
+from memd.store import (
+    database_files,
+    integrity,
+    keywords,
+    meta,
+    migrations,
+    provider_records,
+    sessions,
+    vector_table,
+)
 from memd.store.errors import StoreDamaged, StoreUnavailable, mapped_errors
 
 T = TypeVar("T")
@@ -42,6 +52,7 @@ class IndexCondition(DatabaseCondition, frozen=True, kw_only=True):
     files: int = 0
     chunks: int = 0
     fingerprint: meta.Fingerprint | None = None
+    not_utf8: tuple[str, ...] = ()  # notes in which bytes had no meaning
 
 
 class CacheCondition(DatabaseCondition, frozen=True, kw_only=True):
@@ -84,6 +95,7 @@ def _condition_of_index(connection: apsw.Connection) -> IndexCondition:
         files=connection.execute("SELECT count(*) FROM files").get,
         chunks=connection.execute("SELECT count(*) FROM chunks").get,
         fingerprint=meta.get_fingerprint(connection),
+        not_utf8=sessions.counted_in(connection, NOT_UTF8) if schema == known else (),
     )
 
 

@@ -222,6 +222,15 @@ def put_tally(connection: apsw.Connection, file_id: int, tally: Mapping[str, int
     )
 
 
+def counted_in(connection: apsw.Connection, name: str) -> tuple[str, ...]:
+    """Return the paths of the files that have this counter, in order."""
+    rows = connection.execute(
+        "SELECT path FROM files JOIN tallies ON tallies.file_id = files.id WHERE name = ? ORDER BY path",
+        (name,),
+    )
+    return tuple(path for (path,) in rows)
+
+
 def tallies(connection: apsw.Connection) -> dict[str, int]:
     """Return the counters summed over all files, by name.
 

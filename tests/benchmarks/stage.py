@@ -11,8 +11,9 @@ import msgspec
 from memd.chunk import markdown
 from memd.config.settings import Chunking
 from memd.domain_types import Document, Kind, embedded_text
-from memd.sources.notes import decoded, lines_of
+from memd.sources.notes import lines_of
 from memd_client import Client
+from memd_client.note_encoding import decode_note
 from tests.benchmarks import baseline, notes
 from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
@@ -71,7 +72,7 @@ def built(home: Path, chunks: int) -> Iterator[Stage]:
 def index(connection: apsw.Connection, file: Path, embedder: HashingProvider) -> None:
     """Have the baseline index a file, cut and embedded as memd does it."""
     content = file.read_bytes()
-    document = Document(str(file), Kind.NOTE, lines_of(decoded(content)))
+    document = Document(str(file), Kind.NOTE, lines_of(decode_note(content).text.replace("\0", "")))
     chunks = markdown.chunk(document, _CHUNKING.tokens, _CHUNKING.overlap)
     vectors = embedder.embed([embedded_text(chunk.context, chunk.text) for chunk in chunks]) if chunks else ()
     rows = [

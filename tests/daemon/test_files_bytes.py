@@ -22,6 +22,11 @@ CONTENTS: dict[str, tuple[bytes, str | None]] = {
     "nul-alone": (b"\0" * 4096, None),
     "utf16le": (codecs.BOM_UTF16_LE + "# 日记\n\nutfword 数据".encode("utf-16-le"), "utfword"),
     "utf16be": (codecs.BOM_UTF16_BE + "otherword\r\n".encode("utf-16-be"), "otherword"),
+    "gbk": ("# 周会\r\n\r\n我们把数据库移到新的机器 gbkword".encode("gbk"), "数据库移到"),
+    "gbk-then-utf8": (
+        "# 周会\n\n我们的旧机器没有空间了\n".encode("gbk") + "- 明天买一台 laterword\n".encode(),
+        "空间了",
+    ),
     "utf16-bare": ("bareword".encode("utf-16-le"), "bareword"),
     "surrogates": (b"\xed\xa0\x80 surrogateword", "surrogateword"),
     "binary": (bytes(range(256)) * 40 + b"\nbinaryword\n", "binaryword"),
@@ -32,6 +37,8 @@ CONTENTS: dict[str, tuple[bytes, str | None]] = {
     "hashes": (b"#\n" * 100_000 + b"hashword", "hashword"),
     "fence": (b"```\nnever closed\n# fenceword\n", "fenceword"),
 }
+
+NOT_UTF8 = ("latin1", "cut", "surrogates", "binary")
 
 
 def test_any_bytes(daemon: Daemon) -> None:
@@ -48,7 +55,7 @@ def test_any_bytes(daemon: Daemon) -> None:
             assert all(chunk.text.strip() for chunk in chunks)
             if word is not None:
                 assert holding(client, word) == {f"memory/{name}.md"}
-    assert fresh.skipped == {}
+    assert fresh.skipped == {"text that is not UTF-8": len(NOT_UTF8)}
     ends = {(chunk.start_line, chunk.end_line, chunk.text) for chunk in fresh.contents["memory/ends.md"]}
     assert ends == {(300_001, 300_001, "endword")}
 

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from memd.config.settings import AgentSettings, Chunking
+from memd.domain_types import NOT_UTF8
 from memd.inspection.probe import Store
 from memd.inspection.stores import look_at_cache, look_at_store, look_at_stores
 from memd.rebuild.fingerprint import wanted_fingerprint
+from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.migrations import newest
 from tests.store.conftest import chunk_of, found_file
@@ -50,6 +52,22 @@ async def test_files_are_found_by_agent(tmp_path: Path) -> None:
     assert isinstance(other, Store)
     assert (other.agent, other.configured, other.exists) == ("other", True, False)
     assert len(list(look_at_stores(state / "none", {}, 60.0))) == 1
+
+
+async def test_notes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
+    """Three of them, and how many there are."""
+    state = await _state(tmp_path)
+    assert look_at_store(state, "main", _SETTINGS, 60.0).not_utf8_count == 0
+    index = Index(state / "agents" / "main.sqlite")
+    await index.open()
+    await index.adopt(wanted_fingerprint(_SETTINGS, None))
+    changes = [
+        FileChange(found_file(f"memory/{name}.md"), b"h", [chunk_of(name)], {NOT_UTF8: 1}) for name in "dbca"
+    ]
+    await index.replace_all(changes, {}, frozenset())
+    await index.close()
+    store = look_at_store(state, "main", _SETTINGS, 60.0)
+    assert (store.not_utf8, store.not_utf8_count) == (("memory/a.md", "memory/b.md", "memory/c.md"), 4)
 
 
 async def test_copies_of_before_are_found(tmp_path: Path) -> None:

@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from memd.config.settings import Redact
-from memd.domain_types import Document, Kind, Stamp
+from memd.domain_types import NOT_UTF8, Document, Kind, Stamp
 from memd.redact.redactor import Redactor
-from memd.sources.notes import TooLarge, decoded, lines_of, read_note, reliable_stamp
+from memd.sources.notes import TooLarge, lines_of, read_note, reliable_stamp
 from memd.sources.safe_open import FileMissing, FileUnreadable, OutsideFence, ProcessExhausted, SourceError
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace
+from memd_client.note_encoding import decode_note
 from tests.awkward import markdown as awkward
 from tests.bounds import shipped
 from tests.otheruser import as_other_user, shared_directory
@@ -37,26 +37,35 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("raw", "text"),
+    ("raw", "lines", "is_lossy"),
     [
-        (b"", ""),
-        (b"plain", "plain"),
-        ("日记 café".encode(), "日记 café"),
-        (codecs.BOM_UTF8 + b"marked", "marked"),
-        (codecs.BOM_UTF8, ""),
-        (codecs.BOM_UTF16_LE + "日记".encode("utf-16-le"), "日记"),
-        (codecs.BOM_UTF16_BE + "日记".encode("utf-16-be"), "日记"),
-        (codecs.BOM_UTF16_LE + b"a\0\x3d", "a\ufffd"),
-        (codecs.BOM_UTF16_LE + b"\x3d\xd8a\0", "\ufffda"),
-        (b"caf\xe9!", "caf\ufffd!"),
-        (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd"),
-        (b"\xe6\x97", "\ufffd"),
-        (b"a\0b\0\0\n\0", "ab\n"),
+        (b"", (), False),
+        (b"plain", ("plain",), False),
+        ("日记 café".encode(), ("日记 café",), False),
+        (codecs.BOM_UTF8 + b"marked", ("marked",), False),
+        (codecs.BOM_UTF8, (), False),
+        (codecs.BOM_UTF16_LE + "日记".encode("utf-16-le"), ("日记",), False),
+        (codecs.BOM_UTF16_BE + "日记".encode("utf-16-be"), ("日记",), False),
+        (codecs.BOM_UTF16_LE + b"a\0\x3d", ("a\ufffd",), True),
+        (codecs.BOM_UTF16_LE + b"\x3d\xd8a\0", ("\ufffda",), True),
+        ("# 日记\r\n我们的时间\r\n".encode("gbk"), ("# 日记", "我们的时间"), False),
+        (b"caf\xe9!", ("caf\ufffd!",), True),
+        (b"\xed\xa0\x80", ("\ufffd\ufffd\ufffd",), True),
+        (b"\xe6\x97", ("\ufffd",), True),
+        (b"a\0b\0\0\n\0", ("ab",), False),
     ],
 )
-def test_decoded(raw: bytes, text: str) -> None:
-    """Text comes out of any bytes: marks and NUL characters gone, what is invalid replaced."""
-    assert decoded(raw) == text
+def test_text_comes_out_of_any_bytes(
+    workspace: Path, raw: bytes, lines: tuple[str, ...], *, is_lossy: bool
+) -> None:
+    """Marks and NUL characters are gone, what is invalid is replaced, and that is counted."""
+    (workspace / "memory" / "a.md").write_bytes(raw)
+    for redactor in (None, _REDACTOR):
+        reading = read_note(
+            "memory/a.md", [Workspace(workspace)], max_bytes=MAX_BYTES, now_ns=LATER_NS, redactor=redactor
+        )
+        assert reading.document.lines == lines
+        assert reading.tally == ({NOT_UTF8: 1} if is_lossy else {})
 
 
 _REDACTOR = Redactor(Redact())
@@ -65,7 +74,7 @@ _REDACTOR = Redactor(Redact())
 @given(awkward.FILES)
 def test_any_file_is_lines_of_text(raw: bytes) -> None:
     """Whatever was written, in whatever encoding: lines without ends, valid Unicode, as many of them after redaction."""
-    lines = lines_of(decoded(raw))
+    lines = lines_of(decode_note(raw).text.replace("\0", ""))
     text = "\n".join(lines)
     text.encode()
     assert not {"\r", "\0"} & set(text)
@@ -76,15 +85,6 @@ def test_any_file_is_lines_of_text(raw: bytes) -> None:
     assert once.text.count("\n") == text.count("\n")
     assert _REDACTOR.redact(once.text).text == once.text
     assert (once.text == text) == (not once.counts)
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=64))
-def test_decoded_text_can_be_stored(raw: bytes) -> None:
-    """Whatever the bytes, the text is valid Unicode without NUL."""
-    text = decoded(raw)
-    text.encode()
-    assert "\0" not in text
 
 
 @pytest.mark.parametrize(

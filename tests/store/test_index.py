@@ -992,3 +992,30 @@ async def test_a_file_that_cannot_be_set_aside_is_not_replaced(
         await index.swap_in(other, damage="a page cannot be read")
     assert set(await index.known()) == {"memory/a.md"}
     await other.close()
+
+
+async def test_notes_that_older_rules_could_not_read_are_read_again_once(index: Index) -> None:
+    """Only those; they stay found until then, and transcripts are none of them."""
+    broken = "\ufffd\ufffd of the week"
+    files = {
+        found_file("memory/a.md"): broken,
+        found_file("memory/b.md"): "all of the week",
+        found_file("MEMORY.md", kind=Kind.CURATED): broken,
+        found_file("sessions/c.jsonl", kind=Kind.SESSION): broken,
+    }
+    for file, text in files.items():
+        await index.replace(file, b"h", [chunk_of(text)], {}, frozenset())
+    await index.adopt(FINGERPRINT)
+    assert {one.hash for one in (await index.known()).values()} == {b"h"}
+    await index.database.write(
+        lambda connection: connection.execute("DELETE FROM meta WHERE key = 'decoding'")
+    )
+    await index.adopt(FINGERPRINT)
+    known = await index.known()
+    again = {path for path, one in known.items() if (one.hash, one.stamp.mtime_ns) == (b"", -1)}
+    assert again == {"memory/a.md", "MEMORY.md"}
+    assert {one.hash for path, one in known.items() if path not in again} == {b"h"}
+    assert (
+        await index.database.read(lambda connection: connection.execute("SELECT count(*) FROM chunks").get)
+        == 4
+    )

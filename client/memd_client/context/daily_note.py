@@ -14,6 +14,7 @@ import msgspec
 
 from memd_client.context.safe_open import opened_directory, opened_file, opened_workspace
 from memd_client.errors import MemdClientError
+from memd_client.note_encoding import decode_note
 
 LONGEST_BYTES = 1 << 20  # of one block; a longer one must be a mistake
 
@@ -69,8 +70,8 @@ def append_daily_note(
             loop.
 
     Raises:
-        NoteNotWritten: no permission, no space, a symlink or something else in place of the note, a text that
-            is too long, or another writer that does not end.
+        NoteNotWritten: no permission, no space, a symlink or something else in place of the note, a note in
+            another encoding than UTF-8, a text that is too long, or another writer that does not end.
         ValueError: now has no time zone.
     """
     day = local_day(now, zone)
@@ -87,7 +88,7 @@ def append_daily_note(
                 opened_directory(base, NOTES_DIRECTORY) as directory,
                 _locked(directory, note_name(day), path, time.monotonic() + patience_s) as note,
             ):
-                written, line = _append(note, block)
+                written, line = _append(note, block, path)
                 if written:
                     os.fsync(directory)
     except OSError as failure:
@@ -142,10 +143,15 @@ def _is_at(note: int, directory: int, name: str) -> bool:
     return os.path.samestat(os.fstat(note), there)
 
 
-def _append(note: int, block: str) -> tuple[str, int]:
+def _append(note: int, block: str, path: str) -> tuple[str, int]:
     """Append the new part of a block; return it, with its first line."""
     content = _read(note)
-    if not (new := unsaid(block, content.decode("utf-8", "replace"))):
+    decoded = decode_note(content)
+    if decoded.encoding != "utf-8":
+        # With text in two encodings, editors would show one of them as garbage, and save that.
+        name = decoded.encoding.upper()
+        raise NoteNotWritten(path, f"it is {name}, and not UTF-8", "Save the note as UTF-8.")
+    if not (new := unsaid(block, decoded.text)):
         return "", 0
     apart = b"" if not content else b"\n" if content.endswith(b"\n") else b"\n\n"
     data = apart + new.encode("utf-8", "replace") + b"\n"

@@ -31,7 +31,9 @@ from memd_client.context.safe_open import (
     opened_workspace,
 )
 from memd_client.context.session_kind import SessionKind
+from memd_client.note_encoding import decode_note
 
+_REPLACEMENT = "\ufffd"
 _BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
 _UTF16 = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
 
@@ -125,7 +127,8 @@ def _decoded(descriptor: int, shown: str, size: int, piece: int) -> WorkspaceFil
     """Return a file: whole if it has at most two pieces of bytes, else its first and last piece."""
     if size <= 2 * piece:
         data = _pread(descriptor, 2 * piece, 0)
-        return Whole(shown, _text(data, _encoding(data), is_all=True))
+        # Some providers refuse a prompt with NUL in it.
+        return Whole(shown, decode_note(data).text.replace("\0", _REPLACEMENT))
     beginning = _pread(descriptor, piece, 0)
     encoding = _encoding(beginning)
     at = (size - piece) & ~1  # between two units of UTF-16
@@ -146,11 +149,10 @@ def _encoding(data: bytes) -> str:
     return _UTF16.get(data[:2], "utf-8")
 
 
-def _text(data: bytes, encoding: str, *, is_all: bool = False) -> str:
-    """Decode any bytes as text; unless `is_all`, an incomplete character at the end is dropped."""
+def _text(data: bytes, encoding: str) -> str:
+    """Decode a piece of a file as text; an incomplete character at the end is dropped."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
-    # Some providers refuse a prompt with NUL in it.
-    return decoder.decode(data, is_all).removeprefix("\ufeff").replace("\0", "\ufffd")
+    return decoder.decode(data).removeprefix("\ufeff").replace("\0", _REPLACEMENT)
 
 
 def _private(base: int, kind: SessionKind) -> frozenset[Identity]:

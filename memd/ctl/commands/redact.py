@@ -15,6 +15,7 @@ from memd.ctl.failures import NOT_FOUND, SECRETS_FOUND, USAGE, Failed
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, shown, visible
 from memd.ctl.output.terminal import Outcome
+from memd_client.note_encoding import decode_note
 
 if TYPE_CHECKING:
     from memd.redact.redactor import Redactor
@@ -256,18 +257,16 @@ def _changed(before: str | None, after: str) -> Iterator[str]:
 
 
 def _text(data: bytes, name: str) -> str:
-    """Decode the text to redact; invalid UTF-8 is replaced, as when it is indexed."""
-    text = data.decode("utf-8-sig", "replace")
-    if "\0" not in text:
-        return text
+    """Decode the text to redact as when it is indexed."""
+    decoded = decode_note(data)
     # A crash can leave NUL bytes in a text, which are removed when it is indexed; with other invalid bytes it
     # is binary.
-    if "\N{REPLACEMENT CHARACTER}" in text:
+    if decoded.is_lossy and "\0" in decoded.text:
         raise Failed(
             "binary",
             f"{name} is no text: it holds NUL bytes.",
         )
-    return text.replace("\0", "")
+    return decoded.text.replace("\0", "")
 
 
 def _lines(before: str, after: str) -> Iterator[RedactedLine]:

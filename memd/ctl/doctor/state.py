@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from memd.ctl.doctor.finding import DoctorContext, Finding, failed, name_of, passed, quoted, unchecked
-from memd.ctl.output.humanize import counted, one_line, size
+from memd.ctl.output.humanize import counted, one_line, size, visible
 from memd.inspection.probe import Cache, Disk, Store
 
 _SPARE_BYTES = 64 << 20  # the size that a WAL may reach between two checkpoints
@@ -222,6 +222,7 @@ def check_store(store: Store, context: DoctorContext, *, is_ours: bool, knows_co
         findings.append(_fit(store, fit))
     return [
         *findings,
+        *_not_utf8(store, name_of(store.agent, "encoding")),
         *_copies(store, name_of(store.agent, "copy"), context),
         *_damaged(store, name_of(store.agent, "damaged"), context),
     ]
@@ -239,6 +240,21 @@ def _index(store: Store, name: str, context: DoctorContext, *, is_ours: bool, kn
             f"; left over, no agent of this name is configured (rm {quoted(store.file)} if it is not needed)"
         )
     return passed(name, detail)
+
+
+def _not_utf8(store: Store, name: str) -> list[Finding]:
+    if not store.not_utf8:
+        return []
+    more = store.not_utf8_count - len(store.not_utf8)
+    names = ", ".join(map(visible, store.not_utf8)) + (f" and {more} more" if more else "")
+    return [
+        failed(
+            name,
+            f"text that is not UTF-8: {counted(store.not_utf8_count, 'file')} ({names}); what could not be read is not found",
+            "Save it as UTF-8 in an editor, or convert it from the encoding that it has, such as: "
+            f"iconv -f WINDOWS-1252 -t UTF-8 {quoted(store.not_utf8[0])} > new.md",
+        )
+    ]
 
 
 def _fit(store: Store, name: str) -> Finding:

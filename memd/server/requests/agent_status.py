@@ -9,6 +9,7 @@ import msgspec
 from memd.agent.agents import RunningAgent
 from memd.backends.backend import BackendStandIn
 from memd.config.settings import AgentSettings
+from memd.domain_types import NOT_UTF8
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
@@ -52,6 +53,8 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
     skipped = dict(sync_health.skipped)
     if counts.refused:
         skipped["text cannot be embedded"] = counts.refused
+    if not_utf8 := contents.tallies.get(NOT_UTF8):
+        skipped["text that is not UTF-8"] = not_utf8
     skipped |= {
         _TRANSCRIPTS_NOT_READ.get(why, why): n for why, n in _below("sessions.", contents.tallies).items()
     }

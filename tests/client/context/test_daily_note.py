@@ -117,9 +117,21 @@ def test_odd_characters_are_written_as_far_as_they_can_be(tmp_path: Path) -> Non
 def test_a_note_that_is_no_utf8_is_appended_to(tmp_path: Path) -> None:
     """What is in the note stays byte for byte."""
     (tmp_path / "memory").mkdir()
-    (tmp_path / NOTE).write_bytes(b"\xff\xfe caf\xe9\n")
+    (tmp_path / NOTE).write_bytes(b"\xff caf\xe9\n")
     append(tmp_path, "- b")
-    assert (tmp_path / NOTE).read_bytes() == b"\xff\xfe caf\xe9\n\n- b\n"
+    assert (tmp_path / NOTE).read_bytes() == b"\xff caf\xe9\n\n- b\n"
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+def test_a_note_in_another_encoding_stays_as_it_is(tmp_path: Path, encoding: str) -> None:
+    """Text in two encodings would be garbage in one of them; the error says which encoding it is."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / NOTE).write_bytes(raw := "- 我们的新机器明天到\n".encode(encoding))
+    named = {"gbk": "GB18030", "utf-16": "UTF-16"}[encoding]
+    with pytest.raises(NoteNotWritten, match=f"it is {named}, and not UTF-8") as raised:
+        append(tmp_path, "- b")
+    assert raised.value.hint == "Save the note as UTF-8."
+    assert (tmp_path / NOTE).read_bytes() == raw
 
 
 def test_the_note_is_that_of_the_users_day(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ ENCODED = [
     (b"\xef\xbb\xbfhello", "hello"),
     ("héllo".encode("utf-16"), "héllo"),
     (b"\xfe\xff" + "héllo".encode("utf-16-be"), "héllo"),
+    ("- 我们的新机器\n".encode("gbk"), "- 我们的新机器\n"),
     (b"a\0b", "a\ufffdb"),
     (b"", ""),
     (b"end \xe6\x95", "end \ufffd"),

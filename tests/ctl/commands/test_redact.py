@@ -116,6 +116,16 @@ def test_what_is_no_text_is_told(run: Run, home: Path) -> None:
         assert told in ran.err
 
 
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+def test_a_text_in_another_encoding_is_read_as_when_it_is_indexed(
+    run: Run, home: Path, encoding: str
+) -> None:
+    """The secret is found, in its line."""
+    (home / "x.md").write_bytes(f"# 我们的新机器\ntoken {_KEY}\n".encode(encoding))
+    ran = run("redact", "--scan", str(home / "x.md"))
+    assert (ran.code, ran.out.count("x.md:2: ")) == (4, 1)
+
+
 def test_nul_bytes_in_a_text_are_taken_out(run: Run, home: Path) -> None:
     """As they are when it is indexed: a crash can leave them in a transcript."""
     (home / "a.jsonl").write_bytes(b'{"role": "user", "content": "\0pass\0word=hunter2"}\n\0\0')

@@ -129,6 +129,7 @@ _CACHE = Cache(file="/s/embeddings.sqlite", bytes=4096, schema=1, known_schema=1
         ({"schema": 9}, {"index"}, "schema 9, this one knows 1"),
         ({"damaged": ("main.sqlite.damaged-1",)}, {"damaged"}, "sound"),
         ({"rebuild": "chunking changed"}, set(), "sound"),
+        ({"not_utf8": ("memory/a b.md",), "not_utf8_count": 1}, {"encoding"}, "sound"),
     ],
 )
 def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[str], says: str) -> None:
@@ -138,6 +139,17 @@ def test_what_is_wrong_with_an_index_is_told(changed: dict[str, Any], bad: set[s
     assert {name.rpartition(".")[2] for name, one in found.items() if not one.ok} == bad
     assert says in found["agents.main.index"].detail
     assert ("chunking changed" in found["agents.main.fit"].detail) is ("rebuild" in changed)
+
+
+@pytest.mark.parametrize(("count", "more"), [(2, ""), (5, " and 3 more")])
+def test_notes_that_are_not_utf8_are_named(count: int, more: str) -> None:
+    """With a command that converts the first."""
+    store = msgspec.structs.replace(
+        _STORE, not_utf8=("memory/a b.md", "memory/c\x1b.md"), not_utf8_count=count
+    )
+    one = by_name(state.check_store(store, CONTEXT, is_ours=True, knows_config=True))["agents.main.encoding"]
+    assert f"not UTF-8: {count} files (memory/a b.md, memory/c\\x1b.md{more});" in one.detail
+    assert "iconv -f WINDOWS-1252 -t UTF-8 'memory/a b.md' > new.md" in one.fix
 
 
 def test_an_index_of_another_user_is_not_checked() -> None:

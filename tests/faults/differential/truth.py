@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from memd.sources.notes import decoded, lines_of
+from memd.sources.notes import lines_of
+from memd_client.note_encoding import decode_note
 from tests.faults.differential.places import NOISE, ROOTS, SINGLE, Places
 
 TOKEN = re.compile(r"wombat\d{5}x")
@@ -65,7 +66,7 @@ def look(
                 continue
             identity = (status.st_dev, status.st_ino)
             if identity not in lines:
-                lines[identity] = lines_of(decoded(file.read_bytes()))
+                lines[identity] = lines_of(decode_note(file.read_bytes()).text.replace("\0", ""))
         except FileNotFoundError:
             continue  # the process beside has taken it away
         names[identity].add(unicodedata.normalize("NFC", name))
