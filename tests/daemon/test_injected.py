@@ -49,7 +49,9 @@ def searched(client: Client, backend: str, **options: Any) -> Found:
         if backend == "qmd" and (qmd is None or qmd.last_update is None or qmd.updating):
             return None
         answer = client.search("lighthouse", max_results=50, min_score=0, **options)
-        return answer if answer.backend == backend and len(answer.results) > 2 else None
+        # An update may have been of some notes alone, with another to come.
+        is_by_one = all(hit.own_scale is (backend == "qmd") for hit in answer.results)
+        return answer if answer.backend == backend and is_by_one and len(answer.results) > 2 else None
 
     return until(found, 20)  # type: ignore[return-value]
 
