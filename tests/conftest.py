@@ -171,7 +171,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """Compile a share of what is imported, where there is no bytecode yet: else each worker would compile all of it."""
     worker = getattr(session.config, "workerinput", None)
     if worker is not None:
-        compile_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+        compile_share(int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.hookimpl(tryfirst=True)
