@@ -16,7 +16,7 @@ from memd_client.messages import AgentStatus
 from tests.daemon.inprocess import configure, reload, running, write
 from tests.daemon.process import Daemon
 from tests.fakes import HashingProvider
-from tests.wait import until, until_async
+from tests.wait import until, until_async, until_awaited
 
 RED = "The lighthouse was painted red.\n"
 BLUE = "The chapel was painted blue.\n"
@@ -74,10 +74,18 @@ async def test_an_agent_that_does_not_change_is_not_disturbed(home: Path) -> Non
     """Its pass goes on, its passes are not repeated, and only agents that are new or changed are started."""
     provider = HashingProvider(delay_s=30)
     write(home, "memory/a.md", RED)
+    write(home, "memory/gone.md", "The mill is gone.\n")
     (home / "work/memory").mkdir(parents=True)
     (home / "work/memory/b.md").write_text(BLUE, encoding="utf-8")
     async with running(home, provider) as client:
+
+        async def gone() -> bool:
+            return (await main_status(client)).files == 1
+
         await client.sync(vectors=False)
+        # When watching begins, which may be late, everything is looked at once more; only then is this noticed unasked.
+        (home / "workspace/memory/gone.md").unlink()
+        await until_awaited(gone)
         waiting = asyncio.create_task(client.sync(agent="main"))
         await until_async(lambda: provider.requests)
         await client.sync(agent="main", vectors=False)
