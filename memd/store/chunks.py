@@ -209,8 +209,8 @@ def waiting(
     wanted = chunk_parts.first_waiting(
         connection,
         f"SELECT DISTINCT file_id FROM chunks INDEXED BY chunks_waiting WHERE vector = {vector_table.WAITING}",
-        "SELECT id, hash FROM chunks INDEXED BY chunks_waiting"
-        f" WHERE file_id = ? AND vector = {vector_table.WAITING} ORDER BY id",
+        "SELECT chunks.id, chunks.hash FROM json_each(?) AS some CROSS JOIN chunks INDEXED BY chunks_waiting"
+        f" ON chunks.file_id = some.value WHERE chunks.vector = {vector_table.WAITING} ORDER BY some.key, chunks.id",
         limit,
         passed_over,
     )

@@ -13,6 +13,7 @@ from memd.store.chunk_parts import hash_of
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
+from tests.bounds import shipped
 from tests.store.conftest import DIMENSIONS, FINGERPRINT, chunk_of, found_file, ranked, vector_of
 
 LINES = [
@@ -119,6 +120,21 @@ async def test_parts_wait_in_the_order_of_their_files(tmp_path: Path) -> None:
     assert [one.text for one in waiting[3:]] == [*LINES[3:6], *LINES[:3], *LINES[6:]]
     passed_over = frozenset(one.hash for one in waiting[:4])
     assert [one.text for one in await index.waiting(3, passed_over)] == [*LINES[4:6], LINES[0]]
+    await index.close()
+
+
+async def test_what_waits_of_many_files_is_in_their_order(tmp_path: Path) -> None:
+    """Also where all of the files that are read first are passed over."""
+    index = await opened(tmp_path / "a.sqlite")
+    at_once = shipped("memd.store.chunk_parts._FILES_AT_ONCE")
+    texts = [f"a text of its own, the one with number {n}" for n in range(2 * at_once + 1)]
+    for number, text in enumerate(texts):
+        found = found_file(f"memory/{number}.md", mtime_ns=number)
+        await index.replace(found, b"1", [chunk_of(text)], {}, frozenset())
+    waiting = await index.waiting(1000)
+    assert [one.text for one in waiting] == [*reversed(texts)]
+    passed_over = frozenset(one.hash for one in waiting[: at_once + 1])
+    assert await index.waiting(1000, passed_over) == waiting[at_once + 1 :]
     await index.close()
 
 
