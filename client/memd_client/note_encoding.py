@@ -13,7 +13,7 @@ import msgspec
 
 Encoding = Literal["utf-8", "utf-16", "gb18030"]
 
-_MARKS = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
+UTF16_MARKS = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
 _TESTED_CHARS = 16_384  # of the text that is not UTF-8; more change no decision
 # Of a sentence in another encoding less is common, but of a word perhaps all: what was measured is in memd/DECISIONS.md.
 _COMMON_SHARE = 0.55
@@ -35,7 +35,7 @@ def decode_note(raw: bytes) -> DecodedNote:
     append them. If all other lines are valid GB18030 and are Chinese, they are GB18030; else the file is UTF-8 with errors. Neither
     encoding has the byte of a line end within a character, so lines keep their numbers.
     """
-    if (marked := _MARKS.get(raw[:2])) is not None:
+    if (marked := UTF16_MARKS.get(raw[:2])) is not None:
         return _lossy(raw[2:], marked, "utf-16")
     is_marked = raw.startswith(codecs.BOM_UTF8)
     body = raw[len(codecs.BOM_UTF8) :] if is_marked else raw

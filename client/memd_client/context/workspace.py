@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import date, datetime, tzinfo
-from types import MappingProxyType
 
 from memd_client.context.bootstrap import (
     PRIVATE,
@@ -31,11 +30,10 @@ from memd_client.context.safe_open import (
     opened_workspace,
 )
 from memd_client.context.session_kind import SessionKind
-from memd_client.note_encoding import decode_note
+from memd_client.note_encoding import UTF16_MARKS, decode_note
 
 _REPLACEMENT = "\ufffd"
 _BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
-_UTF16 = MappingProxyType({codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"})
 
 
 def bootstrap_workspace(
@@ -146,7 +144,7 @@ def _pread(descriptor: int, length: int, at: int) -> bytes:
 
 
 def _encoding(data: bytes) -> str:
-    return _UTF16.get(data[:2], "utf-8")
+    return UTF16_MARKS.get(data[:2], "utf-8")
 
 
 def _text(data: bytes, encoding: str) -> str:
