@@ -32,9 +32,8 @@ class ConfiguredRoots(msgspec.Struct, frozen=True):
     """The roots of an agent, and the configured paths that may lead elsewhere later."""
 
     roots: tuple[Root, ...]
-    links: Mapping[
-        Path, Path
-    ]  # of the workspace and extra paths: configured path -> where it led; see root_links
+    # Of the workspace and extra paths: configured path -> where it led; see root_links.
+    links: Mapping[Path, Path]
 
 
 class _Disk(msgspec.Struct, frozen=True):

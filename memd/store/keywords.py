@@ -64,7 +64,7 @@ def _often(row: apsw.FTS5ExtensionApi, *_: object) -> int:
 
 
 def _bm25_of_visible(row: apsw.FTS5ExtensionApi, *weights: object) -> float:
-    """Return what bm25 of FTS5 does, with other inverse document frequencies, given as a JSON array."""
+    """Return what bm25 of FTS5 does, with other inverse document frequencies, given as a JSON array; text and context weigh alike."""
     if row.aux_data is None:  # once per query
         average = row.column_total_size() / max(1, row.row_count)
         row.aux_data = (average, msgspec.json.decode(str(weights[0]), type=list[float]))

@@ -11,9 +11,8 @@ from memd.indexing.pass_scheduler import PassFailed, PassReport
 from memd.server.scope import Caller
 from memd_client import messages as wire
 
-REVIVE_MS = (
-    6000  # for agents that failed to start, or start again: their store may be locked for some seconds
-)
+# For agents that failed to start, or start again: their store may be locked for some seconds.
+REVIVE_MS = 6000
 
 T = TypeVar("T")
 
