@@ -141,12 +141,12 @@ def _bound_loop_delays() -> None:
     """Limit how long threads and the garbage collector delay the event loop.
 
     While several searches run on threads, the loop waits for its turn after each of them; and a full
-    collection takes 30 ms, because it traverses everything that was imported.
+    collection would take 30 ms, because it would traverse everything that was imported: so no collection looks at that.
     """
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*COLLECT)
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _allow_open_files() -> None:

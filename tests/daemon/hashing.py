@@ -1,10 +1,10 @@
 """`memd run` with a hashing embedder in place of a model."""
 
+import gc
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from memd import daemon
 from memd.config.settings import AgentSettings
 from memd.providers.choose import ProviderChoice
 from tests.fakes import HashingProvider
@@ -19,6 +19,9 @@ def choose(settings: AgentSettings) -> ProviderChoice:
 
 def main() -> NoReturn:
     """``hashing.py CONFIG STATE SOCKET``."""
+    gc.disable()  # as `memd run` has it
+    from memd import daemon  # noqa: PLC0415 - likewise
+
     config, state, socket = (Path(argument) for argument in sys.argv[1:])
     sys.exit(daemon.main(config=config, state_dir=state, socket=socket, choose=choose))
 

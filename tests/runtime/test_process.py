@@ -64,6 +64,16 @@ def test_threads_that_first_meet_a_type_at_once_do_not_crash(module: str) -> Non
     assert raced(module) == 0
 
 
+def test_no_garbage_is_looked_for_in_what_was_imported() -> None:
+    """Neither while a daemon imports its modules, nor afterwards; and in what comes then it is."""
+    program = (
+        "import gc, sys; gc.disable(); import memd.daemon; from memd.runtime.process import prepare; prepare()\n"
+        "print(gc.isenabled(), any(one is vars(memd.daemon) for one in gc.get_objects()), gc.get_freeze_count() > 10_000)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], timeout=60, check=True, stdout=subprocess.PIPE)
+    assert printed.stdout.split() == [b"True", b"False", b"True"]
+
+
 def test_what_nothing_can_be_decoded_to_is_passed_over() -> None:
     """A daemon has some such structs, and learns all others."""
     program = "import memd.daemon, memd.runtime.process; memd.runtime.process.learn_types()"
