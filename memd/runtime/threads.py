@@ -6,9 +6,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from memd.errors import TransientError
 from memd.runtime.profiling import TimedCall
@@ -54,6 +53,46 @@ class NoMemory(ResourceShortage):
     """There was too little memory; the work was aborted."""
 
 
+class _Job(Generic[T]):
+    """A call for a thread, and the future of the event loop that waits for its result.
+
+    A future of `concurrent.futures` that is copied to one of the loop takes three times as long.
+    """
+
+    __slots__ = ("call", "future", "loop")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self.call = call
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+
+    def made(self) -> Callable[[], None]:
+        """Make the call; return a function for the event loop that sets its result."""
+        try:
+            result = self.call()
+        except MemoryError as failure:
+            short = NoMemory("no memory is left")
+            short.__cause__ = failure
+            return partial(self.fail, short)
+        except BaseException as failure:  # noqa: BLE001 - it is raised where the result is awaited
+            return partial(self.fail, failure)
+        return partial(self._succeed, result)
+
+    def deliver(self, outcome: Callable[[], None]) -> None:
+        """Have the event loop set the result; nobody waits for it if the loop is closed."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(outcome)
+
+    def fail(self, failure: BaseException) -> None:
+        """Raise an exception where the result is awaited."""
+        if not self.future.done():
+            self.future.set_exception(failure)
+
+    def _succeed(self, result: T) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+
 class Threads:
     """Runs functions that may block, a limited number at a time; the others wait in the order of their calls.
 
@@ -76,7 +115,7 @@ class Threads:
         self._idle_s = idle_s
         self._birth_s = birth_s
         self._changed = threading.Condition()
-        self._jobs: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._jobs: deque[_Job[Any]] = deque()  # that no thread has begun
         self._busy_since: dict[int, float] = {}  # thread -> when its current call began
         self._count = 0
 
@@ -111,9 +150,8 @@ class Threads:
             NoThread: no thread could be started, and no other can take the call; it was not begun.
             NoMemory: in place of a MemoryError of fn.
         """
-        future: Future[T] = Future()
         errand = TimedCall(partial(fn, *args, **kwargs))
-        job = (future, errand)
+        job = _Job(errand)
         with self._changed:
             self._jobs.append(job)
             # Threads that have ended a call and are about to take the next count as idle, too.
@@ -122,16 +160,15 @@ class Threads:
             elif self._count < self._limit:
                 self._begin_thread(job)
         try:
-            return await asyncio.wrap_future(future)
+            return await job.future
         except asyncio.CancelledError:
             errand.give_up()
             # Otherwise calls that nobody waits for would accumulate behind one that hangs.
-            if future.cancel():
-                with self._changed, contextlib.suppress(ValueError):
-                    self._jobs.remove(job)
+            with self._changed, contextlib.suppress(ValueError):
+                self._jobs.remove(job)
             raise
 
-    def _begin_thread(self, job: tuple[Future[Any], Callable[[], Any]]) -> None:
+    def _begin_thread(self, job: _Job[Any]) -> None:
         """Start one more thread; if that fails, the existing ones take the job later."""
         thread = _Thread(target=self._work, name=self._name, daemon=True)
         try:
@@ -159,23 +196,21 @@ class Threads:
             try:
                 self._begin_thread(job)
             except NoThread as failure:
-                job[0].set_exception(failure)
+                job.fail(failure)
 
     def _work(self) -> None:
         me = threading.get_ident()
         while (job := self._next()) is not None:
-            future, call = job
-            deliver = _done(future, call) if future.set_running_or_notify_cancel() else None
+            outcome = job.made()
             with self._changed:
                 del self._busy_since[me]
             # Only now: whoever gets the result may submit more work, for which this thread should count as
             # idle.
-            if deliver is not None:
-                deliver()
+            job.deliver(outcome)
             # Drop all references, so that an idle thread keeps nothing of its last call alive.
-            del job, future, call, deliver
+            del job, outcome
 
-    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+    def _next(self) -> _Job[Any] | None:
         """Return the next job; None if there was none for idle_s, and the thread must end."""
         with self._changed:
             while not self._jobs:
@@ -184,19 +219,6 @@ class Threads:
                     return None
             self._busy_since[threading.get_ident()] = time.monotonic()
             return self._jobs.popleft()
-
-
-def _done(future: Future[T], call: Callable[[], T]) -> Callable[[], None]:
-    """Make a call; return a function that sets its result on the future."""
-    try:
-        result = call()
-    except MemoryError as failure:
-        short = NoMemory("no memory is left")
-        short.__cause__ = failure
-        return partial(future.set_exception, short)
-    except BaseException as failure:  # noqa: BLE001 - it is raised where the result is awaited
-        return partial(future.set_exception, failure)
-    return partial(future.set_result, result)
 
 
 _BESIDE = Threads(8, "memd-beside")
