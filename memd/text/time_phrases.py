@@ -294,15 +294,43 @@ _ZPART = " ?的?(?P<part>初|上旬|中旬|下旬|底|末)"
 
 
 def _number(text: str) -> int:
-    """Parse a number of at most two digits, as Chinese or English words or as figures."""
+    """Parse a number of at most two digits, as Chinese or English words or as figures.
+
+    Raises:
+        ValueError: it is none, such as 十十.
+    """
     if text.isdecimal():
         return int(text)
     if text in _NUMBERS:
         return _NUMBERS[text]
     if "十" in text:
         tens, _, ones = text.partition("十")
+        if (tens and tens not in _DIGITS) or (ones and ones not in _DIGITS):
+            raise ValueError(text)
         return 10 * (_DIGITS[tens] if tens else 1) + (_DIGITS[ones] if ones else 0)
     return int("".join(str(_DIGITS[one]) for one in text))
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    """Return the least and the most that a number means: 2 and 3 for 两三, 20 and 30 for 二三十, 11 and 19 for 十几, 5 and 5 for 5.
+
+    Raises:
+        ValueError: it is none, such as 三二.
+    """
+    if text in {"few", "several", "几", "幾"}:
+        return 2, 7
+    if open_digit := re.search("[几幾]", text):
+        least, most = ("二" if text.endswith("十") else "一"), "九"
+        begin, end = open_digit.span()
+    elif in_doubt := re.search("[一二两兩三四五六七八九]{2,}", text):
+        begin, end = in_doubt.span()
+        least, most = text[begin], text[begin + 1 : end]
+    else:
+        return _number(text), _number(text)
+    numbers = _number(text[:begin] + least + text[end:]), _number(text[:begin] + most + text[end:])
+    if numbers[0] >= numbers[1] or len(most) > 1:
+        raise ValueError(text)
+    return numbers
 
 
 def _weekday(text: str) -> int:
@@ -648,15 +676,15 @@ def _ago(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | None
             if unit == "year"
             else whole_days(today - timedelta(days=18), today - timedelta(days=12))
         )
-    if match["n"] in {"few", "several", "几", "幾"}:
-        return TimeSpan(_back(now, unit, 7).first, _back(now, unit, 2).last)
-    count = _number(match["n"])
-    if count > _MOST_BACK:
+    least, most = _numbers(match["n"])
+    if most > _MOST_BACK:
         return None
     if unit in _WEEKDAYS:
-        day = _latest(_WEEKDAYS.index(unit), today) - timedelta(weeks=count - 1)
-        return whole_days(day, day)
-    span = _back(now, unit, count)
+        latest = _latest(_WEEKDAYS.index(unit), today)
+        return whole_days(latest - timedelta(weeks=most - 1), latest - timedelta(weeks=least - 1))
+    span = _back(now, unit, most)
+    if least < most:
+        return TimeSpan(span.first, _back(now, unit, least).last)
     return TimeSpan(span.first, span.first) if is_whole and unit in {"hour", "minute"} else span
 
 
@@ -691,7 +719,7 @@ def _lately(match: re.Match[str], now: datetime, is_whole: bool) -> TimeSpan | N
         )
     ):
         return None  # "last week" is a calendar week, and "past day" is ambiguous
-    count = 7 if said in {"few", "several", "几", "幾"} and unit == "day" else _number(said or "1")
+    count = 3 if said in {"few", "several", "几", "幾"} and unit != "day" else _numbers(said or "1")[1]
     if count > _MOST_BACK:
         return None
     today_ends = whole_days(now.date(), now.date()).last

@@ -101,6 +101,14 @@ from December to February | from December 2025 to February = 2025-12-01..2026-02
 30h = 2026-02-10T09:30:00..2026-02-10T09:30:00
 最近三个月 | the last three months = 2025-11-11..2026-02-11
 a few days ago | 几天前 = 2026-02-04..2026-02-09
+两三天前 = 2026-02-08..2026-02-09
+三五天前 = 2026-02-06..2026-02-08
+二三十天前 = 2026-01-12..2026-01-22
+十二三天前 = 2026-01-29..2026-01-30
+十几天前 = 2026-01-23..2026-01-31
+几十天前 = 2025-11-13..2026-01-22
+七八个月前 = 2025-06-01..2025-07-31
+最近两三天 = 2026-02-08..2026-02-11
 半年前 | half a year ago = 2025-08-01..2025-08-31
 between March and May 2025 | 三月到五月 | from March to May 2025 = 2025-03-01..2025-05-31
 from 30 December to 2 January = 2025-12-30..2026-01-02
@@ -129,7 +137,7 @@ def test_a_phrase_is_an_interval(phrase: str, expected: str) -> None:
 @table(
     "text",
     ["", " ", "banana", "13月", "去年十三月", "2026-02-30", "2026-13", "week 60", "2026-W60", "last", "上", "for ever", "99999d",
-     "32 March", "yesterday banana", "Q5", "2026-02-09T25:00", "\0", "3", "五", "9" * 5000, "last " * 500],
+     "32 March", "十十天前", "三二天前", "一二三天前", "yesterday banana", "Q5", "2026-02-09T25:00", "\0", "3", "五", "9" * 5000, "last " * 500],
 )  # fmt: skip
 def test_what_says_no_time_is_refused(text: str) -> None:
     """With what may be written instead."""
@@ -146,6 +154,8 @@ def test_what_says_no_time_is_refused(text: str) -> None:
         ("Tuesday's rehearsal, the one this week", ["2026-02-10", "2026-02-09..2026-02-15"]),
         ("2 days ago or yesterday", ["2026-02-09", "2026-02-10"]),
         ("我三天前买的", ["2026-02-08"]),
+        ("二三十天前我们讨论了什么？", ["2026-01-12..2026-01-22"]),
+        ("十十天前", []),
         ("三个月前的账单", ["2025-11-01..2025-11-30"]),
         ("上周五烧的那一窑", ["2026-02-06"]),
         ("since May what changed", ["2025-05-01T00:00:00..2026-02-11T15:30:00"]),
