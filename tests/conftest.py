@@ -130,15 +130,14 @@ _SLOW = frozenset(_HERE / place for place in _NOT_QUICK if "::" not in place)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More workers than cores: a test of a daemon waits for three quarters of its time, and others hardly ever.
+    """Two workers for a core: a test of a daemon waits for its process, and others hardly ever.
 
-    Three for a core, but two where long tests are run, which compute more. Quick tests wait less, and each worker imports all of
-    them for itself: with one worker more than cores they take 77 s on two cores, with as many 95 s.
+    More would gain nothing: each worker takes nine seconds of the processor to import and collect all tests, and with two for
+    a core tests of daemons alone keep nine tenths of it busy, with what their forked processes take, which `time` does not count.
+    Quick tests wait less: with one worker more than cores they take 77 s on two cores, with as many 95 s.
     """
     cores = os.cpu_count() or 1
-    if config.option.markexpr == "quick":
-        return cores + 1
-    return 3 * cores if config.option.markexpr == "not long" else 2 * cores
+    return cores + 1 if config.option.markexpr == "quick" else 2 * cores
 
 
 # Where Linux keeps files in memory, and the bytes that must be free there: a whole run has used .4 GB at a time.
