@@ -39,7 +39,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
-from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Covered, Find, Nearby, Rule, Runs, Span, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Covered, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # Ordered by certainty: where finds overlap, the kind of the first rule is printed.
@@ -115,6 +115,10 @@ _INDEX = AnchorIndex(
         (*_ANYWHERE, *(anchor for _, rule in _WALKED for anchor in rule.anchors), *secret_lists.ANCHORS)
     )
 )
+
+
+_HEADINGS = frozenset(password_columns.ANCHORS)
+_LIST_NAMES = frozenset(secret_lists.ANCHORS)
 
 
 class _Divided(msgspec.Struct, frozen=True):
@@ -355,7 +359,7 @@ def _at_anchors(text: str, standing: Mapping[str, list[int]], near: Sequence[Spa
     named: list[int] = []
     listed: list[int] = []
     for anchor, places in standing.items():
-        if anchor in secret_lists.ANCHORS:
+        if anchor in _LIST_NAMES:
             listed += places
         rules = _ANYWHERE.get(anchor)
         if rules is None:
@@ -370,7 +374,7 @@ def _at_anchors(text: str, standing: Mapping[str, list[int]], near: Sequence[Spa
             yield from _around(inside, apart.anywhere, text)
             telling = [at for at in places if GOES_ON.match(text, at) is None]
             yield from _around(_within(telling, near), apart.not_in_prose, text)
-        if anchor in password_columns.ANCHORS:
+        if anchor in _HEADINGS:
             named += telling
     yield from _named_before(text, sorted(named), sorted(listed))
 
@@ -418,6 +422,8 @@ def _near(changed: Sequence[Span], length: int) -> list[Span]:
 
 def _within(places: list[int], near: Sequence[Span]) -> list[int]:
     """Return those of some ascending places that are in parts of a text."""
+    if len(near) == 1 and places and near[0][0] <= places[0] and places[-1] < near[0][1]:
+        return places
     within: list[int] = []
     for start, end in near:
         within += places[bisect_left(places, start) : bisect_left(places, end)]
@@ -429,31 +435,28 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
     found: list[SecretSpan] = []
     if not places:
         return found
-    near: dict[Nearby, list[int]] = {}
+    near: dict[int, list[int]] = {}  # by the identity of what is needed: to hash a pattern takes long
     unread: list[int] | None = None
     for rank, rule in rules:
-        needs, asked = rule.needs, places
+        find, needs, asked = rule.find, rule.needs, places
+        if find is None:
+            continue
         if rule.reads_value:
             asked = unread = _unread(places, text) if unread is None else unread
         elif needs is not None:
-            asked = near[needs] if needs in near else near.setdefault(needs, needs.beside(places, text))
-        if rule.find is not None:
-            told = _told(rule.find, asked, text)
-            found += [SecretSpan(start, end, rule.kind, rank) for start, end in told.values()]
-            if told and rule.reads_value:
-                unread = [at for at in asked if at not in told]
+            asked = near.get(id(needs), ())
+            if id(needs) not in near:
+                asked = near[id(needs)] = needs.beside(places, text)
+        told: set[int] = set()
+        after = 0  # places within an earlier find are skipped
+        for at in asked:
+            if at >= after and (span := find(text, at)) is not None:
+                told.add(at)
+                after = span[1]
+                found.append(SecretSpan(span[0], after, rule.kind, rank))
+        if told and rule.reads_value:
+            unread = [at for at in asked if at not in told]
     return found
-
-
-def _told(find: Find, places: Sequence[int], text: str) -> dict[int, Span]:
-    """Return what is found at each place; places within an earlier find are skipped."""
-    told: dict[int, Span] = {}
-    after = 0
-    for at in places:
-        if at >= after and (span := find(text, at)) is not None:
-            told[at] = span
-            after = span[1]
-    return told
 
 
 def _unread(places: Sequence[int], text: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 import re
 import string
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 
@@ -73,22 +73,30 @@ class Nearby(msgspec.Struct, frozen=True):
         """
         having: list[int] = []
         search, before, behind, width = self.pattern.search, self.before, self.behind, self.width
-        searched, reached = 0, -1  # the last match is near all places up to `reached`
-        for at in places:
-            if at > reached:
-                last = at + behind
-                if searched > last:
-                    continue
-                found = search(text, max(searched, at - before), last + width)
-                if found is None or found.start() > last:
-                    searched = last + 1
-                    continue
-                searched = found.start() + 1
-                reached = found.start() + before
-            having.append(at)
+        number, count = 0, len(places)
+        searched = 0  # no match that begins before it is near a further place
+        while number < count:
+            at = places[number]
+            start = max(searched, at - before)
+            last = at + behind
+            # What the next places reach is searched at the same time, but not the text to a place that is far.
+            if number + 1 < count and places[number + 1] - at < _AHEAD:
+                last = min(last + _AHEAD, places[-1] + behind)
+            found = search(text, start, last + width)
+            if found is None or found.start() > last:
+                searched = last + 1
+                number = bisect_left(places, searched - behind, number + 1)
+                continue
+            match = found.start()
+            searched = match + 1
+            number = bisect_left(places, match - behind, number)
+            following = bisect_right(places, match + before, number)
+            having += places[number:following]
+            number = following
         return having
 
 
+_AHEAD = 64  # characters that Nearby searches beyond what a place reaches, if another place follows as soon
 DIGIT = re.compile("[0-9]")
 
 

@@ -1,10 +1,10 @@
 """Texts that are made to take long, of every anchor of the rules: ``python -m tests.redact.hostile``.
 
 Each anchor is repeated with what a rule reads on over, so that a text is full of what begins like a secret and is none, or is
-one and then goes on: once as it is, and once with a number now and then, so that no long stretch is the same again. ``rules``
-as an argument prints the slowest text of each rule.
+one and then goes on: once as it is, and once with a number now and then, so that no long stretch is the same again.
 """
 
+import argparse
 import sys
 import time
 from collections.abc import Iterable
@@ -96,8 +96,16 @@ def of_length(redactor: Redactor, filler: str, anchor: str, length: int, *, numb
 
 def main() -> int:
     """Print the ten slowest of either kind, or the slowest of each rule."""
+    parser = argparse.ArgumentParser(prog="python -m tests.redact.hostile", description=__doc__)
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=["rules"],
+        help="print the slowest text of each rule, instead of the ten slowest",
+    )
+    wanted = parser.parse_args()
     redactor = Redactor(Redact())
-    if "rules" in sys.argv[1:]:
+    if wanted.what == "rules":
         short = timed(redactor, anchors(), LENGTH // 40, numbered=True)
         for rule in RULES:
             one = next(one for one in short if one.anchor in rule.anchors)
