@@ -254,13 +254,21 @@ class Fused(msgspec.Struct, frozen=True):
     assumed: float | None  # the closeness given to candidates without a vector
     share_taken: float  # see the function share_taken
 
-    def order(self, places_of: PlacesOf, most: int | None = None, least: float = 0.0) -> Ints:
+    def order(
+        self,
+        places_of: PlacesOf,
+        most: int | None = None,
+        least: float = 0.0,
+        sets: Sequence[int] | None = None,
+    ) -> Ints:
         """Return the rows of candidates, the best first; ties are broken by bm25, path, line and id.
 
         Args:
             places_of: Returns the positions of chunks; called only for ties.
             most: The most rows; None: all.
             least: The least score.
+            sets: The caller needs only to know which rows are the first so many, for each of these numbers: other ties stay
+                in any order. None: the caller needs the order.
         """
         evidence, found_r = self.meaning + self.words, self.candidates.r
         r = np.where(np.isnan(found_r), 0.0, found_r)
@@ -278,7 +286,8 @@ class Fused(msgspec.Struct, frozen=True):
             rows = rows[:end]
         evidence, r = evidence[rows], r[rows]
         is_equal = (evidence[1:] == evidence[:-1]) & (r[1:] == r[:-1])
-        if is_equal.any():
+        is_told = is_equal if sets is None else is_equal[[end - 1 for end in sets if end <= len(is_equal)]]
+        if is_told.any():
             is_tied = np.zeros(len(rows), np.bool_)
             is_tied[:-1] |= is_equal
             is_tied[1:] |= is_equal

@@ -645,7 +645,7 @@ class Searcher:
                 subtracted,
                 asks_of_time_alone=asked.query.asks_of_time_alone,
             )
-            first = whole.order(reader.places, EXAMINED)
+            first = whole.order(reader.places, EXAMINED, sets=(STRONGEST, EXAMINED))
             found, parts = self._with_parts_and_scripts(reader, found, first, asked.query, vectors)
             examined = found.some(first[:STRONGEST])
         strongest = float(strength(examined, calibration).max(initial=0.0))
@@ -920,12 +920,13 @@ def _lane(
 ) -> Iterator[Scored]:
     """Yield the candidates of one source in order; a later text that says the same comes before what it replaces."""
     first = rows[: min(POOL, fused.count_from(rows, WORTH_READING))]
-    head = fused.scored(first, reader.places)
+    # Texts are read together with the positions: those of nearly all of these are asked for next.
+    head = fused.scored(first, reader.texts)
     if isinstance(vectors, _VectorResults) and asked.tense != "past":
         head = _later_first(head, fused.candidates.times[first], asked, vectors, parts)
     yield from head
     for start in range(len(first), len(rows), BATCH):
-        yield from fused.scored(rows[start : start + BATCH], reader.places)
+        yield from fused.scored(rows[start : start + BATCH], reader.texts)
 
 
 def _later_first(

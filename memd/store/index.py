@@ -86,6 +86,7 @@ class Reader:
         # The query above has started the snapshot of the connection.
         self._held = self._postings if state is not None and state == index.state else None
         self._places: dict[ChunkId, chunks.ChunkPlace] = {}
+        self._texts: dict[ChunkId, chunks.StoredChunk] = {}
 
     @contextlib.contextmanager
     def isolating_failures(self) -> Iterator[None]:
@@ -146,7 +147,10 @@ class Reader:
 
     def texts(self, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, chunks.StoredChunk]:
         """Return chunks with their text; deleted ones are left out."""
-        return chunks.texts(self._connection, chunk_ids)
+        unread = [one for one in chunk_ids if one not in self._texts]
+        if unread:
+            self._texts |= chunks.texts(self._connection, unread)
+        return {one: self._texts[one] for one in chunk_ids if one in self._texts}
 
     def newest(self, limit: int, wanted: SearchFilter, kinds: Collection[Kind]) -> list[ChunkId]:
         """See labels.newest."""
