@@ -132,8 +132,8 @@ _SLOW = frozenset(_HERE / place for place in _NOT_QUICK if "::" not in place)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two workers for a core: a test of a daemon waits for its process, and others hardly ever.
 
-    More would gain nothing: each worker takes nine seconds of the processor to import and collect all tests, and with two for
-    a core tests of daemons alone keep nine tenths of it busy, with what their forked processes take, which `time` does not count.
+    Each worker takes nine seconds of the processor to import and collect all tests. What forked daemons take is not in what
+    `time` counts.
     Quick tests wait less: with one worker more than cores they take 77 s on two cores, with as many 95 s.
     """
     cores = os.cpu_count() or 1
