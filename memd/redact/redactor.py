@@ -39,7 +39,7 @@ from memd.redact.normalise import (
     folded,
     without_repeats,
 )
-from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Covered, Rule, Runs, Span, runs_of
+from memd.redact.rule import EDGE, GOES_ON, AnchorIndex, Covered, Nearby, Rule, Runs, Span, runs_of
 from memd.redact.user_rules import custom
 
 # Ordered by certainty: where finds overlap, the kind of the first rule is printed.
@@ -435,7 +435,7 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
     found: list[SecretSpan] = []
     if not places:
         return found
-    near: dict[int, list[int]] = {}  # by the identity of what is needed: to hash a pattern takes long
+    near: dict[Nearby, list[int]] = {}
     unread: list[int] | None = None
     for rank, rule in rules:
         find, needs, asked = rule.find, rule.needs, places
@@ -444,9 +444,7 @@ def _around(places: Sequence[int], rules: Ranked, text: str) -> list[SecretSpan]
         if rule.reads_value:
             asked = unread = _unread(places, text) if unread is None else unread
         elif needs is not None:
-            asked = near.get(id(needs), ())
-            if id(needs) not in near:
-                asked = near[id(needs)] = needs.beside(places, text)
+            asked = near[needs] if needs in near else near.setdefault(needs, needs.beside(places, text))
         told: set[int] = set()
         after = 0  # places within an earlier find are skipped
         for at in asked:

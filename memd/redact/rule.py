@@ -58,8 +58,11 @@ Walk = Callable[[str, Sequence[int], Covered], Iterable[Span]]
 part of the text is read twice."""
 
 
-class Nearby(msgspec.Struct, frozen=True):
-    """A pattern that must match near an anchor for a rule to be tried there, such as a digit within a hundred characters."""
+class Nearby(msgspec.Struct, frozen=True, eq=False):
+    """A pattern that must match near an anchor for a rule to be tried there, such as a digit within a hundred characters.
+
+    It is equal to itself alone: to hash a pattern for each rule of an anchor takes long.
+    """
 
     pattern: re.Pattern[str]
     before: int  # the most characters from the match to the anchor behind it
