@@ -44,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = parser().parse_args(argv)
     # There is no configuration to reload yet; by default SIGHUP would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # What is imported stays: to look for garbage in it again and again takes a fifth of the start. The daemon turns it on.
+    # What is imported stays: the garbage collector would take a fifth of the time of all imports to find nothing. It is
+    # enabled by runtime/process.py.
     gc.disable()
     # Before numpy and the model runtime are loaded: they read their thread settings once.
     prepare_environment(os.environ)

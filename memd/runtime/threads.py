@@ -56,7 +56,7 @@ class NoMemory(ResourceShortage):
 class _Job(Generic[T]):
     """A call for a thread, and the future of the event loop that waits for its result.
 
-    A future of `concurrent.futures` that is copied to one of the loop takes three times as long.
+    With a future of `concurrent.futures` that is copied to one of the loop, a call takes 1.4 times as much of the processor.
     """
 
     __slots__ = ("call", "future", "loop")
