@@ -1,5 +1,5 @@
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -201,6 +201,33 @@ def test_ties_are_broken_by_bm25_and_place() -> None:
         candidate(2, 0.25, None, "a.md"),
     )
     assert ids(fuse([not_found, found], FusionWeights(), CALIBRATION)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_asked"),
+    [((3, 2, 3), False), ((1, 2, 1, 1, 3), False), ((2, 2, 4), True), ((3, 3, 2), True), ((8,), True), ((3, 2), False), ((4,), True)],
+)  # fmt: skip
+def test_where_only_sets_are_wanted_positions_are_asked_for_at_their_ends_alone(
+    groups: Sequence[int], *, is_asked: bool
+) -> None:
+    """In groups of equal candidates: which are the first three and the first five is as in their whole order."""
+    shares = [1 - n / 10 for n, count in enumerate(groups) for _ in range(count)]
+    all_of_them = ordered(
+        [candidate(n + 1, 0.25, share, f"{n * 3 % 8}.md") for n, share in enumerate(shares)],
+        FusionWeights(),
+        CALIBRATION,
+    )
+    asked: list[Sequence[ChunkId]] = []
+
+    def places(chunks: Sequence[ChunkId]) -> Mapping[ChunkId, Row]:
+        asked.append(chunks)
+        return all_of_them.places
+
+    found = all_of_them.fused.order(places, 5, sets=(3, 5))
+    assert bool(asked) is is_asked
+    found_ids = all_of_them.fused.candidates.ids[found].tolist()
+    for size in (3, 5):
+        assert set(found_ids[:size]) == set(all_of_them.ids(5)[:size])
 
 
 @pytest.mark.parametrize(
