@@ -162,7 +162,7 @@ def _add_openclaw(parser: argparse.ArgumentParser, common: argparse.ArgumentPars
     summaries = {
         "install": "put memd into OpenClaw's memory slot",
         "uninstall": "give OpenClaw its own memory again",
-        "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
+        "status": "say whether OpenClaw's memory is memd's; exit status 4 if it is not",
     }
     actions = _subparsers(parser, common, "action", summaries)
     actions["install"].add_argument(
@@ -201,7 +201,7 @@ def _add_redact(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         nargs="+",
         type=_named,
-        help="any files and directories: where secrets stand; exit status 1 if there are any",
+        help="any files and directories: where secrets stand; exit status 4 if there are any",
     )
 
 

@@ -1,5 +1,6 @@
 """memd-ctl redact."""
 
+import contextlib
 import io
 import json
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from memd.ctl.arguments import parse
 from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
@@ -265,6 +267,15 @@ def test_a_workspace_is_scanned(run: Run, home: Path, file: Path) -> None:
     assert data["files"][0]["file"] == str(note)
     assert _KEY not in out
     assert run("redact", "--scan", str(home / "none")).code == 3
+
+
+def test_the_help_says_with_which_status_a_scan_ends(run: Run, file: Path) -> None:
+    """Of one that finds secrets."""
+    code = run("redact", "--scan", str(file)).code
+    printed = io.StringIO()
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(printed):
+        parse(["redact", "--help"])
+    assert f"exit status {code} if there are any" in " ".join(printed.getvalue().split())
 
 
 @pytest.mark.parametrize("arguments", [(), ("a.md", "--scan", "b.md")])
