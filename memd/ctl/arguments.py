@@ -162,7 +162,7 @@ def _add_openclaw(parser: argparse.ArgumentParser, common: argparse.ArgumentPars
     summaries = {
         "install": "put memd into OpenClaw's memory slot",
         "uninstall": "give OpenClaw its own memory again",
-        "status": "say whether OpenClaw's memory is memd's; exit status 4 if it is not",
+        "status": "say whether OpenClaw's memory is memd's; exit status 1 if it is not",
     }
     actions = _subparsers(parser, common, "action", summaries)
     actions["install"].add_argument(
