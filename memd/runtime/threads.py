@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 IDLE_S = 5.0  # how long an idle thread waits before it ends
-BIRTH_S = 10.0  # a thread that has not begun by then has failed for lack of memory
+BIRTH_S = 10.0  # a thread that has not begun by then has most likely failed for lack of memory
 
 
 class _Thread(threading.Thread):
@@ -29,11 +29,6 @@ class _Thread(threading.Thread):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._started = _Unawaited()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether it runs, or has run."""
-        return self._started.is_set()
 
 
 class _Unawaited(threading.Event):
@@ -108,7 +103,7 @@ class Threads:
             limit: How many functions run at a time.
             name: Name of the threads, as tools show it.
             idle_s: How long a thread waits for more work before it ends.
-            birth_s: A thread that has not begun after so many seconds never will.
+            birth_s: A thread that has not begun after so many seconds is replaced; if it begins later, it ends at once.
         """
         self._limit = limit
         self._name = name
@@ -117,6 +112,7 @@ class Threads:
         self._changed = threading.Condition()
         self._jobs: deque[_Job[Any]] = deque()  # that no thread has begun
         self._busy_since: dict[int, float] = {}  # thread -> when its current call began
+        self._beginning: set[threading.Thread] = set()  # started, but not begun; each is counted
         self._count = 0
 
     @property
@@ -154,11 +150,14 @@ class Threads:
         job = _Job(errand)
         with self._changed:
             self._jobs.append(job)
-            # Threads that have ended a call and are about to take the next count as idle, too.
-            if self._count - len(self._busy_since) >= len(self._jobs):
+            if self._lacks_thread():
+                try:
+                    self._begin_thread()
+                except NoThread:
+                    self._jobs.remove(job)
+                    raise
+            else:
                 self._changed.notify()
-            elif self._count < self._limit:
-                self._begin_thread(job)
         try:
             return await job.future
         except asyncio.CancelledError:
@@ -168,37 +167,53 @@ class Threads:
                 self._jobs.remove(job)
             raise
 
-    def _begin_thread(self, job: _Job[Any]) -> None:
-        """Start one more thread; if that fails, the existing ones take the job later."""
+    def _lacks_thread(self) -> bool:
+        """Whether more calls wait than threads are idle, and one more thread is allowed."""
+        # Threads that have ended a call and are about to take the next count as idle, too.
+        return len(self._jobs) > self._count - len(self._busy_since) and self._count < self._limit
+
+    def _begin_thread(self) -> None:
+        """Start one more thread; if that fails, the existing ones take the jobs later.
+
+        Raises:
+            NoThread: it failed, and there is no other thread.
+        """
         thread = _Thread(target=self._work, name=self._name, daemon=True)
         try:
             thread.start()
         # A limit of the user, the container or the system was reached.
         except (RuntimeError, MemoryError) as failure:
             if not self._count:
-                self._jobs.remove(job)
                 raise NoThread(
                     "no thread can be started: too many are running, or memory is short"
                 ) from failure
         else:
             self._count += 1
+            self._beginning.add(thread)
             asyncio.get_running_loop().call_later(self._birth_s, self._have_begun, thread)
 
-    def _have_begun(self, thread: "_Thread") -> None:
-        """Replace a thread that ended before it began, because memory was too short."""
-        if thread.has_begun:
-            return
+    def _have_begun(self, thread: threading.Thread) -> None:
+        """Replace a thread that has not begun: memory was too short for it, or it is slow."""
         with self._changed:
-            self._count -= 1
-            if not self._jobs or self._count:
+            if thread not in self._beginning:
                 return
-            job = self._jobs[0]
+            self._beginning.remove(thread)
+            self._count -= 1
+            if not self._lacks_thread():
+                return
             try:
-                self._begin_thread(job)
+                self._begin_thread()
             except NoThread as failure:
-                job.fail(failure)
+                while self._jobs:
+                    job = self._jobs.popleft()
+                    job.deliver(partial(job.fail, failure))
 
     def _work(self) -> None:
+        with self._changed:
+            thread = threading.current_thread()
+            if thread not in self._beginning:
+                return  # it was replaced
+            self._beginning.remove(thread)
         me = threading.get_ident()
         while (job := self._next()) is not None:
             outcome = job.made()

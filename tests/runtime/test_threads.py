@@ -203,6 +203,86 @@ async def test_a_thread_that_dies_before_it_has_begun_stops_nobody(
     assert threads.count == 1
 
 
+async def test_a_thread_that_dies_is_replaced_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its call would wait for that of somebody else, which may hang."""
+    bootstrap, begun = vars(threading.Thread)["_bootstrap"], 0
+
+    def second_dies(thread: threading.Thread) -> None:
+        nonlocal begun
+        if thread.name == "dying":
+            begun += 1
+            if begun == 2:
+                return
+        bootstrap(thread)
+
+    monkeypatch.setattr(threading.Thread, "_bootstrap", second_dies)
+    threads, gate = Threads(2, "dying", birth_s=0.01), Gate()
+    hanging = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: gate.inside == 1)
+    async with asyncio.timeout(60):
+        assert await threads.run(divmod, 7, 2) == (3, 1)
+    assert (gate.open.is_set(), threads.count) == (False, 2)
+    gate.open.set()
+    await hanging
+
+
+async def test_all_calls_behind_a_thread_that_dies_fail_where_it_cannot_be_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise those that wait behind the first would wait until somebody makes another call."""
+    start, started = threading.Thread.start, 0
+
+    def starting(thread: threading.Thread) -> None:
+        nonlocal started
+        if thread.name == "dying":
+            started += 1
+            if started > 1:
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    bootstrap = vars(threading.Thread)["_bootstrap"]
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    monkeypatch.setattr(
+        threading.Thread,
+        "_bootstrap",
+        lambda thread: None if thread.name == "dying" else bootstrap(thread),
+    )
+    threads = Threads(1, "dying", birth_s=0.01)
+    done: list[int] = []
+    async with asyncio.timeout(60):
+        calls = (threads.run(done.append, number) for number in range(3))
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [NoThread] * 3
+    assert (done, threads.count, threads.is_done) == ([], 0, True)
+
+
+async def test_a_thread_that_begins_after_its_replacement_does_no_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise more threads than the limit would work."""
+    bootstrap, late, go = vars(threading.Thread)["_bootstrap"], list[threading.Thread](), threading.Event()
+
+    def first_is_late(thread: threading.Thread) -> None:
+        if thread.name == "late" and not late:
+            late.append(thread)
+            go.wait(60)
+        bootstrap(thread)
+
+    monkeypatch.setattr(threading.Thread, "_bootstrap", first_is_late)
+    threads, gate = Threads(1, "late", idle_s=0.01, birth_s=0.01), Gate()
+    hanging = asyncio.create_task(threads.run(gate))
+    await until_async(lambda: gate.inside == 1)
+    done: list[int] = []
+    waiting = asyncio.create_task(threads.run(done.append, 1))
+    await until_async(lambda: threads.waiting == 1)
+    go.set()
+    await until_async(lambda: late[0].ident is not None and not late[0].is_alive())
+    assert (done, threads.count, threads.waiting) == ([], 1, 1)
+    gate.open.set()
+    await asyncio.gather(hanging, waiting)
+    assert done == [1]
+
+
 async def test_what_must_not_fail_is_done_without_a_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the loop where that can be, else on it; with the same result, and the same errors."""
 
