@@ -96,6 +96,22 @@ def test_what_is_written_says_who_wrote_it_and_when_and_holds_no_secret(daemon: 
         assert memd.search("heron staging").results[0].path == today
 
 
+def test_a_write_that_runs_when_the_client_hangs_up_is_finished_and_answered(daemon: Daemon) -> None:
+    """As where a pipe of a shell is the client."""
+    call = {
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": APPEND, "arguments": {"text": "Heron is for staging."}},
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-m", "memd_client.mcp", "--socket", str(daemon.socket), *WRITES],
+        input=f"{json.dumps(call)}\n", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (line,) = ran.stdout.splitlines()
+    reply = json.loads(json.loads(line)["result"]["content"][0]["text"])
+    assert reply["written"]
+    assert "Heron is for staging." in notes(daemon)[reply["path"]]
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,14 @@ import pytest
 from memd_client import tool_replies
 from memd_client.mcp.protocol import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from memd_client.mcp.server import status_reply
-from memd_client.messages import Health, Search, StatusReport, Vectors
+from memd_client.messages import Found, Health, Search, StatusReport, Vectors
 from memd_client.tools import MAX_CHARS, TOOLS
 from memd_client.watermark import marked_reply
 from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import agent
 from tests.daemon.process import Daemon
+from tests.wait import until
 
 if TYPE_CHECKING:  # to import it takes a second, in each worker
     from mcp import Client as McpClient
@@ -334,25 +336,78 @@ def hang_up(process: "subprocess.Popen[bytes]") -> None:
     hang_up_input(process)
 
 
-@pytest.mark.parametrize("disconnect", [hang_up_input, hang_up])
-def test_a_client_that_hangs_up_in_mid_call_ends_it_quietly(
+def terminate(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+
+
+@pytest.mark.parametrize("disconnect", [hang_up_input, hang_up, terminate])
+def test_a_call_that_runs_when_the_client_hangs_up_is_finished(
     address: Path, disconnect: Callable[["subprocess.Popen[bytes]"], None]
 ) -> None:
-    """While the daemon has not answered yet."""
-    ended: list[int] = []
+    """And answered, if somebody still reads; the server ends quietly after it."""
 
     def waits(peer: Peer) -> None:
         peer.greet()
-        assert isinstance(peer.hear()[1], Search)
+        number, request = peer.hear()
+        assert isinstance(request, Search)
         disconnect(process)
-        ended.append(process.wait(TIMEOUT_S))
+        peer.answer(number, Found(results=[], stale=False))
+        peer.wait_for_end()
 
     with serving(address, waits), started("--socket", address) as process:
         tell(process, *GREETING, CALL)
-        process.wait(TIMEOUT_S)
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
-    assert ended == [0]
+        if disconnect is not hang_up:
+            assert process.stdout is not None
+            assert [json.loads(line)["id"] for line in process.stdout] == [1, 2]
+
+
+def test_a_second_signal_ends_it_at_once(address: Path) -> None:
+    """Although the daemon does not answer the call that runs."""
+
+    def waits(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        until(has_ended, TIMEOUT_S)
+
+    def has_ended() -> bool:
+        process.terminate()
+        return process.poll() is not None
+
+    with serving(address, waits), started("--socket", address) as process:
+        tell(process, *GREETING, CALL)
+        assert process.wait(TIMEOUT_S) == -signal.SIGTERM
+
+
+def test_a_call_that_takes_too_long_keeps_it_no_longer_than_that(address: Path) -> None:
+    """Where the daemon does not answer."""
+    program = (
+        "import sys\n"
+        "from memd_client.mcp import __main__, server\n"
+        "server._FINISH_S = 0.01\n"
+        "sys.exit(__main__.main(sys.argv[1:]))"
+    )
+
+    def waits(peer: Peer) -> None:
+        peer.greet()
+        peer.hear()
+        hang_up_input(process)
+        peer.wait_for_end()
+
+    with (
+        serving(address, waits),
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", program, "--socket", str(address)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process,
+    ):
+        tell(process, *GREETING, CALL)
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stdout is not None
+        assert [json.loads(line)["id"] for line in process.stdout] == [1]
 
 
 def test_a_client_that_reads_no_more_ends_it_quietly(address: Path) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -33,6 +34,9 @@ SCHEMA: Mapping[str, Any] = MappingProxyType(
     {"type": "object", "properties": {}, "additionalProperties": False}
 )
 _REASON_CHARS = 250
+# How long calls may take that run when the client hangs up: as long as the client of the daemon waits for a reply, and a
+# few seconds more for the note and the output.
+_FINISH_S = 15.0
 
 _READS_ONLY: Mapping[str, bool] = MappingProxyType(
     {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
@@ -45,19 +49,35 @@ _STATUS_SAYS = (
 
 
 def run(answers: "Answers") -> None:
-    """Serve the client on standard input and output until it closes them, and end the process."""
+    """Serve the client on standard input and output until it closes one of them, or SIGTERM; end the process.
+
+    Calls that run then are finished and answered, unless they take longer than _FINISH_S seconds.
+    """
     asyncio.run(_serve(answers))
 
 
 async def _serve(answers: "Answers") -> None:
-    server = answers.server()
     output = _Output(_claimed_output())
+    conversation = _Conversation(answers.server(), output)
     writing = asyncio.create_task(output.run())
-    conversation = _Conversation(server, output)
-    await _read(sys.stdin.buffer, conversation)
-    output.end()
-    await writing
-    # Open requests to the daemon have no recipient any more, and a normal exit would wait for them.
+    reading = asyncio.create_task(_read(sys.stdin.buffer, conversation))
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        loop.remove_signal_handler(signal.SIGTERM)  # the next one ends the process at once
+        reading.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    ended, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+    reading.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_FINISH_S):
+            await conversation.finish()
+            output.end()
+            await writing
+    if reading in ended and not reading.cancelled():
+        reading.result()  # it raises what is a bug
+    # A normal exit would wait for the thread that reads, and for requests to a daemon that does not answer.
     os._exit(0)
 
 
@@ -77,16 +97,14 @@ class _Output:
         self._waiting.put_nowait(None)
 
     async def run(self) -> None:
-        """Write the lines; end the process at once if the client is gone."""
-        while (line := await self._waiting.get()) is not None:
-            await asyncio.to_thread(self._write, line.encode("utf-8", "replace"))
+        """Write the lines until ``end``, or until the client is gone."""
+        with contextlib.suppress(OSError):
+            while (line := await self._waiting.get()) is not None:
+                await asyncio.to_thread(self._write, line.encode("utf-8", "replace"))
 
     def _write(self, line: bytes) -> None:
-        try:
-            self._wire.write(line + b"\n")
-            self._wire.flush()
-        except OSError:
-            os._exit(0)
+        self._wire.write(line + b"\n")
+        self._wire.flush()
 
 
 def _claimed_output() -> BinaryIO:
@@ -122,7 +140,8 @@ class _Conversation:
     def __init__(self, server: ToolServer, output: _Output) -> None:
         self._server = server
         self._output = output
-        self._running: dict[int | str, asyncio.Task[None]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._latest: dict[int | str, asyncio.Task[None]] = {}  # of those that run, by their id
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Start to answer a request, or cancel one as a notification asks; other notifications are ignored."""
@@ -131,23 +150,30 @@ class _Conversation:
             return
         if "id" in message:
             identity = message["id"]
-            task = self._running[identity] = asyncio.create_task(self._answer(identity, method, params))
+            task = self._latest[identity] = asyncio.create_task(self._answer(identity, method, params))
+            self._running.add(task)
             task.add_done_callback(lambda done: self._forget(identity, done))
         elif method == "notifications/cancelled":
             with contextlib.suppress(KeyError, TypeError):  # it was answered, or never existed
-                self._running[params["requestId"]].cancel()
+                self._latest[params["requestId"]].cancel()
 
     def refuse(self, refusal: Refusal) -> None:
         """Send the refusal of an invalid message."""
         self._output.send(refusal.encoded())
+
+    async def finish(self) -> None:
+        """Wait until all requests are answered."""
+        while self._running:
+            await asyncio.wait(self._running)
 
     async def _answer(self, identity: int | str, method: str, params: Mapping[str, Any]) -> None:
         reply = await self._server.reply(identity, method, params)
         self._output.send(json.dumps(reply, ensure_ascii=False, separators=(",", ":")))
 
     def _forget(self, identity: int | str, done: "asyncio.Task[None]") -> None:
-        if self._running.get(identity) is done:
-            del self._running[identity]
+        self._running.discard(done)
+        if self._latest.get(identity) is done:
+            del self._latest[identity]
 
 
 class Answers:
