@@ -1,6 +1,7 @@
 """Collects waiting texts of all agents and files into jobs of a batch API."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
@@ -102,32 +103,38 @@ class BatchSubmitter:
 
     async def submit(
         self, sources: Sequence[tuple[Index, AbstractSet[TextHash]]], asking: set[TextHash]
-    ) -> int:
-        """Create jobs of all waiting texts, if they are enough without those that are cached; return the number of texts.
+    ) -> Sequence[int]:
+        """Create jobs of all waiting texts, if they are enough without those that are cached.
 
         Args:
             sources: Indexes, each with the hashes of its texts in flight.
             asking: The hashes in flight for any agent; texts that are being submitted are added meanwhile.
+
+        Returns:
+            The number of texts that are in jobs now, by source; a text of several sources counts for the first.
         """
         if self._batches is None:
-            return 0
+            return [0] * len(sources)
         texts: dict[TextHash, str] = {}
-        for index, out in sources:
+        source_of: dict[TextHash, int] = {}
+        for number, (index, out) in enumerate(sources):
             # A failure of one index is raised and reported when that index is served itself.
             with contextlib.suppress(TransientError, StoreDamaged):
                 for chunk in await index.waiting(MOST, frozenset(out)):
                     if chunk.hash not in asking and self._batches.takes(chunk.hash):
                         texts[chunk.hash] = chunk.text
+                        source_of.setdefault(chunk.hash, number)
         hashes = list(texts)
         for text_hash in (await self._known.held(hashes)) | (await self._known.refused(hashes)):
             del texts[text_hash]
         # Requests may have been sent meanwhile.
         texts = {text_hash: text for text_hash, text in texts.items() if text_hash not in asking}
         if len(texts) < self._settings.min_chunks:
-            return 0
+            return [0] * len(sources)
         asking.update(texts)
         try:
             await self._batches.submit(texts)
         finally:
             asking.difference_update(texts)
-        return len(self._batches.held_of(texts.keys()))
+        counts = Counter(source_of[text_hash] for text_hash in self._batches.held_of(texts.keys()))
+        return [counts[number] for number in range(len(sources))]

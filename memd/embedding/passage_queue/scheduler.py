@@ -481,12 +481,12 @@ class EmbeddingQueue:
             taken = await self.batch_submitter.submit(
                 [(one.source.index, one.out) for one in sources], self._sender.asking
             )
-            for one in sources:
+            for one, texts in zip(sources, taken, strict=True):
                 one.open = 0  # until the next look, since collecting all texts takes long
-                if taken:
+                one.answered += texts
+                if any(taken):
                     one.wake(anew=True)
-            backlog.answered += taken
-            return bool(taken)
+            return any(taken)
 
     def _open_for_batches(self) -> int:
         return sum(

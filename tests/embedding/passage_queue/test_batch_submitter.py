@@ -19,7 +19,7 @@ from memd.domain_types import TextHash
 from memd.embedding.passage_queue.agent_backlog import IndexToEmbed
 from memd.embedding.passage_queue.batch_submitter import BatchSubmitter
 from memd.embedding.passage_queue.results import CacheBound
-from memd.embedding.passage_queue.scheduler import EmbeddingQueue
+from memd.embedding.passage_queue.scheduler import LOOK_AHEAD, EmbeddingQueue
 from memd.providers.batch.client import BatchClient, batch_dialect
 from memd.providers.batch.job import VectorForm
 from memd.providers.batch.runner import BatchRunner
@@ -233,6 +233,31 @@ async def test_texts_of_a_paused_agent_go_into_no_job_of_another(
         await other.close()
 
 
+async def test_texts_that_were_not_looked_at_go_into_no_job_of_another(
+    tmp_path: Path, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be more than is sent without a confirmation: that is known when they were."""
+    async with desk(tmp_path, server) as at:
+        other = await opened_for(tmp_path, at.provider, [f"other {number}" for number in range(30)], "other")
+        waiting, looks = other.waiting, asyncio.Event()
+
+        async def slowly(most: int, passed_over: frozenset[TextHash] = frozenset()) -> list[WaitingChunk]:
+            if most == LOOK_AHEAD:
+                looks.set()
+                await asyncio.Event().wait()
+            return await waiting(most, passed_over)
+
+        monkeypatch.setattr(other, "waiting", slowly)
+        at.queue.serve(IndexToEmbed("other", other, use_cache=True))
+        await looks.wait()
+        index = await at.serve(tmp_path, TEXTS)
+        assert await at.queue.wait_for(index) == (0, None)
+        assert set(server.embedded()) == set(TEXTS)
+        await at.queue.leave("other")
+        await index.close()
+        await other.close()
+
+
 async def test_another_agents_index_that_fails_stops_no_job(tmp_path: Path, server: EmbeddingServer) -> None:
     """What can be read is handed over."""
     async with desk(tmp_path, server) as at:
@@ -340,6 +365,41 @@ async def test_what_waits_in_jobs_is_told_of_the_agent_whose_it_is(tmp_path: Pat
     await cache.close()
 
 
+async def test_texts_in_a_job_count_for_the_agent_whose_they_are(tmp_path: Path) -> None:
+    """What each has sent just before is told where more waits, whichever of them handed over the texts of both."""
+    counts = {"one": 30, "two": 40}
+    indexes = {
+        name: await opened(tmp_path, name, [f"{name} {number}" for number in range(count)])
+        for name, count in counts.items()
+    }
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    queue = EmbeddingQueue(HashingProvider(), cache, CacheBound(1000), healthy(), confirm_above=50)
+
+    class Slow(Jobs):
+        async def submit(self, texts: dict[TextHash, str]) -> None:
+            for name, index in indexes.items():  # written meanwhile
+                more = [chunk_of(f"more of {name} {number}", number + 1) for number in range(25)]
+                await index.replace(found_file("memory/more.md"), b"1", more, {}, frozenset())
+                queue.serve(IndexToEmbed(name, index, use_cache=True))
+            await super().submit(texts)
+
+    jobs = Slow()
+    queue.batch_submitter.use(cast("BatchRunner", jobs), BatchSettings(enabled=True, min_chunks=60))
+    async with running(queue, *indexes.values()):
+        for name, index in indexes.items():
+            await queue.pause(name)
+            queue.serve(IndexToEmbed(name, index, use_cache=True))
+        await until_async(lambda: {one: queue.backlogs[one].open for one in counts} == counts)
+        await queue.switches.pause("one", paused=False)
+        await queue.resume("two")
+        await until_async(lambda: jobs.submitted and all(one.is_idle for one in queue.backlogs.values()))
+        assert [len(texts) for texts in jobs.submitted] == [70]
+        asked = [one.unconfirmed for one in queue.backlogs.values()]
+        assert [one and (one.chunks, one.sent) for one in asked] == [(25, 30), (25, 40)]
+    await cache.close()
+
+
 def test_why_there_are_no_jobs_though_they_are_configured_is_told() -> None:
     """Their vectors need a place; without them nothing is in the way."""
     known = Cached()
@@ -400,12 +460,12 @@ async def test_only_what_nobody_knows_or_asks_for_goes_into_a_job() -> None:
         await submit(texts)
 
     jobs.submit = watching  # type: ignore[method-assign]  # looked at
-    assert await made.submit(sources, asking) == 2
+    assert await made.submit(sources, asking) == [0, 2]
     assert jobs.submitted == [{b"1": "1", b"2": "2"}]
     assert seen == [{b"asked", b"1", b"2"}]
     assert asking == {b"asked"}
-    assert await submitter(jobs, known=known, min_chunks=3).submit(sources, asking) == 0
-    assert await submitter().submit(sources, asking) == 0
+    assert await submitter(jobs, known=known, min_chunks=3).submit(sources, asking) == [0, 0]
+    assert await submitter().submit(sources, asking) == [0, 0]
     assert len(jobs.submitted) == 1
     assert await made.held(cast("Index", index)) == {b"1", b"2"}
     assert await submitter().held(cast("Index", index)) == frozenset()
