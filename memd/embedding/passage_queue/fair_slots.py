@@ -213,8 +213,12 @@ class RequestSender:
             raise
         if not found:
             return False
-        backlog.put_back(request, found)
-        self._begin(backlog, self._results.keep(backlog, request, found), request)
+        others = request.without(found)
+        backlog.put_back(others)
+        self._release(
+            backlog, others
+        )  # before what was found is stored, else those behind them would be next
+        self._begin(backlog, self._results.keep(backlog, request, found), request.without(others.texts))
         return True
 
     async def _probe(self, backlog: AgentBacklog) -> bool:

@@ -274,3 +274,68 @@ async def test_queues_of_one_space_ask_for_no_text_twice(tmp_path: Path, cache: 
         for queue, index in zip(queues, indexes, strict=True):
             assert await queue.wait_for(index) == (0, None)
     assert sorted(text for [text] in provider.requests) == sorted(texts)
+
+
+class FailsFirst(Lanes):
+    """Breaks down at its first requests."""
+
+    failures = 3
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if self.failures:
+            self.failures -= 1
+            raise EmbedUnavailable("it broke down")
+        return await super().embed_passages(texts)
+
+
+async def test_after_failures_no_more_requests_are_under_way_than_before(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """What was sent to see whether it answers takes no place afterwards, and frees no other one."""
+    provider = FailsFirst(2)
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(20)])
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy(0.001))
+    async with running(queue, index):
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        await until_async(lambda: provider.in_flight)
+        provider.answers[min(provider.in_flight)].set()
+        await until_async(lambda: len(provider.in_flight) == 2)
+        await until_async(lambda: queue.waiting_for_slots == 1)
+        provider.let_all()
+        assert await queue.wait_for(index) == (0, None)
+    assert provider.most == 2
+
+
+class Pairs(Lanes):
+    """Takes two texts a request, and one request at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    @property
+    def limits(self) -> ProviderLimits:
+        return ProviderLimits(tokens=8000, texts=2, concurrency=1)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        await super().embed_passages(texts[:1])
+        self.requests[-1] = list(texts)
+        return self.embed(texts)
+
+
+async def test_of_a_request_whose_texts_another_had_embedded_the_others_are_still_first(
+    tmp_path: Path, cache: EmbeddingStore
+) -> None:
+    """They are more important than those that wait behind them."""
+    provider = Pairs()
+    other = await opened(tmp_path, "other", ["x"])
+    index = await opened(tmp_path, "main", ["a", "b", "c", "d"])
+    queue = EmbeddingQueue(provider, cache, CacheBound(10_000), healthy())
+    async with running(queue, other, index):
+        queue.serve(IndexToEmbed("other", other, use_cache=True))
+        await until_async(lambda: provider.in_flight)
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        await until_async(lambda: queue.waiting_for_slots == 1)
+        await queue.known.put({chunk_of("a").hash: provider.embed(["a"])[0].tobytes()})
+        provider.let_all()
+        assert await queue.wait_for(index) == (0, None)
+    assert provider.requests == [["x"], ["b", "c"], ["d"]]
