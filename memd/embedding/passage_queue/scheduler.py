@@ -360,23 +360,20 @@ class EmbeddingQueue:
         ):
             return
         backlog.unconfirmed = None
-        if self._switches.has_confirmation(backlog.agent) and not await self._use_up_confirmation(
-            backlog.agent
-        ):
-            # Otherwise, texts would be sent without confirmation after a restart.
-            asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
+        if self._switches.has_confirmation(backlog.agent):
+            await self._use_up_confirmation(backlog)
 
-    async def _use_up_confirmation(self, agent: str) -> bool:
-        """Store that a confirmation is used up; return whether that succeeded."""
+    async def _use_up_confirmation(self, backlog: AgentBacklog) -> None:
+        """Store that a confirmation is used up; otherwise, texts would be sent without confirmation after a restart."""
         try:
-            await self._switches.confirm(agent, confirmed=False)
+            await self._switches.confirm(backlog.agent, confirmed=False)
         except (TransientError, StoreDamaged, StoreNewer) as failure:
             if not self._has_cache_failed:
                 log.warning("embed.cache_failed", reason=str(failure))
             self._has_cache_failed = True
-            return False
-        self._has_cache_failed = False
-        return True
+            asyncio.get_running_loop().call_later(AGAIN_S, backlog.wake)
+        else:
+            self._has_cache_failed = False
 
     async def _let_recover(self, backlog: AgentBacklog, reason: str) -> None:
         failures = failures_after(backlog.store)
