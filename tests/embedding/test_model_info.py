@@ -19,7 +19,7 @@ from memd.providers.remote.identify_model import ModelIdentity
 from memd.providers.remote.retrying_client import SentCounter
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
-from memd.store.provider_records import SentTexts, sent_so_far
+from memd.store.provider_records import ProviderStore, SentTexts, sent_so_far
 from tests.embedding.specs import KNOWN, spec_of
 from tests.wait import until_awaited
 
@@ -43,6 +43,14 @@ async def test_what_a_model_is_like_is_kept_by_name_and_address(cache: Embedding
     again = msgspec.structs.replace(KNOWN, generation=1)
     await store.keep(again)
     assert await store.load() == again
+
+
+async def test_what_earlier_versions_kept_of_a_model_is_found(cache: EmbeddingStore) -> None:
+    """Whatever generation it is of: its place is that of the first one, and a restart after an upgrade asks nobody."""
+    kept = msgspec.structs.replace(KNOWN, generation=3)
+    place = ProviderStore(cache, ("openai-compatible", "m", "52f357e36302c6d1"))
+    await place.put_document("portrait", msgspec.json.encode(kept))
+    assert await ModelInfoStore(cache, spec_of()).load() == kept
 
 
 @pytest.mark.parametrize("is_known", [False, True])

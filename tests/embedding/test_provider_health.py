@@ -71,6 +71,7 @@ def test_the_log_tells_once_that_a_provider_failed_and_once_that_it_answers_agai
             answered()
             for happens in (health.question_failed, health.probe_failed):
                 happens(DOWN)
+                assert [one["event"] for one in logs] == ["embed.provider_failed"]
             answered()
             answered()
         assert [one["event"] for one in logs] == ["embed.provider_failed", "embed.provider_recovered"]
@@ -110,6 +111,7 @@ def test_passages_that_are_refused_stay_so_though_questions_are_answered() -> No
     """What would be paid for is sent again only when a person says so."""
     bench = Bench()
     bench.health.passages_failed(EmbedTerminal("the quota is used up"), bench.clock())
+    assert bench.reason() == "the quota is used up"
     bench.health.questions_answered()
     assert bench.reason() is None
     assert bench.passages() == Refusing(bench.clock.now, "the quota is used up")

@@ -260,7 +260,13 @@ def member(name: str, *, known: bool = True, trouble: str | None = None, left: s
     )
     identity = ("vectors of", name) if known else None
     return SimpleNamespace(
-        name=name, model="m", host=f"{name}.test", provider=identity, identity=identity, health=health
+        name=name,
+        model="m",
+        host=f"{name}.test",
+        provider=identity,
+        identity=identity,
+        space=(name, "m", "k"),
+        health=health,
     )
 
 
@@ -301,6 +307,30 @@ def test_the_one_that_is_used_is_told_with_what_is_wrong(
     pair = silent(settings, ProviderChoice(None, "nobody is wanted")).pair
     pair.primary, pair.fallback = primary, fallback
     assert (pair.name, pair.model, pair.wanted, pair.reason) == expected
+
+
+def test_vectors_of_a_provider_that_is_left_are_still_its_own() -> None:
+    """An index that it has embedded asks it on: the fallback is first, and not alone."""
+    pair = silent(AgentSettings(workspace=Path("/nowhere"), provider="none")).pair
+    left, fallback = member("a", left="a is down"), member("b")
+    pair.primary, pair.fallback = left, fallback
+    assert list(pair.members) == [fallback, left]
+    assert [pair.member_of(one.space) for one in (left, fallback)] == [left, fallback]
+
+
+async def test_a_renewal_that_changes_nothing_sends_again_what_was_refused(tmp_path: Path) -> None:
+    """Its texts alone may have been refused, while it answers questions."""
+    async with asyncio.TaskGroup() as tasks:
+        parts = ProviderParts(EmbeddingStore(tmp_path / "e.sqlite"), tasks, Random(1), FallbackThresholds())
+        registry = ProviderRegistry(parts, lambda _: ProviderChoice(HashingProvider(), None))
+        pair = (await registry.providers_for(AgentSettings(workspace=tmp_path, provider="local"))).pair
+        [one] = pair.members
+        one.health.passages_failed(EmbedTerminal("too long"), one.health.clock())
+        assert one.health.reason is None
+        await registry.renew()
+        assert list(pair.members) == [one]
+        assert one.health.now.passages == Healthy()
+        await registry.close()
 
 
 def test_a_provider_that_answers_again_is_told_with_when_it_is_used() -> None:

@@ -309,6 +309,25 @@ async def test_a_question_that_failed_in_whatever_way_is_asked_again(
     queue.close()
 
 
+@pytest.mark.parametrize("failure", [EmbedUnavailable("questions failed"), KeyError("which?")])
+async def test_a_defect_of_the_queue_itself_is_logged_and_told(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """What is expected is only told."""
+
+    def fail() -> None:
+        raise failure
+
+    health = healthy()
+    monkeypatch.setattr(health, "admit_question", fail)
+    queue = QuestionQueue(HashingProvider(), health)
+    with capture_logs() as logs, pytest.raises(EmbedUnavailable):
+        await queue.ask("which?", 60)
+    is_defect = isinstance(failure, KeyError)
+    assert [one["event"] for one in logs] == ["embed.question_failed"] * is_defect
+    queue.close()
+
+
 async def test_a_dead_server_is_left_alone_for_a_while() -> None:
     """After two failures questions fail at once, with the reason."""
     provider = Together()
