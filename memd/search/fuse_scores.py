@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.chunk.split import Span
-from memd.config.settings import WORTH_READING
 from memd.domain_types import ChunkId
 from memd.providers.provider import Calibration
 from memd.search.terms import Names
@@ -40,8 +39,6 @@ _FEW = 20
 # Evidence of a candidate that dates from a time named in the question is multiplied by 1 + OF_TIME. The factor puts it
 # before similar candidates of other times, but not before candidates that answer better.
 OF_TIME = 0.5
-_WORTH_READING = math.atanh(WORTH_READING)
-_IN_ORDER = 0.01  # factor on evidence that is lifted to WORTH_READING, so that the order is kept
 
 # `later_first` compares the first POOL candidates. Two of them say the same if their scaled cosine exceeds the mean of all
 # pairs by _ALIKE; the mean includes _UNRELATED_PAIRS pairs of cosine _UNRELATED, since few candidates may all say the
@@ -362,7 +359,7 @@ def fuse(
         calibration: The calibration of the embedding model.
         usual: The cosine to subtract from each one, see `background`.
         asks_of_time_alone: Whether the question asks only what happened at a time: any candidate that dates from it is
-            then worth reading.
+            then put before all others.
     """
     closeness = found.closeness
     has_vector, has_words = ~np.isnan(closeness), ~np.isnan(found.r)
@@ -382,9 +379,8 @@ def fuse(
     share = found.share + found.foreign * np.maximum(0.0, taken - found.share)
     meaning, words = factor * meaning, factor * text * WORDS * share
     if asks_of_time_alone:
-        evidence = meaning + words
-        is_lifted = found.is_of_time & (evidence < _WORTH_READING)
-        meaning = np.where(is_lifted, _WORTH_READING + _IN_ORDER * evidence - words, meaning)
+        # As much as any other candidate can have, whatever else the index holds and the filter lets through.
+        meaning += np.where(found.is_of_time, calibration(1.0 - usual) + WORDS, 0.0)
     return Fused(found, meaning, words, vector, text, assumed, taken)
 
 

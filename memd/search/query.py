@@ -61,9 +61,10 @@ _GRAMMAR = frozenset(
 
 # Words that fit any event: a question of a time and such words alone asks for everything of that time.
 _ANYTHING = frozenset(
-    "happen happened happening went going on made make day notes note write wrote anything everything something up new s".split()  # noqa: SIM905 - a list of words is read more easily
+    "happen happened happening went going on made make day notes note write wrote anything everything something up new s"  # noqa: SIM905 - a list of words is read more easily
+    " news event events thing things recap summary summarize summarise tell".split()
 )
-_ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡")
+_ANYTHING_CJK = _GRAMMAR | frozenset("做干幹发發生事情记記录錄写寫些件过過天日里裡啥忙总總结結列出笔筆新一下")
 
 # Signs of a question about the past: these words, English past and perfect tenses, and 过 before the object ("去过哪里").
 _PAST = re.compile(

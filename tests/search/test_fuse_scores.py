@@ -26,6 +26,7 @@ from memd.search.fuse_scores import (
     strength,
     support,
 )
+from memd.search.fuse_scores import fuse as fuse_arrays
 from memd.search.terms import Names
 from tests.search.rows import Row, candidates, ordered
 
@@ -285,6 +286,23 @@ def test_the_first_of_all_are_told_without_their_scores(found: list[Row], least:
     assert fuse(found, FusionWeights(), CALIBRATION, least=least) == [
         one for one in scored if one.score >= least
     ]
+
+
+@given(CANDIDATES, st.floats(0, 1), st.floats(-0.5, 0.5), st.integers(0, 3))
+def test_who_asks_of_a_time_alone_gets_what_is_of_it_first(
+    found: list[Row], weight: float, usual: float, each: int
+) -> None:
+    """In the order that it had, with the rest behind it as before, whatever the weights are."""
+    rows = [msgspec.structs.replace(one, is_of_time=one.id % 4 < each) for one in found]
+    weights = FusionWeights(weight, 1 - weight)
+    before = ordered(rows, weights, CALIBRATION, usual).fused
+    after = fuse_arrays(candidates(rows), weights, CALIBRATION, usual, asks_of_time_alone=True)
+    evidence, own = after.meaning + after.words, before.meaning + before.words
+    of_time = before.candidates.is_of_time
+    assert evidence[of_time].min(initial=np.inf) >= evidence[~of_time].max(initial=0.0)
+    assert evidence[~of_time].tolist() == own[~of_time].tolist()
+    raised = evidence[of_time] - own[of_time]
+    assert raised == pytest.approx(raised.max(initial=0.0), abs=1e-9)
 
 
 def test_a_closeness_that_is_missing_is_the_middle_one_and_not_the_mean() -> None:
