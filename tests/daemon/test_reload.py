@@ -16,6 +16,7 @@ from memd.agent.build import build_agent
 from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
+from tests.descriptors import open_descriptors
 from tests.fakes import HashingProvider
 from tests.wait import until_async, until_awaited
 
@@ -52,11 +53,7 @@ async def test_no_request_fails_because_of_a_reload(home: Path) -> None:
 
 def is_watching() -> bool:
     """Whether any agent of this process is told of changes."""
-    for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the one that lists them
-            if "inotify" in str(link.readlink()):
-                return True
-    return False
+    return any("inotify" in leads_to for leads_to in open_descriptors().values())
 
 
 def held(file: Path) -> apsw.Connection:

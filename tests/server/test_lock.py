@@ -11,6 +11,7 @@ import pytest
 from memd.errors import FatalError
 from memd.server.lock import AlreadyRunning, Lock, LockUnusable, sole_daemon
 from tests.bounds import shipped
+from tests.descriptors import open_descriptors
 from tests.otheruser import NOBODY, as_other_user, shared_directory
 
 _HOLDER = """
@@ -130,11 +131,11 @@ def test_a_file_system_without_locks_is_a_clear_error(
     def refuse(_: int, __: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_descriptors()
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(LockUnusable, match=r"memd\.lock: it cannot be locked \(No locks available\)"):
         Lock(tmp_path / "memd.lock", tmp_path)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_descriptors() == before
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -31,6 +31,7 @@ from memd.sources.safe_open import (
     root_opened,
 )
 from tests.between import each_moment
+from tests.descriptors import open_descriptors
 from tests.otheruser import as_other_user, shared_directory
 
 NFC = unicodedata.normalize("NFC", "café.md")
@@ -55,11 +56,6 @@ def read(root: Path, *parts: str) -> str:
     descriptor = open_inside(root, parts)
     with os.fdopen(descriptor, encoding="utf-8") as file:
         return file.read()
-
-
-def descriptors() -> int:
-    """How many the process has open."""
-    return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
 def test_opens_a_file(root: Path) -> None:
@@ -197,12 +193,12 @@ def test_finds_another_unicode_form(root: Path) -> None:
 def test_leaves_no_descriptor_open(root: Path) -> None:
     """Whether it opens or refuses, nothing else stays open."""
     (root / "memory" / "link").symlink_to(root.parent / "outside")
-    before = descriptors()
+    before = open_descriptors()
     for parts in (("memory", "link", "a.md"), ("memory", "none.md"), ("none", "a.md"), ("memory", "sub")):
         with pytest.raises(SourceError):
             open_inside(root, parts)
     os.close(open_inside(root, ("memory", "a.md")))
-    assert descriptors() == before
+    assert open_descriptors() == before
 
 
 def test_descriptors_run_out(root: Path) -> None:
@@ -324,9 +320,9 @@ def test_a_swap_at_any_moment_never_escapes(
         with os.fdopen(descriptor, encoding="utf-8") as file:
             told.add(file.read())
 
-    before = descriptors()
+    before = open_descriptors()
     assert each_moment(open_and_read, set_up, lambda: act(root / swapped, base / target)) > 4
-    assert descriptors() == before
+    assert open_descriptors() == before
     assert "inside" in told
     assert told <= {"inside", "another", "Missing", "NoRoot", "OutsideFence"}
     assert act is not _link_instead or ("NoRoot" if swapped == "." else "OutsideFence") in told

@@ -7,6 +7,7 @@ import pytest
 from memd.store import migrations
 from memd.store.database import Database
 from memd.store.errors import StoreNewer
+from tests.descriptors import open_descriptors
 from tests.store.older import made, names, run, schema_of
 
 
@@ -26,11 +27,6 @@ def parts(file: Path) -> tuple[bytes, bytes]:
 def put(file: Path, left: tuple[bytes, bytes]) -> None:
     file.write_bytes(left[0])
     Path(f"{file}-wal").write_bytes(left[1])
-
-
-def held_open() -> list[Path]:
-    """The files that this process has open."""
-    return [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
 
 
 def left_by_a_later_one(file: Path) -> tuple[bytes, bytes]:
@@ -62,7 +58,7 @@ async def test_what_is_refused_is_not_kept_open(tmp_path: Path) -> None:
     database = Database(file, "index")
     with pytest.raises(StoreNewer):
         await database.open()
-    assert file not in held_open()
+    assert str(file) not in open_descriptors().values()
     await database.close()
 
 

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ from memd.watch.events import EventBatch, FeedBroken
 from memd.watch.inotify import InotifyFeed, _libc, _pieces, batch_of, sets_watches_by_directory
 from memd.watch.watch_plan import RootState, WatchPlan
 from tests.bounds import shipped
+from tests.descriptors import open_descriptors
 from tests.wait import until_async
 
 PATHS = {1: [Path("/ws")], 2: [Path("/ws/memory"), Path("/vault")]}
@@ -193,9 +194,9 @@ async def test_nothing_is_gathered_for_somebody_who_waits(tmp_path: Path) -> Non
 async def test_events_of_one_moment_are_one_batch(tmp_path: Path) -> None:
     """What comes after the first is gathered, again after each batch, and meanwhile the event loop is not asked."""
     feed, loop = InotifyFeed(gather_s=1000.0), asyncio.get_running_loop()
-    before = set(_inotify_descriptors())
+    before = _inotify_descriptors()
     await feed.start(WatchPlan(frozenset({tmp_path}), frozenset(), RootState({}, {})))
-    (descriptor,) = set(_inotify_descriptors()) - before
+    (descriptor,) = _inotify_descriptors() - before
     try:
         for number in range(2):
             giving = asyncio.create_task(feed.next(soon()))
@@ -212,11 +213,8 @@ async def test_events_of_one_moment_are_one_batch(tmp_path: Path) -> None:
         await feed.stop()
 
 
-def _inotify_descriptors() -> Iterator[int]:
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the one that lists them
-            if "inotify" in str(link.readlink()):
-                yield int(link.name)
+def _inotify_descriptors() -> set[int]:
+    return {number for number, leads_to in open_descriptors().items() if "inotify" in leads_to}
 
 
 async def test_after_a_hurry_the_wait_is_for_events(tmp_path: Path) -> None:

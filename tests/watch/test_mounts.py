@@ -10,6 +10,7 @@ import pytest
 
 from memd.text.memory_paths import ExtraDirectory, Root, SingleFile, Workspace, exclude_of
 from memd.watch.mounts import MountEvents, concerning, mounted, parsed, read_mounts, unseen
+from tests.descriptors import open_descriptors
 
 DISK = "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 ROOTS: tuple[Root, ...] = (
@@ -127,20 +128,16 @@ def test_a_mount_that_hangs_on_itself_is_at_the_top() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has mountinfo")
 def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
     """What is closed leaves no descriptor open, and closes none of another file."""
-
-    def opened() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    before = opened()
+    before = open_descriptors()
     events = MountEvents()
-    assert opened() == before + 2
+    assert len(open_descriptors()) == len(before) + 2
     assert events.wakes is not None
     assert not events.take()
     events.acknowledge()
     assert events.take()
     assert not events.take()
     events.close()
-    assert opened() == before
+    assert open_descriptors() == before
     with (tmp_path / "other").open("w") as other:
         events.close()
         other.write("still open")
@@ -150,7 +147,7 @@ def test_the_events_of_mounts_are_closed_once(tmp_path: Path) -> None:
         assert not nowhere.have_changed()
         assert nowhere.wakes is None
         nowhere.close()
-    assert opened() == before
+    assert open_descriptors() == before
 
 
 def test_this_machine() -> None:

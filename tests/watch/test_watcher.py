@@ -36,6 +36,7 @@ from memd.watch.watcher import (
 )
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.bounds import shipped
+from tests.descriptors import open_descriptors
 from tests.otheruser import as_other_user, shared_directory
 from tests.wait import until_async
 
@@ -485,11 +486,7 @@ async def test_more_watches_than_threads(base: Path) -> None:
 
 def inotify_instances() -> int:
     """How many this process has."""
-    count = 0
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the one that lists them
-            count += "inotify" in str(link.readlink())
-    return count
+    return sum("inotify" in leads_to for leads_to in open_descriptors().values())
 
 
 @METHODS

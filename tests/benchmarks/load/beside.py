@@ -1,6 +1,7 @@
 """What goes on beside the many clients: rebuilds, transcripts that grow, somebody who watches, clients that come and go."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
@@ -19,14 +20,16 @@ from tests.vanishing import vanish
 
 # Of the time: rebuilds while all ask at once, and others while they come at random; one embeds everything again. The
 # allocator keeps some of what each of the first few took: forty in a row come to rest after half of them, most of it after
-# four, and so these come before memory is judged.
+# four, and so memory is judged once these are over, whenever that is.
 REBUILDS = ((0.03, False), (0.08, False), (0.14, False), (0.2, False), (0.5, True), (0.8, False))
 DRY_RUN = 0.4
+_SETTLING = 4  # the first of these
 _LOOKS = 200  # at what the daemon takes, evenly over the time
 _WATCH_S = 1.0  # between two looks at the status, as `status --watch` has it
 _GO_S = 0.4  # between two clients that go away before they have their answer
 _HOOK_S = 0.5  # between two that ask once and are gone, as a hook does
 _SAY_S = 0.25  # between two exchanges in transcripts
+_OVER_S = 0.05  # between two looks at whether a rebuild is over
 _TIMEOUT_S = 60.0
 
 _Session = ClaudeCodeSession | CodexSession
@@ -67,11 +70,25 @@ class Beside:
             self._come_and_go,
         ]
 
+    def note_settled(self) -> None:
+        """Say that something is over of which memory grows at first."""
+        self._seen.settled_s = max(self._seen.settled_s, self._loop.time() - self._began)
+
     async def _rebuild(self) -> None:
         async with self._client() as client:
-            for share, force in REBUILDS:
+            for number, (share, force) in enumerate(REBUILDS):
+                if number == _SETTLING:
+                    await self._rebuilt(client)
                 await self._until(share)
                 await self._ask("reindex --force" if force else "reindex", client.reindex(force=force))
+
+    async def _rebuilt(self, client: AsyncClient) -> None:
+        """Wait until no rebuild is under way; where the time is over before, memory has not settled."""
+        while await self._pause(_OVER_S):
+            if (await client.status()).agents["main"].rebuild is None:
+                self.note_settled()
+                return
+        self._seen.settled_s = math.inf
 
     async def _count(self) -> None:
         async with self._client() as client:

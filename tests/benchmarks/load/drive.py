@@ -105,10 +105,12 @@ async def _drive(daemon: Daemon, plan: Plan, secrets: list[Sample]) -> Seen:
     async with _connected(daemon, plan.clients) as clients:
         work = Requests(daemon, seen, rng)
         async with asyncio.TaskGroup() as tasks:
-            for each in Beside(daemon, plan, seen, secrets).all:
+            beside = Beside(daemon, plan, seen, secrets)
+            for each in beside.all:
                 tasks.create_task(each())
             # In this order: had memory not grown by then, it has no reason to grow later.
             await _all_at_once(clients, work, plan.seconds / 4)
+            beside.note_settled()
             await _at_random(clients, work, plan, rng)
     return seen
 

@@ -51,7 +51,7 @@ def complaints(outcome: Outcome) -> list[str]:
         problems.append(
             f"the event loop was kept from its work by computing for {outcome.lag.longest_computing_ms:.0f} ms"
         )
-    return problems + vitals.unbounded(seen.vitals)
+    return problems + vitals.unbounded(seen.vitals, seen.settled_s)
 
 
 def report(outcome: Outcome) -> str:
@@ -72,7 +72,7 @@ def report(outcome: Outcome) -> str:
             table(figures),
             f"{len(seen.written) + len(seen.overwritten)} edits; {seen.stale} answers said that they were stale",
             f"beside them: {beside}",
-            *vitals.described(seen.vitals),
+            *vitals.described(seen.vitals, seen.settled_s),
             (
                 f"the index at the end: {grown / 1e6:.0f} MB, made anew {fresh / 1e6:.0f} MB;"
                 f" the daemon printed {outcome.printed / 1e6:.2f} MB"

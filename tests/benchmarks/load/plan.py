@@ -33,3 +33,4 @@ class Seen(msgspec.Struct):
     spoken: list[str] = []  # words that were said in transcripts
     beside: Counter[str] = msgspec.field(default_factory=Counter)  # what else was asked, by its kind
     vitals: list[Vitals] = []  # of the daemon, at even intervals
+    settled_s: float = 0.0  # since the load began: the moment from which memory has no reason to grow

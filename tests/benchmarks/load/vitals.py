@@ -10,7 +10,7 @@ import msgspec
 
 from tests.benchmarks.memory import resident_bytes
 
-GROWTH = 0.25  # of what is usual, over the last three quarters: what the allocator keeps of rebuilds is most of that
+GROWTH = 0.25  # of what is usual, once it has settled: what the allocator keeps of rebuilds is most of that
 GROWTH_BYTES = 24_000_000  # or so much, which a small daemon may take for its buffers
 PEAK = 1.0  # what a rebuild may take beside, as a share of the usual: it holds a second matrix, and what it writes
 PEAK_BYTES = 100_000_000
@@ -66,32 +66,41 @@ def slope(times: Sequence[float], amounts: Sequence[float]) -> float:
     return statistics.median(slopes) if slopes else 0.0
 
 
-def settled(vitals: Sequence[Vitals]) -> Sequence[Vitals]:
-    """Those of the last three quarters: by then everything was loaded, and asked at least once."""
-    return vitals[len(vitals) // 4 :]
+def settled(vitals: Sequence[Vitals], since_s: float) -> list[Vitals]:
+    """Those of the last three quarters: by then everything was loaded, and asked at least once.
+
+    Args:
+        vitals: In the order of time.
+        since_s: The moment from which nothing has a reason to grow. On a busy machine it comes late, and may come never.
+    """
+    return [one for one in vitals[len(vitals) // 4 :] if one.at_s >= since_s]
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """An amount over the last three quarters of the time, in bytes or pieces."""
+    """An amount over the time after everything has settled, in bytes or pieces; over all of the time, where nothing has."""
 
     usual: float  # the median
     most: float
-    growth: float  # by its slope, from the first to the last of them
+    growth: float  # by its slope, from the first to the last of them; 0 where nothing has settled
 
 
-def trend(vitals: Sequence[Vitals], amount: Callable[[Vitals], float]) -> Trend:
-    """How an amount went."""
+def trend(vitals: Sequence[Vitals], since_s: float, amount: Callable[[Vitals], float]) -> Trend:
+    """How an amount went; see settled."""
+    late = settled(vitals, since_s)
+    if not late:
+        amounts = [float(amount(one)) for one in vitals]
+        return Trend(statistics.median(amounts), max(amounts), 0.0)
     # A worker that has nothing to do is ended, and takes nothing then.
-    late = [one for one in settled(vitals) if amount(one)] or settled(vitals)
+    late = [one for one in late if amount(one)] or late
     times, amounts = [one.at_s for one in late], [float(amount(one)) for one in late]
     return Trend(statistics.median(amounts), max(amounts), slope(times, amounts) * (times[-1] - times[0]))
 
 
-def unbounded(vitals: Sequence[Vitals]) -> list[str]:
-    """What grows and should not, a sentence each."""
+def unbounded(vitals: Sequence[Vitals], since_s: float) -> list[str]:
+    """What grows and should not, a sentence each; see settled."""
     problems = []
     for name, amount in (("resident memory", _resident), ("memory of the worker", _worker)):
-        seen = trend(vitals, amount)
+        seen = trend(vitals, since_s, amount)
         if seen.growth > max(GROWTH * seen.usual, GROWTH_BYTES):
             problems.append(
                 f"{name} grew by {seen.growth / 1e6:.0f} MB, from {(seen.usual) / 1e6:.0f} MB usually"
@@ -101,7 +110,7 @@ def unbounded(vitals: Sequence[Vitals]) -> list[str]:
                 f"{name} was {seen.most / 1e6:.0f} MB at a time, where {seen.usual / 1e6:.0f} MB are usual"
             )
     for name, pieces in (("descriptors", _descriptors), ("threads", _threads)):
-        seen = trend(vitals, pieces)
+        seen = trend(vitals, since_s, pieces)
         if seen.growth > MORE_OPEN:
             problems.append(f"{name} grew by {seen.growth:.0f}, from {seen.usual:.0f} usually")
     overflowing = [one for one in vitals if one.log > LOG_SHARE * one.index + LOG_BYTES]
@@ -113,16 +122,16 @@ def unbounded(vitals: Sequence[Vitals]) -> list[str]:
     return problems
 
 
-def described(vitals: Sequence[Vitals]) -> list[str]:
-    """Lines for a person."""
+def described(vitals: Sequence[Vitals], since_s: float) -> list[str]:
+    """Lines for a person; see settled."""
     lines = []
     for name, amount in (("the daemon", _resident), ("its worker", _worker)):
-        seen = trend(vitals, amount)
+        seen = trend(vitals, since_s, amount)
         lines.append(
             f"resident memory of {name}: {seen.usual / 1e6:.0f} MB usually, {seen.most / 1e6:.0f} MB at most,"
-            f" {seen.growth / 1e6:+.1f} MB by its slope over the last three quarters"
+            f" {seen.growth / 1e6:+.1f} MB by its slope since it settled"
         )
-    files, threads = trend(vitals, _descriptors), trend(vitals, _threads)
+    files, threads = trend(vitals, since_s, _descriptors), trend(vitals, since_s, _threads)
     last = vitals[-1]
     span_s = last.at_s - vitals[0].at_s
     took_s = last.cpu_s - vitals[0].cpu_s
