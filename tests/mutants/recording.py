@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 RECORD = "MEMD_MUTANTS_RECORD"  # a file that coverage writes; beside it the seconds of each test
+# Which tests call a function as another user: what it executes in its process, nothing sees.
+_CALLS_ELSEWHERE = "tests.otheruser"
 _IMPORT = ""  # what is executed before the first test
 _BETWEEN = "-"  # what threads that tests have left execute after them
 
@@ -43,6 +45,9 @@ class _Part:
         self._sources = told.sources
         self.seconds = {test: took for test, took in told.seconds.items() if self._is_of(test)}
         self.failed = [test for test in told.failed if self._is_of(test)]
+        # The tests that have another process execute what this one does not see.
+        by_line = self.contexts(f"{_CALLS_ELSEWHERE.replace('.', '/')}.py").values()
+        self.elsewhere = {context for one in by_line for context in one} - {_IMPORT, _BETWEEN}
 
     def _is_of(self, context: str) -> bool:
         return self._tested is None or context in self._tested or context.partition("::")[0] in self._tested
@@ -73,14 +78,15 @@ class Recording:
 
         Of what is executed while modules are loaded, those that execute any line of the file are the first of all.
         What is computed once and kept is laid to the first test that asked for it. And what a coroutine executes after it
-        caught an exception, coverage does not see in Python 3.11: so the other tests of the file follow in any case.
+        caught an exception, coverage does not see in Python 3.11: so the other tests of the file follow in any case, and with them
+        those that may execute it as another user.
         """
         lines = _executed_with(ast.parse(source), line)
         found: set[str] = set()
         every: set[str] = set()
         for part, contexts in zip(self._parts, self._contexts(file), strict=True):
             of_part = {context for one in contexts.values() for context in one}
-            every |= of_part
+            every |= of_part | part.elsewhere
             if part.is_of_source(file, source):
                 found.update(context for one in lines or () for context in contexts.get(one, ()))
             else:  # its lines were others
@@ -217,7 +223,9 @@ class _Recorder:
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
         self._test = ""
-        self._coverage = Coverage(str(file), source=["memd", "memd_client"], config_file=False)
+        self._coverage = Coverage(
+            str(file), source=["memd", "memd_client", _CALLS_ELSEWHERE], config_file=False
+        )
         # Some tests need nothing of the client, or only a part that executes nothing; a warning would be an error.
         self._coverage.set_option("run:disable_warnings", ["module-not-imported", "module-not-measured"])
         self._coverage.start()

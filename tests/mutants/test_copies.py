@@ -38,10 +38,14 @@ def started():
 
 def unused():
     return 0
+
+def status():
+    return 5
 """
 _TESTS = """\
 from pathlib import Path
 from memd import numbers
+from tests.otheruser import as_other_user
 
 def test_halves():
     assert not Path(__file__).with_name("broken").exists()
@@ -58,6 +62,22 @@ def test_started():
     with Path(__file__).with_name("pids").open("a") as pids:
         print(pid, file=pids)
     assert pid
+
+def test_status():
+    assert numbers.status()
+
+def test_elsewhere():
+    assert as_other_user("memd.numbers", "status") == 5
+"""
+# Coverage sees nothing of what the other process executes.
+_OTHER_USER = """\
+import importlib
+import os
+
+def as_other_user(module, function):
+    if (pid := os.fork()) == 0:
+        os._exit(getattr(importlib.import_module(module), function)())
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 """
 _PLACES = ("tests/numbers",)
 
@@ -70,6 +90,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "memd/__init__.py": "",
         "memd/numbers.py": _SOURCE,
         "tests/__init__.py": "",
+        "tests/otheruser.py": _OTHER_USER,
         "tests/numbers/test_numbers.py": _TESTS,
     }.items():
         (made / name).parent.mkdir(exist_ok=True, parents=True)
@@ -126,6 +147,7 @@ def _mutant(old: str, new: str) -> Mutant:
         ("LIMIT = 3", "LIMIT = 9", Outcome.NOTICED, ""),  # it cannot be imported
         ("LIMIT > 8", "LIMIT >= 8", Outcome.MISSED, ""),
         ("return 0", "return 1", Outcome.MISSED, ""),
+        ("return 5", "return 6", Outcome.NOTICED, "elsewhere"),  # another test executes it here, which passes
     ],
 )
 def test_how_the_tests_end_with_a_fault(
