@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from memd.domain_types import Chunk, TextHash
 from memd.errors import MemdError
 from memd.runtime import logs
-from memd.runtime.logs import RateLimiter
+from memd.runtime.logs import RateLimiter, SlowLog
+from memd.runtime.profiling import TimeTrace
 from tests.bounds import shipped
+from tests.clock import Clock
 
 log = structlog.get_logger()  # as every module has one, made before the configuration
 
@@ -185,6 +187,7 @@ class _Colour(IntEnum):
         ("name\udcff", "name\\udcff"),
         (b"\x00" * 32, "<32 bytes>"),
         (2**64, "<65 bits>"),
+        (2**63, "<64 bits>"),
         (2**63 - 1, 2**63 - 1),
         (float("nan"), None),
         (np.int64(7), 7),
@@ -453,3 +456,21 @@ def test_kinds_do_not_hide_one_another() -> None:
     assert [limiter.suppressed("search", 1.0) for _ in range(5)] == [0, None, None, None, None]
     assert limiter.suppressed("get", 1.0) == 0
     assert limiter.suppressed("search", 12.0) == 4
+
+
+def test_slow_work_is_logged_once_in_ten_seconds_for_each_agent() -> None:
+    """The next line says how many there were in between."""
+    clock = Clock()
+    trace = TimeTrace(clock)
+    clock.run(3)
+    slow_log = SlowLog()
+    with structlog.testing.capture_logs() as logged:
+        for agent in ("one", "one", "other", "one"):
+            slow_log.warn("search.was_slow", agent, trace, clock.now, hits=2)
+        clock.run(10)
+        slow_log.warn("search.was_slow", "one", trace, clock.now, hits=0)
+    assert [(one["agent"], one["hits"], one["left_out"]) for one in logged] == [
+        ("one", 2, 0),
+        ("other", 2, 0),
+        ("one", 0, 2),
+    ]

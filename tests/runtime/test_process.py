@@ -10,6 +10,7 @@ import sys
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
 from memd.errors import FatalError
 from memd.runtime.installed_code import MANAGED_STATUS
@@ -18,6 +19,7 @@ from memd.runtime.process import (
     DaemonEventLoop,
     SignalAction,
     Signals,
+    callback_failed,
     ended,
     open_files,
     prepare,
@@ -134,9 +136,10 @@ def test_a_process_leaves_whatever_its_threads_are_at() -> None:
 
 def test_so_many_names_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """More wait for those: a resolver that does not answer takes no more threads."""
-    begun, may_end = threading.Semaphore(0), threading.Event()
+    begun, may_end, asked = threading.Semaphore(0), threading.Event(), list[object]()
 
-    def slowly(*_: object) -> list[object]:
+    def slowly(*what: object) -> list[object]:
+        asked.append(what)
         begun.release()
         may_end.wait(60)
         return []
@@ -152,6 +155,28 @@ def test_so_many_names_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(socket, "getaddrinfo", slowly)
     with asyncio.Runner(loop_factory=DaemonEventLoop) as runner:
         runner.run(look_up())
+    assert asked == [("localhost", 80, 0, 0, 0, 0)] * (LOOKUPS + 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "logged"),
+    [
+        ("Exception in callback f('my password') at x.py:1", "Exception in callback f"),
+        (
+            "Future exception was never retrieved\nfuture: <Future my password>",
+            "Future exception was never retrieved",
+        ),
+        ("Task was destroyed but it is pending!", "Task was destroyed but it is pending!"),
+    ],
+)
+async def test_what_the_event_loop_reports_is_logged_without_values(message: str, logged: str) -> None:
+    """Its message ends in the arguments of a call, or in a result, which may be memory."""
+    failure = ValueError("no")
+    with capture_logs() as logs:
+        callback_failed(asyncio.get_running_loop(), {"message": message, "exception": failure})
+    assert logs == [
+        {"event": "daemon.callback_failed", "log_level": "error", "what": logged, "exc_info": failure}
+    ]
 
 
 async def test_wishes_come_in_their_order() -> None:

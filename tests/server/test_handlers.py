@@ -258,6 +258,15 @@ async def test_every_request_knows_its_agents(
 # --- what is asked and answered
 
 
+async def test_a_strict_search_has_no_weak_hits(bench: Bench) -> None:
+    """Others have them behind those that are not."""
+    weak = msgspec.structs.replace(LINE, weak=True)
+    bench.backend.answer = msgspec.structs.replace(bench.backend.answer, hits=(HIT, weak))
+    found = {strict: (await bench.found(strict=strict)).results for strict in (False, True)}
+    assert [hit.path for hit in found[False]] == [HIT.path, weak.path]
+    assert [hit.path for hit in found[True]] == [HIT.path]
+
+
 async def test_what_the_request_leaves_open_the_settings_say(bench: Bench) -> None:
     """max_results and min_score are the request's, else the configured ones."""
     await bench.close()
