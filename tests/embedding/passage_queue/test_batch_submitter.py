@@ -365,6 +365,31 @@ async def test_what_waits_in_jobs_is_told_of_the_agent_whose_it_is(tmp_path: Pat
     await cache.close()
 
 
+async def test_who_has_no_cache_does_not_wait_while_texts_of_another_are_put_into_a_job(
+    tmp_path: Path,
+) -> None:
+    """None of its own go there."""
+    index = await opened(tmp_path, "main", [f"text {number}" for number in range(30)])
+    other = await opened(tmp_path, "other", ["a text of another"])
+    cache = EmbeddingStore(tmp_path / "embeddings.sqlite")
+    await cache.open()
+    queue = EmbeddingQueue(HashingProvider(), cache, CacheBound(1000), healthy())
+
+    class Stuck(Jobs):
+        async def submit(self, texts: dict[TextHash, str]) -> None:
+            await super().submit(texts)
+            await asyncio.Event().wait()
+
+    jobs = Stuck()
+    queue.batch_submitter.use(cast("BatchRunner", jobs), BatchSettings(enabled=True, min_chunks=20))
+    async with running(queue, index, other):
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        await until_async(lambda: jobs.submitted)
+        queue.serve(IndexToEmbed("other", other, use_cache=False))
+        assert await queue.wait_for(other) == (0, None)
+    await cache.close()
+
+
 async def test_texts_in_a_job_count_for_the_agent_whose_they_are(tmp_path: Path) -> None:
     """What each has sent just before is told where more waits, whichever of them handed over the texts of both."""
     counts = {"one": 30, "two": 40}

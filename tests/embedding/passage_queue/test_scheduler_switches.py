@@ -178,6 +178,18 @@ async def test_much_work_waits_until_it_is_confirmed(tmp_path: Path, cache: Embe
     await index.close()
 
 
+async def test_work_that_is_no_longer_there_is_not_asked_about(tmp_path: Path, cache: EmbeddingStore) -> None:
+    """A person whose notes are gone has nothing to confirm."""
+    index = await opened(tmp_path, "main", [f"text {n}" for n in range(50)])
+    queue = queue_of(HashingProvider(), cache, confirm_above=20)
+    async with running(queue, index):
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        assert (await queue.wait_for(index))[0] == 50
+        await index.replace(found_file("memory/a.md"), b"2", [], {}, frozenset())
+        queue.serve(IndexToEmbed("main", index, use_cache=True))
+        await until_async(lambda: queue.state_of("main") == Healthy())
+
+
 async def test_little_work_and_cached_work_are_not_asked_about(tmp_path: Path, cache: EmbeddingStore) -> None:
     """Only what would be sent counts, and work that costs nothing is never asked about."""
     provider = HashingProvider()
@@ -323,8 +335,12 @@ async def test_a_rebuild_waits_until_it_is_confirmed(cache: EmbeddingStore) -> N
         assert not queue.confirmations.is_in_use("main")
 
     await rebuild(20)
+    told = asyncio.create_task(queue.health.progress.next())
+    await asyncio.sleep(0)
     waiting = asyncio.create_task(rebuild(21))
     await until_async(lambda: queue.state_of("main") == WaitingForConfirmation(21, 8400, sent=0))
+    async with asyncio.timeout(60):
+        await told  # who waits for vectors looks why there are none
     assert begun == [20]
     assert queue.confirmations.is_in_use("main")
     await queue.confirm("main")
