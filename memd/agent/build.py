@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -22,7 +22,8 @@ from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.periodic_scan import scan_periodically
-from memd.indexing.rules import rules_of
+from memd.indexing.replaced_roots import remove_replaced
+from memd.indexing.rules import IndexingRules, rules_of
 from memd.indexing.watch_changes import follow, look_by_scan
 from memd.maintenance.loop import BackgroundTask
 from memd.rebuild.fingerprint import wanted_fingerprint
@@ -83,20 +84,21 @@ async def _built_on(
     providers: AgentProviders,
 ) -> RunningAgent:
     wanted = wanted_fingerprint(settings, providers.wanted)
-    rebuild = await _opened(index, wanted, embeds=providers.embeds)
+    configured = await _roots(agent_id, settings, state)
+    roots = configured.roots
+    rules = rules_of(settings, roots, configured.origins)
+    prepare = partial(_prepare, agent_id, index, wanted, configured, rules, embeds=providers.embeds)
+    rebuild = await _opened(index, prepare)
     if index.space is not None:
         providers.hold(frozenset({index.space}))
         if wanted.space is None and (stored := await index.fingerprint()) is not None:
             wanted = with_vectors(wanted, stored)  # the wanted model is not known yet
-    configured = await _roots(agent_id, settings, state)
-    roots = configured.roots
     pending = DebouncedChanges(
         Debouncer(
             quiet_s=settings.sync.watch_debounce_ms / 1000, cap_s=settings.sync.watch_max_wait_ms / 1000
         ),
         time.monotonic,
     )
-    rules = rules_of(settings, roots)
     published = _published(agent_id, settings)
     parts = index_parts(
         *(agent_id, settings, rules, index, wanted),
@@ -170,14 +172,29 @@ async def _roots(agent_id: str, settings: AgentSettings, state: Path) -> Configu
         return roots_as_written(settings, state=state)
 
 
-async def _opened(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:
-    """Open an index, or an empty one in place of a damaged one; return why it must be rebuilt, or None."""
+async def _opened(index: Index, prepare: Callable[[], Awaitable[str | None]]) -> str | None:
+    """Open an index, or an empty one in place of a damaged one, and prepare it; return why it must be rebuilt, or None."""
     await index.open()
     try:
-        return await _adopt(index, wanted, embeds=embeds)
+        return await prepare()
     except StoreDamaged as damage:
         await index.start_over(damage)
-        return await _adopt(index, wanted, embeds=embeds)
+        return await prepare()
+
+
+async def _prepare(
+    agent_id: str,
+    index: Index,
+    wanted: Fingerprint,
+    configured: ConfiguredRoots,
+    rules: IndexingRules,
+    *,
+    embeds: bool,
+) -> str | None:
+    """Prepare an open index for being searched; return why it must be rebuilt, or None."""
+    reason = await _adopt(index, wanted, embeds=embeds)
+    await remove_replaced(agent_id, index, configured, rules.max_bytes)
+    return reason
 
 
 async def _adopt(index: Index, wanted: Fingerprint, *, embeds: bool) -> str | None:

@@ -9,6 +9,7 @@ import msgspec
 from memd.config.check_redaction import require_faultless
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
 from memd.runtime.time_zones import LocalZone, zone_of
+from memd.sources.origins import RootOrigin
 from memd.sources.transcripts.parser import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
 
@@ -48,10 +49,13 @@ class IndexingRules(msgspec.Struct, frozen=True):
     sessions_redactor: TurnRedactor | None = None
     zone: tzinfo = LocalZone()
     sessions: SessionSettings = SessionSettings()
+    origins: Sequence[RootOrigin] = ()  # where the files of the roots come from
 
 
-def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
-    """Create the rules from an agent's settings.
+def rules_of(
+    settings: AgentSettings, roots: Sequence[Root], origins: Sequence[RootOrigin] = ()
+) -> IndexingRules:
+    """Create the rules from an agent's settings, and its roots with their origins.
 
     Raises:
         MemdError: a redaction rule of the user is invalid.
@@ -68,4 +72,5 @@ def rules_of(settings: AgentSettings, roots: Sequence[Root]) -> IndexingRules:
         sessions_redactor=redactor,
         sessions=settings.sessions,
         zone=zone_of(settings.timezone),
+        origins=origins,
     )

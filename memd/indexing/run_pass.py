@@ -169,6 +169,7 @@ class PassRunner:
         Raises:
             StoreUnavailable, StoreDamaged, ProcessExhausted: see run.
         """
+        await beside.put_origins([origin.stored for origin in self._rules.origins])
         await self._run(_EVERYTHING, _Pass(beside))
 
     async def run(self, taken: TakenChanges, between: Between, *, is_short: bool) -> PassResult:
@@ -289,7 +290,7 @@ class PassRunner:
         if gone:
             self._has_space_to_free |= self._is_full
             with timed_part("writing"):
-                await _remove_in_parts(index, gone)
+                await remove_in_parts(index, gone)
         return len(gone)
 
     async def _free_space(self) -> None:
@@ -481,7 +482,7 @@ class PassRunner:
         return applied.changed
 
 
-async def _remove_in_parts(index: Index, paths: Sequence[str]) -> None:
+async def remove_in_parts(index: Index, paths: Sequence[str]) -> None:
     """Remove files from an index, together or, if the disk has no room for that, in parts."""
     try:
         await index.remove(paths)
@@ -490,8 +491,8 @@ async def _remove_in_parts(index: Index, paths: Sequence[str]) -> None:
             raise
         await index.database.checkpoint(wait=False)  # so that the WAL is reused
         half = len(paths) // 2
-        await _remove_in_parts(index, paths[:half])
-        await _remove_in_parts(index, paths[half:])
+        await remove_in_parts(index, paths[:half])
+        await remove_in_parts(index, paths[half:])
 
 
 def _just_changed(seen: Scan, now_ns: int) -> frozenset[tuple[Path, int]]:

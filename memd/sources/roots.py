@@ -11,6 +11,7 @@ import msgspec
 from memd.config.settings import AgentSettings, PresetName
 from memd.sources import agent_homes
 from memd.sources.agent_homes import AgentHome, HomePlaces
+from memd.sources.origins import RootOrigin
 from memd.text.memory_paths import (
     ExcludeGlobs,
     ExtraDirectory,
@@ -24,6 +25,7 @@ from memd.text.memory_paths import (
     is_markdown,
     is_utf8,
     nfc,
+    prefix_of,
 )
 from memd.text.transcript_files import is_database, transcript
 
@@ -34,6 +36,8 @@ class ConfiguredRoots(msgspec.Struct, frozen=True):
     roots: tuple[Root, ...]
     # Of the workspace and extra paths: configured path -> where it led; see root_links.
     links: Mapping[Path, Path]
+    origins: tuple[RootOrigin, ...]  # where the files of each root come from
+    is_resolved: bool = True  # False: no path was looked at
 
 
 class _Disk(msgspec.Struct, frozen=True):
@@ -80,19 +84,22 @@ def roots_as_written(
     All paths are followed, since each may turn out to be a symlink.
     """
     disk = _Disk(_normal, lambda _, says_so: says_so, lambda _: False, lambda _: ())
-    return _roots(settings, str, disk, environ, state)
+    made = _roots(settings, str, disk, environ, state)
+    return msgspec.structs.replace(made, is_resolved=False)
 
 
 def notes_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[Root, ...]:
     """Return the roots of the notes of a program, such as Claude Code."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
-    return tuple(_notes([preset], _homes(environ, disk), (), disk))
+    return tuple(root for root, _ in _notes([preset], _homes(environ, disk), (), disk))
 
 
 def transcripts_of(preset: PresetName, environ: Mapping[str, str] | None = None) -> tuple[SessionPaths, ...]:
     """Return the roots of the transcripts of a program, such as Claude Code."""
     disk = _Disk(_resolved, _is_file, os.path.lexists, _names)
-    return tuple(_shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False))
+    return tuple(
+        root for root, _ in _shelved([preset], _homes(environ, disk), ExcludeGlobs(), disk, subagents=False)
+    )
 
 
 def _roots(
@@ -106,28 +113,38 @@ def _roots(
     globs = (*map(glob, settings.exclude), *own)
     exclude = exclude_of(globs)
     homes = _homes(environ, disk)
-    roots: list[Root] = []
+    roots: list[tuple[Root, Path]] = []  # each with its configured path
     places: dict[Path, Path] = {}
     if "memory" in settings.sources:
         places = {path: disk.place(path) for path in (settings.workspace, *settings.extra_paths)}
-        roots.append(Workspace(places[settings.workspace], exclude))
+        roots.append((Workspace(places[settings.workspace], exclude), settings.workspace))
         for written in settings.extra_paths:
             path = places[written]
             if disk.is_file(path, is_markdown(path.name)):
                 is_owners = describes_owner(written.name) and not describes_owner(path.name)
                 file = SingleFile(path.parent, path.name, exclude, is_owners)
                 # It precedes a directory that contains it as well, since the first root of a file determines its kind.
-                roots.insert(1 if is_owners else len(roots), file)
+                roots.insert(1 if is_owners else len(roots), (file, written))
             else:
-                roots.append(ExtraDirectory(path, exclude))
+                roots.append((ExtraDirectory(path, exclude), written))
         roots += _notes(settings.memory_presets, homes, globs, disk)
     if "sessions" in settings.sources:
         subagents = settings.sessions.subagents
         roots += _shelved(settings.sessions.presets, homes, exclude, disk, subagents=subagents)
-        roots += _sessions_at(map(disk.place, settings.sessions.paths), exclude, disk, subagents=subagents)
+        roots += _sessions_at(settings.sessions.paths, exclude, disk, subagents=subagents)
     # Absolute, but with `..`, which behind a symlink is the parent of what it leads to.
     links = {path.expanduser().absolute(): place for path, place in places.items()}
-    return ConfiguredRoots(tuple(dict.fromkeys(roots)), links)
+    origins = dict.fromkeys(_origin(root, path, disk) for root, path in roots)
+    return ConfiguredRoots(tuple(dict.fromkeys(root for root, _ in roots)), links, tuple(origins))
+
+
+def _origin(root: Root, path: Path, disk: _Disk) -> RootOrigin:
+    return RootOrigin(_shown(prefix_of(root)), _shown(path.expanduser().absolute()), _shown(disk.place(path)))
+
+
+def _shown(path: Path | str) -> str:
+    """Return a path as text that can be stored; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> HomePlaces:
@@ -139,27 +156,33 @@ def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> HomePlaces:
 
 def _notes(
     names: Iterable[PresetName], homes: HomePlaces, globs: tuple[str, ...], disk: _Disk
-) -> Iterator[SingleFile | ExtraDirectory]:
+) -> Iterator[tuple[SingleFile | ExtraDirectory, Path]]:
+    """Yield the roots of notes of presets, each with the path that leads to it."""
     for name in names:
         for notes in agent_homes.notes(name, homes, disk.names):
             directory, exclude = disk.place(notes.directory), exclude_of((*globs, *notes.exclude))
             if notes.file is None:
-                yield ExtraDirectory(directory, exclude, notes.way)
+                yield ExtraDirectory(directory, exclude, notes.way), notes.directory
             else:
-                yield SingleFile(directory, notes.file, exclude)
+                yield SingleFile(directory, notes.file, exclude), notes.directory
 
 
 def _shelved(
     names: Iterable[PresetName], homes: HomePlaces, exclude: ExcludeGlobs, disk: _Disk, *, subagents: bool
-) -> Iterator[SessionPaths]:
+) -> Iterator[tuple[SessionPaths, Path]]:
+    """Yield the roots of transcripts of presets, each with the home of its preset.
+
+    The environment alone determines that home; the others also depend on which exist.
+    """
     for name in dict.fromkeys(names):
         shelves: dict[Path, AgentHome] = {}
-        for shelf in agent_homes.shelves(name, homes):
+        each = agent_homes.shelves(name, homes)
+        for shelf in each:
             # A home may have been renamed, with a symlink left in its old place.
             shelves.setdefault(disk.place(shelf.directory), shelf)
         expected = next(filter(disk.exists, shelves), next(iter(shelves)))
         for place, shelf in shelves.items():
-            yield SessionPaths(
+            root = SessionPaths(
                 place,
                 name,
                 shelf.layout,
@@ -168,20 +191,23 @@ def _shelved(
                 archived=shelf.archived,
                 expected=place == expected,
             )
+            yield root, each[0].directory
 
 
 def _sessions_at(
     paths: Iterable[Path], exclude: ExcludeGlobs, disk: _Disk, *, subagents: bool
-) -> Iterator[SessionPaths]:
+) -> Iterator[tuple[SessionPaths, Path]]:
+    """Yield the roots of configured transcripts, each with its configured path."""
     labels: dict[Path, str] = {}
-    for path in paths:
+    for written in paths:
+        path = disk.place(written)
         says_so = transcript("plain", (path.name,)) is not None or is_database("plain", (path.name,))
         is_file = disk.is_file(path, says_so)
         directory = path.parent if is_file else path
         if directory not in labels:
             labels[directory] = _label(directory.name, labels.values())
         file = path.name if is_file else None
-        yield SessionPaths(directory, labels[directory], "plain", subagents, exclude, file)
+        yield SessionPaths(directory, labels[directory], "plain", subagents, exclude, file), written
 
 
 def _label(name: str, taken: Iterable[str]) -> str:

@@ -259,6 +259,14 @@ class Index:
         """See meta.put_mounts."""
         await self.database.write(lambda connection: meta.put_mounts(connection, mounts))
 
+    async def origins(self) -> list[meta.Origin] | None:
+        """See meta.get_origins."""
+        return await self.database.read(meta.get_origins)
+
+    async def put_origins(self, origins: Sequence[meta.Origin]) -> None:
+        """See meta.put_origins."""
+        await self.database.write(lambda connection: meta.put_origins(connection, origins))
+
     async def adopt(self, fingerprint: meta.Fingerprint) -> None:
         """Store the settings that the index is built with, create the vector table, and load the vectors.
 

@@ -1,4 +1,4 @@
-"""Facts that an index stores about itself: its fingerprint (the settings it was built with), mount points and totals."""
+"""Facts that an index stores about itself: its fingerprint (the settings it was built with), mount points, roots and totals."""
 
 from collections.abc import Sequence
 
@@ -166,6 +166,29 @@ def put_mounts(connection: apsw.Connection, mounts: Sequence[tuple[str, str]]) -
     connection.execute(
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('mounts', ?)",
         (msgspec.json.encode(mounts).decode(),),
+    )
+
+
+Origin = tuple[str, str, str | None]
+"""A root of indexed files: the prefix of their paths, the configured path, and where that led; see sources.origins."""
+
+
+def get_origins(connection: apsw.Connection) -> list[Origin] | None:
+    """Return the roots that the indexed files came from; None: the index does not record them."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'origins'").fetchone()
+    if row is None:
+        return None
+    try:
+        return msgspec.json.decode(row[0], type=list[Origin])
+    except msgspec.DecodeError:
+        return None
+
+
+def put_origins(connection: apsw.Connection, origins: Sequence[Origin]) -> None:
+    """Store the roots that the indexed files came from, all valid UTF-8."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta (key, value) VALUES ('origins', ?)",
+        (msgspec.json.encode(origins).decode(),),
     )
 
 
