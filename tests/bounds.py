@@ -4,7 +4,8 @@
 
 A bound is a number in capitals at the top of a module, whose name ends with what it counts (_S, _BYTES, _CHARS, ...) or has
 a word for a limit (MOST, MAX, LONGEST, ...), or the default of a struct's field with such a name. One whose name does not say so
-is a bound where it has a row in bounds.json, which is added by hand. Tests of the mechanism bring small ones of their own; so each
+is a bound where it has a row in bounds.json, which is added by hand; every other number in capitals stands in no_bounds.txt with
+the reason why it bounds nothing. Tests of the mechanism bring small ones of their own; so each
 shipped one is written down in bounds.json, where a changed digit is seen, and is named by a test that goes to it (``shipped``), or
 stands in bounds_unexercised.txt with the reason why none does.
 """
@@ -14,10 +15,10 @@ import importlib
 import pkgutil
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -26,6 +27,7 @@ import memd_client
 
 FILE = Path(__file__).with_name("bounds.json")
 UNEXERCISED = Path(__file__).with_name("bounds_unexercised.txt")
+NO_BOUNDS = Path(__file__).with_name("no_bounds.txt")
 _UNITS = "S|MS|NS|DAYS|BYTES|MB|CHARS|TOKENS|LINES|ROWS|PAGES|FILES|TERMS|LEVELS"
 _LIMITS = "MAX|MOST|LONGEST|LARGEST|LEAST|FEWEST|LIMIT|KEPT|READERS|AT_ONCE|ATTEMPTS|TRIES|LOOKS|TOGETHER|UNSAVED|UNSTORED|REPLACED|CANDIDATES|OUTCOMES|SEARCHES|DEATHS|EXPLAINED|IN_FLIGHT|AT_WORK|WARM_KEYS|RELOADS|DEEPEST|REQUEST_TEXTS|CONCURRENCY"
 _ENDS_WITH_UNIT = re.compile(rf"_?[A-Z0-9_]*(?:^|_)(?:{_UNITS})")
@@ -71,6 +73,53 @@ def bounds() -> dict[str, float]:
             ):
                 found[full_name] = value
     return dict(sorted(found.items()))
+
+
+def numbers() -> frozenset[str]:
+    """Return the constants to which a module or a class assigns a number or arithmetic on numbers, with module and class."""
+    found = set[str]()
+    for package in (memd, memd_client):
+        root = Path(package.__path__[0])
+        for file in root.rglob("*.py"):
+            module = ".".join(file.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+            found.update(f"{module}.{name}" for name in _numbers_in(ast.parse(file.read_text("utf-8")).body))
+    return frozenset(found)
+
+
+def _numbers_in(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Return the names of constants with numbers in a module or a class, those of its classes included."""
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=kind):
+                yield from (f"{kind}.{name}" for name in _numbers_in(statement.body))
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                yield from (
+                    name.id for name, value in zip(names, values, strict=True) if _is_named(name, value)
+                )
+            case ast.Assign(targets=[name], value=value) | ast.AnnAssign(target=name, value=value):
+                if value is not None and _is_named(name, value):
+                    yield name.id
+            case _:
+                pass
+
+
+def _is_named(name: ast.expr, value: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(name, ast.Name) and name.id.isupper() and _is_number(value)
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Return whether an expression is a number, or computed from numbers and constants of its module."""
+    match value:
+        case ast.Constant(value=number):
+            return isinstance(number, int | float) and not isinstance(number, bool)
+        case ast.BinOp(left=left, right=right):
+            return _is_number(left) and _is_number(right)
+        case ast.UnaryOp(operand=operand):
+            return _is_number(operand)
+        case ast.Name(id=name):
+            return name.isupper()
+        case _:
+            return False
 
 
 def _defaults(kind: type) -> Iterator[tuple[str, Any]]:
@@ -138,6 +187,12 @@ def unexercised() -> Mapping[str, str]:
         elif line:
             reason = line
     return found
+
+
+def no_bounds() -> Mapping[str, str]:
+    """Return by name, as in ``numbers``, why a constant bounds nothing."""
+    lines = NO_BOUNDS.read_text("utf-8").splitlines()
+    return {name: reason for name, _, reason in (line.partition(": ") for line in lines)}
 
 
 if __name__ == "__main__":

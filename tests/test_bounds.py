@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bounds import bounds, exercised, is_bound, unexercised, written
+from tests.bounds import bounds, exercised, is_bound, no_bounds, numbers, unexercised, written
 
 
 def test_every_bound_is_as_it_is_written_down() -> None:
@@ -42,6 +42,16 @@ def test_every_bound_has_a_test_that_goes_to_it_or_a_reason() -> None:
     assert excused.keys() <= known.keys(), f"no bounds: {sorted(excused.keys() - known.keys())}"
     missing = sorted(known.keys() - tested.keys() - excused.keys())
     assert not missing, f"no test names {', '.join(missing)}: see tests.bounds.shipped"
+
+
+def test_every_number_in_capitals_is_a_bound_or_bounds_nothing() -> None:
+    """Neither is missed where somebody adds a number, and none stays in the lists that is gone."""
+    known, others, found = bounds().keys(), no_bounds(), numbers()
+    assert all(others.values())
+    assert not (both := sorted(others.keys() & known)), f"bounds, and said to be none: {both}"
+    assert not (gone := sorted(others.keys() - found)), f"not in the code: {gone}"
+    missing = sorted(found - known - others.keys())
+    assert not missing, f"neither in bounds.json nor in no_bounds.txt: {', '.join(missing)}"
 
 
 @pytest.mark.parametrize(

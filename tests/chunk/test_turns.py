@@ -308,3 +308,16 @@ def test_what_two_chunks_hold_is_divided_about_in_half(length: int) -> None:
     first, second = (chunk.text.count("x") for chunk in chunks)
     assert first + second == length
     assert second > length / 4
+
+
+def test_a_question_is_repeated_up_to_a_third_of_a_chunk() -> None:
+    """Whatever the overlap is; a longer one is with its answer only where both have room."""
+    share = shipped("memd.chunk.turns._QUESTION")
+    most = 700 // share - len("User: \n")
+    for length, count in ((most, 2), (most + 1, 1)):
+        asked, answer = (
+            turn("y" * length, minutes=None, line=2),
+            turn("z" * 300, "assistant", line=3, minutes=None),
+        )
+        chunks = cut([turn("x" * 300, "assistant", minutes=None), asked, answer], overlap=0).chunks
+        assert [len(chunk.numbers or ()) for chunk in chunks] == [2, count]

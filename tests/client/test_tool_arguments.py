@@ -276,6 +276,11 @@ def test_a_path_is_no_longer_than_any_can_be() -> None:
 
 def test_more_lines_than_any_file_has_are_all_of_them() -> None:
     """As many as a request can say."""
+    last = shipped("memd_client.tool_arguments._LAST_LINE")
+    for start_line in (last, last + 1):
+        asked = tool_arguments.read(tool_arguments.GET, {"path": "a.md", "from": start_line})
+        assert isinstance(asked, GetCall)
+        assert asked.start_line == last
     most = shipped("memd_client.tool_arguments._MOST_LINES")
     for lines in (most, most + 1):
         asked = tool_arguments.read(tool_arguments.GET, {"path": "a.md", "lines": lines})

@@ -220,3 +220,13 @@ def test_planted_marks_cost_little(text: str) -> None:
     started = time.process_time()
     assert unmarked(text) == text
     assert time.process_time() - started < 5
+
+
+def test_a_mark_begins_so_many_characters_before_its_name() -> None:
+    """However often its first character was escaped."""
+    around = shipped("memd_client.watermark._AROUND")
+    block = marked("what was recalled")
+    for escaped, is_known in ((around, True), (around + 4, False)):
+        begins = "&" + "amp;" * (escaped // 4 - 1) + "lt;"
+        assert len(begins) == escaped
+        assert (unmarked(begins + block.removeprefix("<")) == "") is is_known

@@ -147,3 +147,11 @@ def test_so_many_repeats_may_stand_apart() -> None:
     most = shipped("memd.config.regex_safety.MOST_APART")
     for count, competes in ((most, False), (most + 1, True)):
         assert has_rival_repeats(parsed("".join(f".*{sign}" for sign in "abcdefgh"[:count]))) is competes
+
+
+@pytest.mark.parametrize("pattern", ["x(?:a?){%d,}", r"(?:\w\w|\d\d){%d}!"])
+def test_a_few_repeats_are_fast_whatever_is_repeated(pattern: str) -> None:
+    """Two ways for each of so few are few ways."""
+    few = shipped("memd.config.regex_safety._FEW")
+    for count, ambiguous in ((few, False), (few + 1, True)):
+        assert is_ambiguous(parsed(pattern % count)) is ambiguous

@@ -447,3 +447,29 @@ async def test_an_agent_without_links_compares_none(monkeypatch: pytest.MonkeyPa
     await asyncio.sleep(0.01)
     assert not moved.done()
     moved.cancel()
+
+
+async def test_a_look_that_takes_long_is_taken_again_after_so_many_times_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until then it is told at once that nothing is known."""
+    share, took_s, now_s = shipped("memd.indexing.recent_files._SHARE"), 2.0, 0.0
+
+    class SlowMount(Mount):
+        def __call__(self, places: frozenset[Path]) -> Looks:
+            nonlocal now_s
+            now_s += took_s
+            return super().__call__(places)
+
+    clock = SimpleNamespace(monotonic=lambda: now_s, time_ns=time.time_ns)
+    for module in ("recent_files", "watch_changes"):
+        monkeypatch.setattr(f"memd.indexing.{module}.time", clock)
+    mount = SlowMount()
+    recent = RecentFileCheck(RecentFiles(tuple[Root, ...]()), Threads(1, "test"), mount)
+    await recent.changed_in(NONE, W, 20.0)
+    now_s = took_s + share * took_s - 0.1
+    assert await recent.changed_in(NONE, W, 20.0) is None
+    assert mount.looks == 1
+    now_s = took_s + share * took_s
+    await recent.changed_in(NONE, W, 20.0)
+    await until_async(lambda: mount.looks == 2)

@@ -128,6 +128,11 @@ def test_files_from_the_future_are_told(tmp_path: Path) -> None:
     _note(tmp_path / "memory" / "late.md", _NOW + ahead_s + 1)
     scan = _look(tmp_path)
     assert (scan.future, scan.future_count) == (("memory/late.md",), 1)
+    named = shipped("memd.inspection.roots._NAMED")
+    for number in range(named + 1):
+        _note(tmp_path / "memory" / f"later-{number}.md", _NOW + 2 * ahead_s)
+    scan = _look(tmp_path)
+    assert (len(scan.future), scan.future_count) == (named, named + 2)
 
 
 def closed(workspace: str) -> dict[str, Any]:

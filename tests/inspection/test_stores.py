@@ -10,6 +10,7 @@ from memd.rebuild.fingerprint import wanted_fingerprint
 from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.migrations import newest
+from tests.bounds import shipped
 from tests.store.conftest import chunk_of, found_file
 
 _SETTINGS = AgentSettings(workspace=Path("/ws"), provider="none")
@@ -68,6 +69,7 @@ async def test_notes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     await index.close()
     store = look_at_store(state, "main", _SETTINGS, 60.0)
     assert (store.not_utf8, store.not_utf8_count) == (("memory/a.md", "memory/b.md", "memory/c.md"), 4)
+    assert len(store.not_utf8) == shipped("memd.inspection.stores._NAMED")
 
 
 async def test_copies_of_before_are_found(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from memd.config.check_redaction import BadRule
 from memd.config.settings import Redact, UserRule
 from memd.redact.redactor import Redactor
 from memd.redact.user_rules import LONGEST, custom
+from tests.bounds import shipped
 
 
 def _found(pattern: str, text: str) -> list[str]:
@@ -38,3 +39,11 @@ def test_a_rule_that_cannot_be_used_is_refused() -> None:
     """As it is when a configuration is read."""
     with pytest.raises(BadRule, match=r"redact\.extra\[1\]\.pattern is no regular expression"):
         Redactor(Redact(extra=(UserRule(name="a", pattern="b"), UserRule(name="c", pattern="("))))
+
+
+@pytest.mark.parametrize(("beyond", "is_always_found"), [(1, True), (2, False)])
+def test_two_pieces_of_a_line_share_so_many_characters(beyond: int, *, is_always_found: bool) -> None:
+    """A match is whole in one of them wherever it stands, but for one that is longer than what they share."""
+    match = f"<{'a' * (shipped('memd.redact.user_rules._SHARED') + beyond - 2)}>"
+    found = [match in _found("<a+>", "x" * before + match + "x" * LONGEST) for before in range(LONGEST + 1)]
+    assert all(found) is is_always_found

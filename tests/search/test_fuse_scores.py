@@ -23,11 +23,13 @@ from memd.search.fuse_scores import (
     later_first,
     place_in_order,
     relevance,
+    share_taken,
     strength,
     support,
 )
 from memd.search.fuse_scores import fuse as fuse_arrays
 from memd.search.terms import Names
+from tests.bounds import shipped
 from tests.search.rows import Row, candidates, ordered
 
 CALIBRATION = Calibration(0.0, 0.5)
@@ -512,3 +514,15 @@ def test_of_a_candidate_that_neither_side_found_nothing_is_known() -> None:
     assert (newest.r, newest.cosine, newest.part, newest.share, newest.foreign) == (0, None, None, 0, 0)
     assert (newest.closest, newest.is_of_time, newest.older) == (None, False, None)
     assert place_in_order(msgspec.structs.replace(newest, r=0.5, path="b.md")) < place_in_order(newest)
+
+
+def test_what_another_script_may_hold_is_told_by_the_closest() -> None:
+    """By the second best share among so many of them."""
+    compared = shipped("memd.search.fuse_scores._COMPARED")
+    count = 3 * compared
+    meaning = np.linspace(0.9, 0.1, count)
+    foreign = np.zeros(count)
+    for place, taken in ((compared - 1, 0.6), (compared, 0.1)):
+        share = np.full(count, 0.1)
+        share[[0, place]] = 0.8, 0.6
+        assert share_taken(meaning, share, foreign) == taken

@@ -12,6 +12,7 @@ from memd.search.query import parse
 from memd.search.rank import AHEAD, IN_A_ROW, MAX_TOLD, QuestionEchoes, hits, verdicts
 from memd.store.chunks import StoredChunk
 from memd.text.turn_header import CONTINUED
+from tests.bounds import shipped
 
 OPEN = 0.0
 DEFAULT = 0.35
@@ -476,3 +477,13 @@ def test_texts_are_compared_where_both_are_about_as_close_to_the_question(
     ]
     _, told = verdicts([pairs], parse("where is the spare key"), OPEN, 700)
     assert (told.copy_of is not None) is is_one
+
+
+def test_a_turn_of_so_many_words_of_a_question_repeats_it() -> None:
+    """One of fewer words may be the answer."""
+    many = shipped("memd.search.rank._MANY")
+    words = [f"word{number}" for number in range(2 * many)]
+    repeats = QuestionEchoes(parse(" ".join(words)))
+    for count, is_repeated in ((many - 1, False), (many, True)):
+        said = found("2026-11-20 10:01 User: " + " ".join(words[:count]), kind=Kind.SESSION)[1]
+        assert repeats.only_repeats(said) is is_repeated

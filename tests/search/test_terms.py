@@ -119,3 +119,11 @@ def test_a_phrase_of_four_words_is_no_code() -> None:
     """It is a path or a quotation, whatever digits are in it."""
     most = "nv" + " 55" * (shipped("memd.search.terms._CODE_WORDS") - 1)
     assert names("", ["nv 5582", most, f"{most} 1", "5582", "nv"]).codes == (0, 1)
+
+
+def test_whether_a_word_begins_a_sentence_is_told_by_what_is_before_it() -> None:
+    """By so many characters, blanks and quotation marks among them; a name is one within a sentence."""
+    look_back = shipped("memd.search.terms.LOOK_BACK")
+    for blanks, proper in ((look_back - 1, ["marchetti"]), (look_back, [])):
+        asked = parse("and then" + " " * blanks + "Marchetti said so")
+        assert [asked.terms[n] for n in asked.names.proper] == proper

@@ -32,6 +32,7 @@ from memd.store.files import FileChange
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from memd.store.migrations import BackupCopy, remove_copies
+from tests.bounds import shipped
 from tests.daemon.disk import FaultyDisk, fails
 from tests.store.conftest import chunk_of, found_file, ranked, vector_of
 
@@ -512,6 +513,27 @@ async def test_after_a_look_another_one_is_taken_in_time(
         while len(looks) < 3:
             with pytest.raises(StoreUnavailable):
                 await scene.database.write(wrong_sql)
+
+
+async def test_another_look_is_taken_after_so_many_times_as_long(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement that fails before that is not looked into."""
+    looking, took_s, now_s, looks = shipped("memd.store.database.LOOKING"), 2.0, 1e6, 0
+
+    def slow(_: apsw.Connection, __: str) -> tuple[str, ...]:
+        nonlocal now_s, looks
+        now_s += took_s
+        looks += 1
+        return ()
+
+    monkeypatch.setattr(integrity, "faults", slow)
+    monkeypatch.setattr(databases, "time", SimpleNamespace(monotonic=lambda: now_s))
+    for after_s, expected in ((0.0, 1), (looking * took_s - 0.1, 1), (0.1, 2)):
+        now_s += after_s
+        with pytest.raises(StoreUnavailable):
+            await scene.database.write(wrong_sql)
+        assert looks == expected
 
 
 @pytest.mark.parametrize("is_read_only", [True, False])

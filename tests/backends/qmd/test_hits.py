@@ -19,6 +19,7 @@ from memd.backends.qmd.parse import QmdEntry
 from memd.domain_types import FoundHit, Kind, Stamp
 from memd.store.files import KnownFile
 from memd.text.memory_paths import ExtraDirectory, Root, Workspace
+from tests.bounds import shipped
 from tests.table import table
 
 BASE = Path("/state/main.qmd")
@@ -106,6 +107,7 @@ def test_names_that_qmd_has_changed_are_known_again(given: QmdEntry, name: str |
     assert similar_path_finder(COLLECTIONS, ROOTS, files, exported, BASE)(given) == name
 
 
+NEAR = shipped("memd.backends.qmd.hits._NEAR")
 LINES = tuple(f"line number {n} says {'kestrel' if n == 30 else 'nothing'} today" for n in range(1, 61))
 
 
@@ -155,6 +157,15 @@ def test_of_lines_that_are_the_same_those_are_meant_that_qmd_names() -> None:
     assert locate(lines, snippet_entry(0, *lines[:2])) == (1, 2)
 
 
+def test_a_short_line_is_not_looked_for_elsewhere() -> None:
+    """It may stand anywhere; where qmd names it, it is taken."""
+    shortest = shipped("memd.backends.qmd.hits._SHORTEST")
+    for length, place in ((shortest, (2, 2)), (shortest - 1, None)):
+        line = "x" * length
+        assert locate(("title", line), snippet_entry(1, line)) == place
+        assert locate(("title", line), snippet_entry(2, line)) == (2, 2)
+
+
 def test_an_empty_file_shows_nothing() -> None:
     """Whatever qmd says."""
     assert locate((), snippet_entry()) is None
@@ -197,7 +208,9 @@ def test_words_are_looked_for_as_far_as_a_window_reaches(
         assert ("kestrel" in found[2]) == is_seen
 
 
-@pytest.mark.parametrize(("away", "is_seen"), [(-3, True), (-4, False), (3, True), (4, False)])
+@pytest.mark.parametrize(
+    ("away", "is_seen"), [(-NEAR, True), (-NEAR - 1, False), (NEAR, True), (NEAR + 1, False)]
+)
 def test_the_line_with_more_of_the_words_is_shown(away: int, is_seen: bool) -> None:
     """Three lines are near the one that is meant, however long they are."""
     lines = ["x" * 200] * 50

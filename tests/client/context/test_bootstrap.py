@@ -215,3 +215,20 @@ def test_all_files_and_all_notes_have_a_limit_together() -> None:
         limits = Limits(total_chars=MARK_CHARS + whole + room)
         states.append(bootstrap([Whole("AGENTS.md", "x" * 1000)], "main", limits).parts[0].state)
     assert states == ["left_out", "truncated"]
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("AGENTS.md", shipped("memd_client.context.bootstrap._HEAD_SHARE")),
+        ("memory/2026-02-09.md", shipped("memd_client.context.bootstrap._NOTE_HEAD_SHARE")),
+    ],
+)
+def test_a_file_that_is_cut_is_shown_from_both_ends(name: str, share: float) -> None:
+    """Most of the beginning of a file, and most of the end of a note, to which one appends."""
+    made = bootstrap(
+        [Whole(name, "é" * 5_000 + "ß" * 5_000)], "main", Limits(file_chars=1_000, note_chars=1_000)
+    )
+    first, last = made.text.count("é"), made.text.count("ß")
+    assert first + last > 800
+    assert first == int((first + last) * share)

@@ -14,6 +14,7 @@ from memd_client.context.flush import (
     flush_threshold,
     should_flush,
 )
+from tests.bounds import shipped
 
 LEFT = RESERVE_FLOOR_TOKENS + SOFT_THRESHOLD_TOKENS
 
@@ -120,3 +121,12 @@ def test_the_prompt_asks_to_append_and_to_be_silent() -> None:
     assert "read-only" in prompt
     assert "NO_REPLY" in prompt
     assert "NO_REPLY" in flush_system_prompt()
+
+
+@pytest.mark.parametrize("window", [400, 4_000, 8_000])
+def test_of_a_small_window_reserve_and_margin_take_only_a_share(window: int) -> None:
+    """Each of them, where it is larger than that by itself."""
+    reserve_share = shipped("memd_client.context.flush._RESERVE_SHARE")
+    soft_share = shipped("memd_client.context.flush._SOFT_SHARE")
+    assert flush_threshold(window, soft_tokens=0) == window * (1 - reserve_share)
+    assert flush_threshold(window, reserve_tokens=0) == window * (1 - soft_share)

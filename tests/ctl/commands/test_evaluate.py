@@ -4,8 +4,11 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from memd.ctl.__main__ import main
 from memd.ctl.commands.evaluate import (
@@ -15,11 +18,14 @@ from memd.ctl.commands.evaluate import (
     as_toml,
     covers,
     made_questions,
+    measured,
     read_questions,
     shows,
 )
 from memd.ctl.failures import Failed
+from memd_client.blocking import Client
 from memd_client.messages import Hit
+from tests.bounds import shipped
 from tests.daemon.process import Daemon
 
 HIT = Hit(path="memory/a.md", start_line=3, end_line=5, score=0.5, snippet="the Kettle\n  leaks, 水壶漏水")
@@ -123,6 +129,36 @@ def test_a_first_set_asks_for_each_note_in_turn() -> None:
     assert mixed.question == "孩子第一周去湖边"
 
 
+def test_a_question_has_so_many_words() -> None:
+    """The rarest of a line, and of Chinese text a piece; a line with fewer words makes none."""
+    most = shipped("memd.ctl.commands.evaluate._WORDS_ASKED")
+    words = [f"telling{number:02}" for number in range(20)]
+    for count, asked in ((most - 1, []), (most, [most]), (20, [most])):
+        made = made_questions({"a.md": " ".join(words[:count])}, 5)
+        assert [len(one.question.split()) for one in made] == asked
+    longest = shipped("memd.ctl.commands.evaluate._CJK_ASKED")
+    for count in (longest, longest + 20):
+        [made_of_piece] = made_questions(
+            {"a.md": "，".join(["水" * count, "短" * 2, "长" * 2, "再" * 10])}, 5
+        )
+        assert made_of_piece.question == "水" * longest
+
+
+def test_an_answer_is_looked_for_among_so_many_hits() -> None:
+    """No more are asked for, and one in the last place is seen."""
+    top = shipped("memd.ctl.commands.evaluate.TOP")
+
+    class Asked:
+        def search(self, _: str, *, max_results: int, **__: object) -> object:
+            return SimpleNamespace(
+                results=[replace(HIT, snippet=f"hit {n}.") for n in range(1, max_results + 1)]
+            )
+
+    questions = [EvalQuestion("which?", [f"hit {place}."]) for place in (top, top + 1)]
+    [scores] = measured(cast(Client, Asked()), questions, None, "keyword")
+    assert scores.seen == 0.5
+
+
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
     with tempfile.TemporaryDirectory(prefix="memd-") as home:
@@ -194,3 +230,11 @@ def test_a_first_set_is_made_and_measured(
         "  tags",
     ]
     assert sum(line.startswith("Not seen") for line in printed) == 1
+    most = shipped("memd.ctl.commands.evaluate._NOT_SEEN")
+    unseen = [f'[[question]]\nquestion = "kettle {n}"\nevidence = ["nowhere {n}"]\n' for n in range(3 * most)]
+    file.write_text("\n".join(unseen), encoding="utf-8")
+    assert sum("kettle " in line for line in said(str(file), "--mode", "keyword").splitlines()) == most
+    assert (
+        sum("kettle " in line for line in said(str(file), "--mode", "keyword", "--all").splitlines())
+        == 3 * most
+    )

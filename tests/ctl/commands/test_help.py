@@ -12,6 +12,7 @@ from memd.ctl.arguments import COMMANDS
 from memd.ctl.commands.help import read_pages, run_help
 from memd.ctl.invocation import Invocation, Places
 from memd.ctl.output.terminal import Screen
+from tests.bounds import shipped
 from tests.ctl.conftest import Run
 
 
@@ -80,23 +81,39 @@ def test_every_command_is_on_the_page_of_commands() -> None:
     assert [command for command in COMMANDS if f"| `memd-ctl {command}" not in page] == []
 
 
+_STYLE = re.compile(r"\x1b\[[\d;]*m")
+
+
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-@pytest.mark.parametrize(("wants_color", "environ"), [(True, {}), (False, {}), (True, {"NO_COLOR": "1"})])
-def test_on_a_terminal_a_page_is_laid_out(wants_color: bool, environ: dict[str, str]) -> None:
-    """Without the signs of Markdown, within 80 columns, and in colours only where they are wanted."""
+def _laid_out(topic: str, environ: dict[str, str], *, wants_color: bool = False) -> str:
+    """Return a page as a terminal shows it."""
     out = _Terminal()
     screen = Screen(out, io.StringIO(), {"TERM": "xterm"} | environ, wants_color=wants_color, json=False)
     nowhere = Path("/nonexistent")
     places = Places(home=nowhere, config=None, state=nowhere, socket=nowhere)
-    screen.finish(run_help(Invocation(argparse.Namespace(topic="connect"), places, screen, {})))
-    shown = out.getvalue()
+    screen.finish(run_help(Invocation(argparse.Namespace(topic=topic), places, screen, {})))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("wants_color", "environ"), [(True, {}), (False, {}), (True, {"NO_COLOR": "1"})])
+def test_on_a_terminal_a_page_is_laid_out(wants_color: bool, environ: dict[str, str]) -> None:
+    """Without the signs of Markdown, within 80 columns, and in colours only where they are wanted."""
+    shown = _laid_out("connect", environ, wants_color=wants_color)
     assert ("\x1b[33m" in shown or "\x1b[36m" in shown) == (wants_color and not environ)
-    text = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    text = _STYLE.sub("", shown)
     assert "memd-ctl mcp install --client claude" in text
     assert "```" not in text
     assert "## " not in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_on_a_wide_terminal_lines_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer ones are hard to read."""
+    widest = shipped("memd.ctl.commands.help._WIDEST")
+    monkeypatch.setattr(Screen, "columns", 3 * widest)
+    shown = _STYLE.sub("", _laid_out("connect", {}))
+    assert 0.9 * widest < max(map(len, shown.splitlines())) <= widest

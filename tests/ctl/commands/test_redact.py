@@ -75,6 +75,10 @@ def test_a_long_line_is_cut_to_what_matters(run: Run, home: Path) -> None:
     [first, *_] = run("redact", str(home / "a.jsonl")).out.splitlines()
     assert "[REDACTED:password]" in first
     assert len(first) < 300
+    around = shipped("memd.ctl.commands.redact._AROUND")
+    before, after = first.removeprefix("1: ").split("[REDACTED:password]")
+    assert (before[0], len(before) - 1) == ("…", around)
+    assert (after[-1], len("[REDACTED:password]" + after) - 1) == ("…", 2 * around)
     for size in (shipped("memd.ctl.commands.redact._LONGEST") + more for more in (0, 1)):
         line = "password=hunter2 ".ljust(size, "x")
         (home / "a.jsonl").write_text(line, encoding="utf-8")

@@ -34,6 +34,7 @@ from memd_client.messages import (
     VectorHealth,
     Vectors,
 )
+from tests.bounds import shipped
 from tests.client.scripted_server import serving
 from tests.ctl.answers import agent, answering, status
 from tests.ctl.conftest import Run
@@ -121,6 +122,7 @@ def test_how_long_searches_took_is_told() -> None:
         "keywords + question's vector": 30.0,
         "vectors": 10.0,
     }
+    assert len(parts) == shipped("memd.ctl.commands.status._PARTS") + 1
     slowest = Slowest(at=_NOW - 180, took_ms=1900.0, parts=parts)
     asked = agent(searches=Searches(count=100, median_ms=6.4, slowest=slowest))
     assert _text(status(asked)).endswith(

@@ -22,6 +22,7 @@ from memd.ctl.config.check import (
 )
 from memd.ctl.invocation import places
 from memd.ctl.output.terminal import uncoloured
+from tests.bounds import shipped
 from tests.sources.homes import write_homes
 
 
@@ -266,3 +267,14 @@ def test_each_value_has_an_origin() -> None:
 def test_secrets_are_masked(value: object, shown: object) -> None:
     """Keys, all headers, and who is named in a URL; what is not there stays away."""
     assert masked(value) == shown
+
+
+def test_remarks_are_aligned_as_far_as_settings_are_not_too_long() -> None:
+    """One long setting moves no remark but its own."""
+    furthest = shipped("memd.ctl.config.check._FURTHEST")
+    around = len('long = ""')
+    for width, column in ((furthest, furthest), (furthest + 1, len("short = 1"))):
+        values = {"short": 1, "long": "x" * (width - around)}
+        lines = in_force_text({"t": values}, {}, {}, uncoloured).splitlines()
+        assert lines[-2].index("  #") == column
+        assert len(lines[-1].split("  #")[0]) == width

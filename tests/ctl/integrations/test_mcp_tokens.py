@@ -1,5 +1,6 @@
 """The tokens of memd-ctl mcp serve."""
 
+import base64
 import stat
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def test_each_agent_and_session_key_has_a_token_of_its_own(tmp_path: Path) -> No
     assert {one.token for one in tokens.all()} == {one.token for one in made}
     assert len({one.token for one in made}) == len(asked)
     for one, (agent, key) in zip(made, asked, strict=True):
-        assert len(one.token) >= 43  # 256 bits
+        assert len(base64.urlsafe_b64decode(f"{one.token}=")) == shipped(
+            "memd.ctl.integrations.mcp_tokens._RANDOM"
+        )
         assert tokens.presented(one.token) == one
         assert (one.agent, one.session_key) == (agent, key)
         assert one.token not in repr(one)

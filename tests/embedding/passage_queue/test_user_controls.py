@@ -17,6 +17,7 @@ from memd.store.embedding_cache import KnownVectors
 from memd.store.errors import StoreUnavailable
 from memd.store.provider_records import ProviderStore
 from memd.text.tokens import estimate_tokens
+from tests.bounds import shipped
 
 
 class How(Enum):
@@ -196,3 +197,26 @@ async def test_a_person_is_asked_before_many_texts_are_sent(
     assert (more.chunks, waiting.sampled) == (asked.chunks + 1, 2)
     free = CostConfirmations(None, switches_on(Disk()), cast("KnownVectors", waiting), ChangeNotifier())
     assert await free.wanted(backlog, texts) is None
+
+
+async def test_tokens_are_estimated_by_so_many_texts() -> None:
+    """By their mean; no more are read, however many wait."""
+    sample = shipped("memd.embedding.passage_queue.user_controls.SAMPLE")
+    waiting = Waiting(0)
+    waiting.hashes = [TextHash(number.to_bytes(32)) for number in range(3 * sample)]
+    read: list[int] = []
+
+    async def some(limit: int, _: object) -> list[Any]:
+        texts = ["word " * 10] * (sample - 1) + ["word " * 10 * (sample + 1)] + [""] * 2 * sample
+        read.append(len(texts[:limit]))
+        return [SimpleNamespace(text=text) for text in texts[:limit]]
+
+    waiting.source = SimpleNamespace(
+        index=SimpleNamespace(waiting_hashes=waiting.waiting_hashes, waiting=some), use_cache=True
+    )
+    controls = CostConfirmations(10, switches_on(Disk()), cast("KnownVectors", waiting), ChangeNotifier())
+    asked = await controls.wanted(waiting.backlog(), 3 * sample)
+    assert asked is not None
+    assert read == [sample]
+    tokens = (sample - 1) * estimate_tokens("word " * 10) + estimate_tokens("word " * 10 * (sample + 1))
+    assert asked.tokens == round(tokens / sample * asked.chunks)

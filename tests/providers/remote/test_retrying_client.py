@@ -1,6 +1,8 @@
 """Requests that are tried again."""
 
+import asyncio
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from structlog.testing import capture_logs
 from memd.config.settings import Remote
 from memd.embedding.registry import QUERY_TIMEOUT_S
 from memd.providers.provider import EmbedUnavailable
-from memd.providers.remote.dialect import RequestTimedOut
+from memd.providers.remote.dialect import HttpRequest, RequestTimedOut
 from memd.providers.remote.retrying_client import (
     ASKING,
     INDEXING,
@@ -22,7 +24,10 @@ from memd.providers.remote.retrying_client import (
     open_client,
 )
 from memd.providers.remote.spec import provider_spec
+from tests.bounds import shipped
 from tests.clock import hastily, now_s
+from tests.fakes.http import Request, Response, Server
+from tests.wait import until_async
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +124,29 @@ async def test_a_client_that_is_opened_has_not_connected() -> None:
     assert opened.dialect is made.dialect
     assert opened.account is made.account
     await opened.session.close()
+
+
+async def test_questions_have_connections_beside_documents() -> None:
+    """However many documents are sent at a time, so many questions wait for none of them."""
+    wanted = 3 + shipped("memd.providers.remote.retrying_client.QUESTIONS")
+    under_way, answers = 0, threading.Event()
+
+    async def answer(_: Request) -> Response:
+        nonlocal under_way
+        under_way += 1
+        await until_async(answers.is_set)
+        return Response()
+
+    with Server(answer) as server:
+        remote = Remote(base_url=f"{server.url}/v1", api_key="key", concurrency=3)
+        session = open_client(provider_spec("openai", "", remote, {}, Path.read_text)).session
+        asked = [
+            asyncio.ensure_future(session.send(HttpRequest("embeddings", b"{}"), 60))
+            for _ in range(2 * wanted)
+        ]
+        await until_async(lambda: under_way >= wanted)
+        await asyncio.sleep(0.1)  # one more would have come by now
+        assert under_way == wanted
+        answers.set()
+        await asyncio.gather(*asked)
+        await session.close()

@@ -18,6 +18,7 @@ from tests.bounds import shipped
 from tests.sources.transcripts.parsing import events
 from tests.table import table
 
+LATEST = shipped("memd.sources.transcripts.lenient_json._LATEST")
 PLAIN = FORMATS["plain"]
 EVERY = pytest.mark.parametrize("kind", FORMATS.values(), ids=list(FORMATS))
 
@@ -195,6 +196,8 @@ def test_time_is_linear(kind: Format, unit: str) -> None:
         ([-5], None),
         ([True], None),
         ([None, 5], 5.0),
+        ([(LATEST - 1) * 1e6], LATEST - 1),
+        ([LATEST * 1e6], None),
         ([{}, [], "x"], None),
         ([], None),
     ],
