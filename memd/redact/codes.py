@@ -64,15 +64,17 @@ _OF_CARD = re.compile(
     rf"(?P<secret>[0-9]{{3,8}}){_ENDS_NUMBER}",
     re.IGNORECASE,
 )
+# Of 3-4-5, which may be a triangle or a score, a word may not follow; nor what three numbers are counted in.
+_ENDS_TURNS = r"(?<![^0-9][0-9]-[0-9]-[0-9](?=[ ][A-Za-z]))(?![ ](?:are|is|days|hours|minutes|items|times|people|times|in|of|cm|mm)\b)"
 _COMBINATION = re.compile(
-    r"comb(?:ination|o)(?:(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?|[ ](?:is|was|to|for|of)[ ][^\n:]{1,60}:)[ ]"
-    r"(?P<secret>[LR]?[0-9]{1,3}(?:[ ]?[-–][ ]?[LR]?[0-9]{1,3}){2,4})(?![\w-])",
+    r"(?<!key )comb(?:ination|o)(?:(?:[ ](?:is|was|to|for|of|the|my|our|safe|lock|locker)){0,4}[ ]?[:=]?|[ ](?:is|was|to|for|of)[ ][^\n:]{1,60}:)[ ]"
+    rf"(?P<secret>[LR]?[0-9]{{1,3}}(?:[ ]?[-–][ ]?[LR]?[0-9]{{1,3}}){{2,4}})(?![\w-]){_ENDS_TURNS}",
     re.IGNORECASE,
 )
 # A lock with its location, and three numbers: the safe in the study: 38-07-52
 _TURNED = re.compile(
     r"(?:safe|lock|locker|padlock|vault)(?:[ ](?:in|of|on|at|for)(?:[ ][\w'’-]{1,20}){1,4}?)?[ ]?[:=][ ]{0,2}(?:combination[ ])?"
-    r"(?P<secret>[0-9]{1,2}(?:[ ]?-[ ]?[0-9]{1,2}){2,3}|(?<=combination )[0-9]{3,6})(?![\w-])",
+    rf"(?P<secret>[0-9]{{1,2}}(?:[ ]?-[ ]?[0-9]{{1,2}}){{2,3}}|(?<=combination )[0-9]{{3,6}})(?![\w-]){_ENDS_TURNS}",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(

@@ -85,6 +85,14 @@ _PAIRS = re.compile(
 )
 
 
+# What a cookie keeps of its user's choices, and what a server says of a cookie.
+_PREFERENCE = re.compile(
+    r";[ ]?(?:path|max-age|expires|domain|version|priority|samesite|(?:[a-z]{2,10}[_-])?(?:theme|lang|language|locale|tz|time_?zone|font_?size|width|height|screen|resolution"
+    r"|currency|country|region|units?|view|sort|columns|sidebar|volume|zoom|consent|banner|per_?page))=[^;]{0,40}(?=;|\Z)",
+    re.IGNORECASE,
+)
+
+
 def _cookie(text: str, at: int) -> Span | None:
     head = _COOKIE.match(text, at) or _COOKIE_FLAG.match(text, at) or _COOKIE_FLAG.match(text, max(0, at - 2))
     pairs = None if head is None else _PAIRS.match(text, head.end())
@@ -93,7 +101,7 @@ def _cookie(text: str, at: int) -> Span | None:
     ):
         return None
     # Cookies such as a theme or a language are not secret.
-    if not re.search(r"=(?=[^;]{0,40}[0-9%])[^;]{4}|=[^;\[]{16}", pairs[0]):
+    if re.search(r"=(?=[^;]{0,40}[0-9%])[^;]{4}|=[^;\[]{16}", _PREFERENCE.sub(";", f";{pairs[0]}")) is None:
         return None
     return pairs.span()
 

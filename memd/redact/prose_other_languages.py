@@ -109,6 +109,7 @@ def _elsewhere(text: str, end: int, after: int) -> Span | None:
         if (
             match is not None
             and secret_values.is_strong(match["secret"])
+            and not (pattern is _BRACKETED and _TICKET.fullmatch(match["secret"]))
             and not (pattern is _NEXT_LINE and secret_values.is_statement(match["secret"]))
         ):
             return match.span("secret")
@@ -272,7 +273,7 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
         if match is None and text.find("\n", at, at + 120) >= 0:
             answer = asked.match(text, at)
             return None if answer is None else secret_values.strong_span(text, *answer.span("secret"))
-        if match is None or secret_values.is_reference(match["secret"]):
+        if match is None or _is_none(match["secret"], match["open"]):
             return None
         said = match["secret"]
         if strict or match["bare"] is not None:
@@ -284,6 +285,18 @@ def _abroad(labels: tuple[str, ...], *, strict: bool = False) -> Find:
     return find
 
 
+def _is_none(said: str, opened: str) -> bool:
+    """Return whether what follows a label is a ticket in brackets, or a word, a type or an expression that is no password."""
+    return (
+        secret_values.is_something_else(said, quoted=bool(opened), shouts=False)
+        or secret_values.is_reference(said)
+        or said.lower() in secret_values.HARMLESS_WORDS
+        or (not _BRACKETS.isdisjoint(opened) and _TICKET.fullmatch(said) is not None)
+    )
+
+
+_BRACKETS = frozenset("[【(（")
+_TICKET = re.compile(r"[A-Z]{2,12}-[0-9]{1,6}")
 _OF_PASSWORD = Nearby(DIGIT, 0, 330)  # the longest distance from a label to its value
 
 

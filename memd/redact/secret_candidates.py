@@ -41,6 +41,10 @@ _NAMED_THING = re.compile(
     r"|qwen|llama|gemini|opus|sonnet|salsa|chacha|blake)[a-z]{0,3}[-_.]?[0-9][\w.-]{0,6}",
     re.IGNORECASE,
 )
+# db-credentials-2, FRITZ!Box: what names a secret that is kept elsewhere, and a network.
+_NAME_OF_SECRET = re.compile(
+    r"[a-z0-9.-]{1,40}-(?:credentials?|secrets?|passwords?|tokens?|keys?|tls|cert)(?:-[a-z0-9]{1,3})?|FRITZ!(?:Box|Repeater|WLAN|Powerline)(?:-[A-Z0-9-]{1,12})?"
+)
 _NAME_AND_VERSION = re.compile(r"[A-Za-z]{2,16}-?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}")
 _OF_PROGRAM = re.compile(
     r"[(){}\[\]<>;:,\"'`\\|/]|@[\w-]+\.|\.[a-z]{1,5}\Z|[a-z]\.[a-z]|\A-|\A[A-Z]{2,10}[-#][0-9][0-9-]*\Z|\A0x|\A[0-9a-f]{6,}\Z|\A[A-Z0-9]{1,40}+(?:_[A-Z0-9]{1,40}+){1,10}\Z"
@@ -124,6 +128,10 @@ def password(word: str, at: int) -> SecretCandidate | None:
 def _graded(said: str) -> Grade | None:
     plain = said.rstrip(_ENDS)
     if not _SHORTEST <= len(said) <= _WORD_SIGNS or said.isalpha() or said.isdecimal():
+        return None
+    if plain.lower() in secret_values.HARMLESS_WORDS or secret_values.names_algorithm(plain):
+        return None
+    if _NAME_OF_SECRET.fullmatch(plain) is not None:
         return None
     if _NAME_AND_VERSION.fullmatch(plain) is not None:
         return None

@@ -174,6 +174,11 @@ _TYPE = re.compile(
     r"|(?:str|string|String|bytes|int|integer|number|bool|boolean|object|any|Any|char|float|text|varchar|void|byte|uint8|u8"
     r"|usize|&str|SecretStr|CharField|Buffer|Uint8Array)\b(?:\[\]|\?(?![A-Za-z0-9])|\||\Z|[,;)=])"
 )
+# PBKDF2-SHA256, minLength:8: how a password is stored, and what it must be like.
+_OF_ALGORITHMS = re.compile(
+    r"(?:(?:bcrypt|scrypt|yescrypt|argon2(?:id|[id])?|pbkdf2|hmac|sha-?[0-9]{1,3}|md5|aes-?[0-9]{3}|hash(?:ed)?|salt(?:ed)?)(?:[-_/+]|\Z)){1,4}\Z|(?:min|max)[_-]?[a-z]{2,8}[:=][0-9]{1,4}\Z",
+    re.IGNORECASE,
+)
 _COLOUR = re.compile(r"#(?:[0-9A-Fa-f]{3,4}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})")
 _CHARACTER_CLASS = re.compile(r"\^?\[[^\]\s]{2,80}\][+*{]")  # of a regular expression
 _PARTICIPLE = re.compile(r"[a-z]{2,}(?:ed|ing|ly|able|ible|tion|ment|ness|ful|less|ive|ical|ous)\Z")
@@ -224,7 +229,7 @@ def is_secret(
         shouts and strength == "password" and text.lower() not in SETTING_WORDS
     ):
         return False
-    if _is_something_else(text, quoted=value.quoted, shouts=shouts):
+    if is_something_else(text, quoted=value.quoted, shouts=shouts):
         return False
     if strength == "password":
         # The variable PWD holds the working directory.
@@ -241,7 +246,7 @@ def is_secret(
 _HYPHENED = re.compile(r"[a-z]{3,8}(?:-[a-z]{3,8}){3,11}")  # words as wallets draw them
 # What stands for a value: a label in a language, or the name of a variable that ends with one.
 _OF_LABEL = re.compile(
-    rf"(?:{either(SECRET_WORDS.passwords)})|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})",
+    rf"(?:{either(SECRET_WORDS.passwords)})\w{{0,3}}|[^\W\d_]{{2,12}}(?:[_ -][^\W\d_]{{2,12}}){{0,2}}[_ -](?:{either(SECRET_WORDS.passwords)})",
     re.IGNORECASE,
 )
 # Values that begin with a dollar sign but are no variables: a word, digits and a word in capitals, or other characters.
@@ -264,9 +269,9 @@ def _refers(text: str) -> bool:
     return not is_drawn or 2 * len(_OTHER_SIGN.findall(text)) < len(text) - 1
 
 
-def _is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
-    """Return whether a value is a reference, an example, a path or, without quotes, the name of a type."""
-    if _refers(text) or _EXAMPLE.match(text) is not None:
+def is_something_else(text: str, *, quoted: bool, shouts: bool) -> bool:
+    """Return whether a value is a reference, an example, an algorithm, a path or, without quotes, the name of a type."""
+    if _refers(text) or _EXAMPLE.match(text) is not None or names_algorithm(text):
         return True
     if not _has_digit(text) and _OF_LABEL.fullmatch(text) is not None:
         return True
@@ -384,6 +389,11 @@ _ALONE = re.compile(r"(?<=[A-Z])[a-z](?=[A-Z])")
 def is_reference(text: str) -> bool:
     """Return whether a text refers to a secret elsewhere, or is a placeholder: $VAR, <password>, ***."""
     return _refers(text) or _EXAMPLE.match(text) is not None or _MARK.search(text) is not None
+
+
+def names_algorithm(text: str) -> bool:
+    """Return whether a text says how passwords are stored, or what they must be like: PBKDF2-SHA256, minLength:8."""
+    return _OF_ALGORITHMS.match(text) is not None
 
 
 def is_about_passwords(text: str) -> bool:
@@ -616,7 +626,7 @@ HARMLESS_WORDS = _words(
     was we weak were what when where whether which who whom whose why will with within without would
     written wrong yaml yes you your
     """
-)
+) | frozenset(SECRET_WORDS.statements)
 """What a value says about itself, what a type or a keyword of a program is, what goes on in a sentence."""
 
 SETTING_WORDS = _words("disabled empty enabled false nil no none null optional required true undefined yes")

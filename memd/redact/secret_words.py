@@ -31,6 +31,7 @@ class ContextWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     may_tell: tuple[str, ...]
     sets: tuple[str, ...]
     others: tuple[str, ...]
+    networks: tuple[str, ...]
     users: tuple[str, ...]
     asks: tuple[str, ...]
     goes_on: tuple[str, ...]
@@ -67,6 +68,7 @@ class SecretWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     passwords: tuple[str, ...]
     ambiguous_passwords: tuple[str, ...]
+    statements: tuple[str, ...]
     recovery: tuple[str, ...]
     codes: tuple[CodeWord, ...]
     context: ContextWords

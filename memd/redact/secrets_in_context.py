@@ -81,6 +81,7 @@ _OF_LOCK = _any_of(_WORDS.locks)
 _OF_CODE_WORD = _any_of(_WORDS.codes)
 _OF_SETTING = re.compile(either(_WORDS.sets))
 _PASS_ALONE = re.compile(r"pass(?:es)?(?![A-Za-z])", re.IGNORECASE)
+_OTHER_PIN = re.compile(r"pin(?:s|[ -]?(?:board|header|wall|layout)s?)(?![A-Za-z])", re.IGNORECASE)
 _CODE_ALONE = re.compile(r"cod(?:e|ice)s?(?![A-Za-z])|código|kodu?", re.IGNORECASE)
 # The owner of a code, before the word: codes without one are often those of programs, countries or files.
 _OWNED = re.compile(
@@ -120,9 +121,10 @@ _IS_THEN_CALLED = re.compile(
     re.IGNORECASE,
 )
 _OTHER_NOUN = re.compile(
-    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either(_WORDS.others)})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫)?[ ]?[\"'`“(]?\Z",
+    rf"(?:(?<![a-z])|(?<=[^\x00-\x7f]))(?:{either((*_WORDS.others, *_WORDS.networks))})[\"'`]?(?:[ ](?:there|here|now))?[ ]?(?:is|was|:|=|：|是|为|叫|は|은)?[ ]?[\"'`“(]?\Z",
     re.IGNORECASE,
 )
+_OF_NETWORK = re.compile(either(_WORDS.networks), re.IGNORECASE)
 _OF_FIELD = re.compile(r"I[dD]s?[\"']?[ ]?[:=][ ]?[\"']?\Z")  # a field that is called an identifier
 # A user name directly before the value: a mail address, a telephone number, a name after a word for it, or one before a bar.
 _USER = re.compile(
@@ -133,6 +135,9 @@ _USER = re.compile(
 _SPEAKS_OF_CODE = re.compile(
     r"[({]\)?[;{]|=>|==|&&|\|\||</|\breturn\b|\bimport\b|regex|\\[dws]|[A-Za-z_]\((?!s\))"
 )
+_HAS_NUMBER = re.compile(
+    r"(?:doors?|gates?|lockers?|combo)[ ]", re.IGNORECASE
+)  # and a word follows the number
 _NUMBER = re.compile("[0-9]{2}")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _COUNTED = re.compile(
@@ -363,11 +368,15 @@ class _Surroundings:
         ):
             return None
         is_password = _OF_PASSWORD.match(text, at) is not None
-        is_code = _OF_CODE_WORD.match(text, at) is not None and (
-            _CODE_ALONE.match(text, at) is None
-            or (
-                _OWNED.search(text, max(0, at - _CHARS_OF_OWNER), at) is not None
-                and _OTHER_CODE.search(text, max(0, at - _CHARS_OF_OTHER_CODE), at) is None
+        is_code = (
+            _OF_CODE_WORD.match(text, at) is not None
+            and _OTHER_PIN.match(text, at) is None
+            and (
+                _CODE_ALONE.match(text, at) is None
+                or (
+                    _OWNED.search(text, max(0, at - _CHARS_OF_OWNER), at) is not None
+                    and _OTHER_CODE.search(text, max(0, at - _CHARS_OF_OTHER_CODE), at) is None
+                )
             )
         )
         is_lock = is_code or (
@@ -405,7 +414,7 @@ def _is_told(text: str, value: SecretCandidate, near: _Surroundings) -> bool:
     # Checks for something else take longest, and come last.
     if near.code.any_in(line, till) or _OF_FIELD.search(before[-_CHARS_OF_FIELD:]) is not None:
         return False
-    speaker = _SPEAKER_FIRST.match(before)
+    speaker = _SPEAKER_FIRST.match(before) if _OF_NETWORK.search(before) is None else None
     return not near.is_other(before[speaker.end() if speaker else 0 :][-_CHARS_OF_NOUN:])
 
 
@@ -464,6 +473,8 @@ def _of_cue(text: str, value: SecretCandidate, cue: _Cue, *, told: int, ends: bo
     is_code = value.grade == "digits"
     points = cue.code_points if is_code else cue.points
     if not points or (is_code and not _may_be_code(value, cue, between, told=told)):
+        return 0
+    if is_code and _HAS_NUMBER.fullmatch(between) is not None and text.startswith(" ", value.end):
         return 0
     if _PASS_ALONE.match(between) is not None and len(between) > _NEAR_PASS:
         return 0
