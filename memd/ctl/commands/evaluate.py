@@ -15,6 +15,7 @@ from memd.ctl.failures import NOT_FOUND, Failed, UsageError
 from memd.ctl.invocation import Invocation
 from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
+from memd.text.memory_paths import is_utf8
 from memd.text.tokens import fts_text, is_cjk
 from memd_client.blocking import Client
 from memd_client.messages import PLACES_FROM, Hit, Mode
@@ -275,15 +276,15 @@ def _make(invocation: Invocation) -> Outcome:
         files = [workspace / name for name in ("MEMORY.md", "USER.md")] + sorted(
             workspace.glob("memory/**/*.md")
         )
-        notes = {
-            path: _text(memd, path, agent)
-            for file in files
-            if (path := file.relative_to(workspace).as_posix())
-        }
+        paths = [file.relative_to(workspace).as_posix() for file in files]
+        indexable = [path for path in paths if is_utf8(path)]
+        notes = {path: _text(memd, path, agent) for path in indexable}
     made = made_questions({path: text for path, text in notes.items() if text}, invocation.options.make)
     if not made:
         raise Failed("not_found", f"No note of {visible(agent)} has a line to ask for.", exit_code=NOT_FOUND)
-    return Outcome(made, as_toml(made))
+    left_out = len(paths) - len(indexable)
+    remarks = (f"{counted(left_out, 'file')} left out: name is not UTF-8.",) if left_out else ()
+    return Outcome(made, as_toml(made), remarks)
 
 
 def _text(memd: Client, path: str, agent: str) -> str:

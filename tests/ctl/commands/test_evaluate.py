@@ -1,6 +1,7 @@
 """memd-ctl eval."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -238,3 +239,20 @@ def test_a_first_set_is_made_and_measured(
         sum("kettle " in line for line in said(str(file), "--mode", "keyword", "--all").splitlines())
         == 3 * most
     )
+
+
+@pytest.mark.usefixtures("home")
+def test_a_note_whose_name_is_not_utf8_is_left_out_of_a_first_set(
+    daemon: Daemon, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is not indexed; the others are asked for, and what is left out is counted."""
+    file = Path(os.fsdecode(os.fsencode(daemon.workspace / "memory") + b"/caf\xe9.md"))
+    file.write_text("# Coffee\n\n- the espresso machine needs descaling every month\n")
+    try:
+        code = main(["eval", "--make", "20", "--socket", str(daemon.socket)])
+    finally:
+        file.unlink()
+    out, err = capfd.readouterr()
+    assert (code, err) == (0, "1 file left out: name is not UTF-8.\n")
+    assert "espresso" not in out
+    assert "kettle" in out
