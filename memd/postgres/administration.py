@@ -15,6 +15,7 @@ from memd.postgres.connection import (
     LEAST_PGVECTOR,
     LEAST_SERVER,
     VERSION,
+    SharedRefused,
     SharedState,
     SharedUnavailable,
     driver,
@@ -61,7 +62,7 @@ def plan(connection: "psycopg.Connection[Any]") -> list[Step]:
     """Return the missing steps in order; () if nothing is missing.
 
     Raises:
-        SharedUnavailable: the server does not support them.
+        SharedRefused: the server does not support them.
     """
     state = find_state(connection)
     _check_server(state)
@@ -92,14 +93,14 @@ def _check_server(state: SharedState) -> None:
     """Check that the tables can be created.
 
     Raises:
-        SharedUnavailable: they cannot.
+        SharedRefused: they cannot.
     """
     if state.is_replica:
-        raise SharedUnavailable("the server is a replica, which only reads: name the primary")
+        raise SharedRefused("the server is a replica, which only reads: name the primary")
     if state.server < LEAST_SERVER:
-        raise SharedUnavailable(f"the server is PostgreSQL {state.server // 10_000}; memd needs 15 or newer")
+        raise SharedRefused(f"the server is PostgreSQL {state.server // 10_000}; memd needs 15 or newer")
     if state.version is not None and state.version > VERSION:
-        raise SharedUnavailable(
+        raise SharedRefused(
             f"its tables have version {state.version}, and this memd knows {VERSION}: upgrade memd"
         )
 
@@ -239,7 +240,7 @@ def _role(connection: "psycopg.Connection[Any]", role: str, meaning: str) -> Ite
     if row is None:
         yield Step(f"make the role {role}, which {meaning}", f"CREATE ROLE {role} NOLOGIN")
     elif row[0]:
-        raise SharedUnavailable(
+        raise SharedRefused(
             f"there is a role {role} that can log in, or has rights over others: it is not memd's"
         )
 
@@ -256,7 +257,7 @@ def _pgvector(connection: "psycopg.Connection[Any]") -> str:
     """Return the newest version of pgvector on the server.
 
     Raises:
-        SharedUnavailable: none is new enough.
+        SharedRefused: none is new enough.
     """
     found = [
         name
@@ -267,7 +268,7 @@ def _pgvector(connection: "psycopg.Connection[Any]") -> str:
     newest = max(found, key=version_of, default=None)
     if newest is None or version_of(newest) < LEAST_PGVECTOR:
         has = "lacks the extension vector (pgvector)" if newest is None else f"has pgvector {newest}"
-        raise SharedUnavailable(
+        raise SharedRefused(
             f"the server {has}; memd needs pgvector 0.8.4 or newer: install its package there"
         )
     return str(newest)
@@ -289,7 +290,7 @@ def _as_owner(connection: "psycopg.Connection[Any]") -> Iterator[None]:
         state = find_state(connection)
         _check_server(state)
         if state.version != VERSION:
-            raise SharedUnavailable("run `memd-ctl shared init` first: the tables are not those of this memd")
+            raise SharedRefused("run `memd-ctl shared init` first: the tables are not those of this memd")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         connection.execute(f"SET LOCAL ROLE {OWNER}")
         yield
@@ -351,14 +352,14 @@ def _is_members(connection: "psycopg.Connection[Any]", role: str) -> bool:
     """Return whether a member's role exists.
 
     Raises:
-        SharedUnavailable: it has rights that no member may have.
+        SharedRefused: it has rights that no member may have.
     """
     row = connection.execute(
         "SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication FROM pg_roles WHERE rolname = %s",
         (role,),
     ).fetchone()
     if row is not None and row[0]:
-        raise SharedUnavailable(f"the role {role} has rights that no member may have")
+        raise SharedRefused(f"the role {role} has rights that no member may have")
     return row is not None
 
 
@@ -426,7 +427,7 @@ def revoke(connection: "psycopg.Connection[Any]", member: str, memory: str | Non
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,)
                 )
         except SharedUnavailable as failure:
-            raise SharedUnavailable(
+            raise type(failure)(
                 f"the rights of {member} are gone, but its open sessions could not be ended: {failure}"
             ) from failure
     return taken

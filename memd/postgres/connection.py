@@ -36,11 +36,25 @@ LEAST_PGVECTOR = (0, 8, 4)
 LEAST_SERVER = 150_000  # before version 15, every role may create objects in the schema public
 
 
+# SQLSTATEs, by their beginnings, of what the server refuses each time: a feature that it lacks, a wrong role, password, database
+# or schema, a right or a table that is missing, writing to a replica.
+_FOR_GOOD = ("0A", "0L", "0P", "25006", "28", "3D", "3F", "42")
+# Likewise for a failed login, for which libpq gives no SQLSTATE.
+_NO_LOGIN = re.compile(
+    r"authentication failed|no password supplied|(?:role|database) .* does not exist|not permitted to log in|pg_hba\.conf"
+    r"|permission denied for database|does not support SSL|certificate"
+)
+
+
 class SharedUnavailable(TransientError):
     """A shared memory cannot be used now; the message is one line without a password."""
 
 
-class DriverMissing(SharedUnavailable):
+class SharedRefused(SharedUnavailable):
+    """A shared memory cannot be used until somebody changes the configuration, the server or the rights there."""
+
+
+class DriverMissing(SharedRefused):
     """psycopg is not installed."""
 
 
@@ -61,22 +75,22 @@ def read_dsn(file: Path) -> str:
     """Read a DSN from a file that only its owner can read.
 
     Raises:
-        SharedUnavailable: it cannot be read.
+        SharedRefused: it cannot be read.
     """
     try:
         with file.open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
             data = stream.read(_MAX_DSN_BYTES)
     except OSError as error:
-        raise SharedUnavailable(f"{file} cannot be read: {error.strerror}") from error
+        raise SharedRefused(f"{file} cannot be read: {error.strerror}") from error
     if stat.S_IMODE(mode) & 0o077:
-        raise SharedUnavailable(f"{file} holds a password and can be read by others: run `chmod 600 {file}`")
+        raise SharedRefused(f"{file} holds a password and can be read by others: run `chmod 600 {file}`")
     try:
         dsn = data.decode().strip()
     except UnicodeDecodeError:
         dsn = ""
     if not dsn or "\n" in dsn:
-        raise SharedUnavailable(f"{file} must hold one line: a connection string of PostgreSQL")
+        raise SharedRefused(f"{file} must hold one line: a connection string of PostgreSQL")
     return dsn
 
 
@@ -84,20 +98,20 @@ def parameters(dsn: str) -> dict[str, Any]:
     """Parse a DSN, and add memd's parameters.
 
     Raises:
-        SharedUnavailable: it is invalid, psycopg is not installed, or the connection would be unencrypted over a network.
+        SharedRefused: it is invalid, psycopg is not installed, or the connection would be unencrypted over a network.
     """
     psycopg = driver()
     try:
         found: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
         # The error's own message is left out, since it may quote a password.
-        raise SharedUnavailable(
+        raise SharedRefused(
             "the DSN is no connection string of PostgreSQL, such as postgresql://user:password@host/database"
         ) from None
     mode = found.get("sslmode")
     if not is_local(found):
         if mode is not None and mode not in _SECURE:
-            raise SharedUnavailable(
+            raise SharedRefused(
                 f"the DSN has sslmode={mode}, and its server is not on this machine: write sslmode=verify-full, or require"
             )
         found.setdefault("sslmode", "require")
@@ -139,6 +153,7 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
     """Connect.
 
     Raises:
+        SharedRefused: the DSN, the role or the encryption must be changed.
         SharedUnavailable: the server cannot be reached now.
     """
     # Statements are not prepared: behind a pooler, the next transaction may use another session.
@@ -148,7 +163,7 @@ def connect(dsn: str) -> "psycopg.Connection[Any]":
     # A service file or the environment may override the host of the DSN.
     if not made.pgconn.ssl_in_use and not _is_loopback(made.info.hostaddr or made.info.host):
         made.close()
-        raise SharedUnavailable(
+        raise SharedRefused(
             "the server is not on this machine, and the connection would not be encrypted: write sslmode=verify-full, or require"
         )
     return made
@@ -162,32 +177,35 @@ def abandon(connection: "psycopg.Connection[Any]") -> None:
 
 @contextmanager
 def errors_told(denied: str = "was this role revoked, or granted only reading?") -> Iterator[None]:
-    """Convert errors of psycopg within the block to a SharedUnavailable with a message of one line.
+    """Convert errors of psycopg within the block to a SharedUnavailable, or SharedRefused, with a message of one line.
 
     Args:
         denied: Why the role may lack a right.
 
     Raises:
-        SharedUnavailable: instead of the original error.
+        SharedRefused: instead of an error that the same statement would have again.
+        SharedUnavailable: instead of any other error.
     """
     psycopg = driver()
     try:
         yield
     except psycopg.Error as error:
-        raise SharedUnavailable(_told(error, denied)) from error
+        raise _converted(error, denied) from error
 
 
-def _told(error: Any, denied: str) -> str:
-    """Return the server's message without quoted row values."""
+def _converted(error: Any, denied: str) -> SharedUnavailable:
+    """Return the error for one of psycopg, with the server's message without quoted row values."""
     code = error.sqlstate
     if code is not None:
         primary = error.diag.message_primary or "it gives no reason"
         # A primary message may quote a value that was sent, which must not reach a log.
-        return f"PostgreSQL: {_without_quotes(primary)} ({denied if code == '42501' else code})"
+        told = f"PostgreSQL: {_without_quotes(primary)} ({denied if code == '42501' else code})"
+        return SharedRefused(told) if code.startswith(_FOR_GOOD) else SharedUnavailable(told)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no reason is given"]
     said = next((line for line in reversed(lines) if "FATAL:" in line), lines[0])
     hint = " (is the password right, or was the member revoked?)" if "authentication failed" in said else ""
-    return f"PostgreSQL: {re.sub(r'^.*FATAL: *', '', said)}"[:300] + hint
+    told = f"PostgreSQL: {re.sub(r'^.*FATAL: *', '', said)}"[:300] + hint
+    return SharedRefused(told) if _NO_LOGIN.search(said) else SharedUnavailable(told)
 
 
 def _without_quotes(text: str) -> str:
@@ -215,7 +233,7 @@ def find_state(connection: "psycopg.Connection[Any]") -> SharedState:
             " WHERE extname = 'vector'"
         ).fetchone() or (None, "")
         if is_made and not is_readable and not bypasses:
-            raise SharedUnavailable("PostgreSQL: this role is no member of the shared memory")
+            raise SharedRefused("PostgreSQL: this role is no member of the shared memory")
         tables = (
             connection.execute("SELECT version, least FROM memd.version").fetchone() if is_readable else None
         )
@@ -236,10 +254,10 @@ def check(state: SharedState) -> None:
     """Check that a member may use the server.
 
     Raises:
-        SharedUnavailable: it must not be used now; the message says what to do.
+        SharedRefused: it must not be used; the message says what to do.
     """
     for trouble in troubles(state):
-        raise SharedUnavailable(trouble)
+        raise SharedRefused(trouble)
 
 
 def troubles(state: SharedState) -> Iterator[str]:
@@ -268,10 +286,10 @@ def check_tables(version: int, least: int) -> None:
         least: The least version that a memd must know to use them.
 
     Raises:
-        SharedUnavailable: this memd must not use them.
+        SharedRefused: this memd must not use them.
     """
     if least > VERSION:
-        raise SharedUnavailable(_of_newer(version))
+        raise SharedRefused(_of_newer(version))
 
 
 def _of_newer(version: int) -> str:

@@ -11,6 +11,7 @@ from memd.postgres import keyword_index
 from memd.postgres.binary_vectors import use_vectors, vector_binary
 from memd.postgres.connection import (
     TABLES,
+    SharedRefused,
     SharedUnavailable,
     abandon,
     check,
@@ -73,7 +74,7 @@ class Mirror:
             state = find_state(connection)
             check(state)
             if state.is_replica:
-                raise SharedUnavailable(
+                raise SharedRefused(
                     "the server only reads (a replica, or default_transaction_read_only): the DSN must name the primary"
                 )
             use_vectors(connection, state.vector_schema)
@@ -103,12 +104,12 @@ class Mirror:
             (self._memory,),
         ).fetchone()
         if row is None:
-            raise SharedUnavailable(
+            raise SharedRefused(
                 f"{self._memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
             )
         tenant, publisher, terms, may_write = row
         if not may_write:
-            raise SharedUnavailable(
+            raise SharedRefused(
                 f"{self._memory} is granted for reading only: publishing needs `memd-ctl shared grant ... write`"
             )
         if publisher is None:
@@ -133,16 +134,16 @@ class Mirror:
         """Lock the memory for the transaction, and return its next chunk id.
 
         Raises:
-            SharedUnavailable: another installation publishes it, or the tables are of a newer memd.
+            SharedRefused: another installation publishes it, or the tables are of a newer memd.
         """
         row = connection.execute(
             f"SELECT publisher, next_id, {TABLES} FROM memd.memories WHERE tenant = %s FOR UPDATE", (tenant,)
         ).fetchone()
         if row is None:
-            raise SharedUnavailable(f"{self._memory} is not granted to this role any more")
+            raise SharedRefused(f"{self._memory} is not granted to this role any more")
         check_tables(*row[2:])
         if row[0] != self._installation:
-            raise SharedUnavailable(
+            raise SharedRefused(
                 f"{self._memory} is published by another installation of memd;"
                 " `memd-ctl shared grant MEMBER MEMORY write` hands it over to whichever publishes next"
             )

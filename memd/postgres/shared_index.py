@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.domain_types import AFTER_ALL_NS, ChunkId, Kind, LabelKind, SearchFilter
-from memd.postgres.connection import TABLES, SharedUnavailable, check_tables
+from memd.postgres.connection import TABLES, SharedRefused, SharedUnavailable, check_tables
 from memd.postgres.keyword_index import (
     BUCKETS,
     SEGMENTS,
@@ -325,7 +325,7 @@ class SharedIndex:
         tenant, chunks, tokens, provider, model, key, has_parts, terms, indexed, *tables = row
         check_tables(*tables)
         if terms not in {None, TERMS_VERSION}:
-            raise SharedUnavailable(
+            raise SharedRefused(
                 f"{self.connections.memory} was published by another version of memd, whose words are not those of this one:"
                 " use the same version on both machines"
             )
@@ -372,9 +372,9 @@ class SharedIndex:
         return await self.connections.run(lambda snapshot: use(SharedReader(snapshot, self, before)))
 
 
-def not_granted(memory: str) -> SharedUnavailable:
+def not_granted(memory: str) -> SharedRefused:
     """Create the error for a role that may not read a memory."""
-    return SharedUnavailable(
+    return SharedRefused(
         f"{memory} is not granted to this role: an administrator runs `memd-ctl shared grant`"
     )
 
@@ -438,7 +438,7 @@ def find_file(snapshot: ServerSnapshot, memory: str, path: str) -> SharedFile | 
     """Return a note of a memory; None: there is no note of this path.
 
     Raises:
-        SharedUnavailable: the memory is not granted, or the tables are of a newer memd.
+        SharedRefused: the memory is not granted, or the tables are of a newer memd.
     """
     known, found = snapshot.ask(
         ServerQuery(f"SELECT {TABLES} FROM memd.memories WHERE name = %s", (memory,)),

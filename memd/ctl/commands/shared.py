@@ -20,6 +20,7 @@ from memd.postgres import administration
 from memd.postgres.connection import (
     DriverMissing,
     MemorySummary,
+    SharedRefused,
     SharedUnavailable,
     check,
     connect,
@@ -208,9 +209,13 @@ def _administrator(invocation: Invocation) -> Iterator[Any]:
 def _told() -> Iterator[None]:
     try:
         yield
+    except DriverMissing as failure:
+        raise Failed("shared_refused", str(failure), exit_code=BAD_CONFIG) from failure
+    except SharedRefused as failure:
+        hint = "`memd-ctl help shared` says what the server, the roles and the DSN must be like."
+        raise Failed("shared_refused", str(failure), hint, exit_code=BAD_CONFIG) from failure
     except SharedUnavailable as failure:
-        exit_code = BAD_CONFIG if isinstance(failure, DriverMissing) else BUSY
-        raise Failed("shared_unavailable", str(failure), exit_code=exit_code) from failure
+        raise Failed("shared_unavailable", str(failure), exit_code=BUSY) from failure
 
 
 def _absolute(file: str) -> Path:

@@ -68,9 +68,9 @@ def test_from_an_empty_database_to_a_member_and_back(run: Run, home: Path, admin
     assert run("shared", "revoke", "bob", *admin).code == 0
     assert run("shared", "revoke", "bob", *admin).code == NOT_FOUND
     refused = run("shared", "status")
-    assert refused.code == BUSY
+    assert refused.code == BAD_CONFIG
     assert "memd_user_bob" in refused.err
-    assert len(refused.err.strip().splitlines()) == 1
+    assert len(refused.err.strip().splitlines()) == 2  # what is wrong, and what to do
 
 
 def test_init_on_the_machine_that_publishes(run: Run, home: Path, admin_file: Path) -> None:
@@ -168,9 +168,44 @@ def test_before_init_nobody_can_be_granted_anything(run: Run, home: Path, admin_
             str(admin_file),
         )
     )
-    assert ran.code == BUSY
+    assert ran.code == BAD_CONFIG
     assert "memd-ctl shared init" in ran.err
     assert not (home / "o").exists()
+
+
+def test_what_the_server_refuses_for_good_is_no_matter_of_trying_again(
+    run: Run, home: Path, admin_file: Path
+) -> None:
+    """A role without rights, a wrong password, a role or a database that is missing, a file that is missing."""
+    admin = ("--admin-dsn-file", str(admin_file))
+    assert run("shared", "init", *admin, "--yes").code == 0
+    member = home / "bob.dsn"
+    assert run("shared", "grant", "bob", "a/b", "read", "--dsn-file", str(member), *admin).code == 0
+    dsn = admin_file.read_text().strip()
+    password = psycopg.conninfo.conninfo_to_dict(dsn)["password"]
+    for text, said in (
+        (member.read_text(), "administrator"),
+        (psycopg.conninfo.make_conninfo(dsn, password=f"not {password}"), "authentication failed"),
+        (psycopg.conninfo.make_conninfo(dsn, user="nobody_here"), "nobody_here"),
+        (psycopg.conninfo.make_conninfo(dsn, dbname="nowhere"), 'database "nowhere" does not exist'),
+        (psycopg.conninfo.make_conninfo(dsn, sslmode="require"), "does not support SSL"),
+        ("nonsense", "no connection string"),
+        ("", "one line"),
+    ):
+        file = home / "other.dsn"
+        file.write_text(text)
+        file.chmod(0o600)
+        ran = run("shared", "grant", "carol", "a/b", "read", "--dsn-file", str(home / "carol.dsn"),
+                  "--admin-dsn-file", str(file))  # fmt: skip
+        assert (ran.code, said in ran.err) == (BAD_CONFIG, True), ran.err
+        assert "memd-ctl help shared" in ran.err
+        assert not (home / "carol.dsn").exists()
+    missing = run("shared", "init", "--admin-dsn-file", str(home / "missing.dsn"))
+    assert missing.code == BAD_CONFIG
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE memd.version SET version = 99, least = 99")
+    newer = run("shared", "init", *admin)
+    assert (newer.code, "upgrade memd" in newer.err) == (BAD_CONFIG, True)
 
 
 def test_status_without_a_server_in_the_configuration(run: Run) -> None:
