@@ -48,6 +48,86 @@ def decode_note(raw: bytes) -> DecodedNote:
     return DecodedNote(body.decode(errors="replace"), "utf-8", is_lossy=True)
 
 
+def decode_ends(beginning: bytes, end: bytes) -> tuple[str, str]:
+    """Decode the beginning and the end of a note, as decode_note decodes the whole.
+
+    A character that is cut where a piece was taken out between them is left out, but for a digit: it may be the rest of a character
+    of four bytes in GB18030.
+
+    Args:
+        beginning: The first bytes of the note.
+        end: The last bytes of the note, from an even offset in it.
+    """
+    if (codec := UTF16_MARKS.get(beginning[:2])) is not None:
+        return _utf16_ends(beginning[2:], end, codec)
+    is_marked = beginning.startswith(codecs.BOM_UTF8)
+    body = beginning[len(codecs.BOM_UTF8) :] if is_marked else beginning
+    first, last = _without_pending(body, "utf-8"), _without_rest_utf8(end)
+    try:
+        return first.decode(), last.decode()
+    except UnicodeDecodeError:
+        chinese = None if is_marked else _gb18030_ends(beginning, end)
+    if chinese is not None:
+        return chinese
+    return first.decode(errors="replace"), last.decode(errors="replace")
+
+
+def _utf16_ends(beginning: bytes, end: bytes, codec: str) -> tuple[str, str]:
+    unit = int.from_bytes(end[:2], "little" if codec == "utf-16-le" else "big")
+    if 0xDC00 <= unit <= 0xDFFF:  # the second half of a surrogate pair
+        end = end[2:]
+    return _without_pending(beginning, codec).decode(codec, "replace"), end.decode(codec, "replace")
+
+
+def _gb18030_ends(beginning: bytes, end: bytes) -> tuple[str, str] | None:
+    """Return both texts of a file with lines in GB18030; None: it has other lines that are not UTF-8."""
+    cut = beginning.rpartition(b"\n")[2]
+    is_utf8 = _utf8(_without_pending(cut, "utf-8")) is not None
+    first = beginning[: len(beginning) - len(cut)] + _without_pending(cut, "utf-8" if is_utf8 else "gb18030")
+    cut, newline, after = end.partition(b"\n")
+    last = _without_rest(cut) + newline + after
+    if (text := _gb18030(first + b"\n" + last)) is None:
+        return None
+    lines = text.split("\n")
+    at = first.count(b"\n") + 1
+    return "\n".join(lines[:at]).removeprefix("\ufeff"), "\n".join(lines[at:])
+
+
+def _without_pending(piece: bytes, codec: str) -> bytes:
+    """Return a piece without an incomplete character at its end."""
+    decoder = codecs.getincrementaldecoder(codec)("replace")
+    decoder.decode(piece)
+    return piece[: len(piece) - len(decoder.getstate()[0])]
+
+
+def _without_rest_utf8(piece: bytes) -> bytes:
+    """Return a piece without the rest of a UTF-8 character that began before it."""
+    return piece[:3].lstrip(bytes(range(0x80, 0xC0))) + piece[3:]
+
+
+def _without_rest(line: bytes) -> bytes:
+    """Return a line of UTF-8, or of Chinese in GB18030, without the rest of a character that began before it.
+
+    Most bytes may be any of up to four bytes of a character in GB18030. If the first one is taken for another byte than it is, the line is seldom
+    valid, and most characters up to the next ASCII one are rare ones.
+    """
+
+    def fitness(text: str | None) -> int:
+        if text is None:
+            return -1
+        return sum(letter in _COMMON or _is_punctuation(letter) for letter in text[:_TESTED_CHARS])
+
+    def gb18030(rest: bytes) -> str | None:
+        try:
+            return rest.decode("gb18030")
+        except UnicodeDecodeError:
+            return None
+
+    utf8 = _without_rest_utf8(line)
+    read = [(utf8, _utf8(utf8)), *((line[at:], gb18030(line[at:])) for at in range(4))]
+    return max(read, key=lambda one: fitness(one[1]))[0]
+
+
 def _lossy(raw: bytes, codec: str, encoding: Encoding) -> DecodedNote:
     try:
         return DecodedNote(raw.decode(codec), encoding)

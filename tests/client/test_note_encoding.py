@@ -1,13 +1,16 @@
 """From the bytes of a note to its text, whatever editor saved it."""
 
 import codecs
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from random import Random
+from string import digits
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd_client.note_encoding import DecodedNote, decode_note
+from memd_client.note_encoding import DecodedNote, decode_ends, decode_note
 from tests.bounds import shipped
 
 SIMPLIFIED = "# 周会\n\n- 张三负责数据库迁移，截止日期是星期五。\n- 爸的降压药换成缬沙坦了，每天早上一粒。\nport 5433 不变\n"
@@ -116,6 +119,47 @@ def test_marks() -> None:
     assert decode_note("日记".encode("utf-16")) == DecodedNote("日记", "utf-16")
     assert decode_note(codecs.BOM_UTF16_BE + "日".encode("utf-16-be") + b"\0") == DecodedNote(
         "日\ufffd", "utf-16", is_lossy=True
+    )
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(SIMPLIFIED * 3, "utf-8")],
+        [("\ufeff" + SIMPLIFIED * 3, "utf-8")],
+        [("Ключ от квартиры 😀 лежит у соседки\n" * 4, "utf-8")],
+        [(SIMPLIFIED * 3, "gbk")],
+        [("\ufeff" + SIMPLIFIED * 3, "gb18030")],
+        [(SIMPLIFIED.replace("\n", "") * 3, "gbk")],
+        [(f"{SIMPLIFIED}😀𠮷野家我们的时间 café\n" * 3, "gb18030")],
+        [(SIMPLIFIED * 2, "gbk"), ("- 10:15 agent wrote: 明天开会 café，带上报告\n" * 2, "utf-8")],
+        [("- 10:15 agent wrote: 明天开会 café，带上报告\n" * 2, "utf-8"), (SIMPLIFIED * 2, "gbk")],
+        [(f"\ufeff{SIMPLIFIED}😀\n" * 3, "utf-16-le")],
+        [(f"\ufeff{SIMPLIFIED}😀\n" * 3, "utf-16-be")],
+    ],
+    ids=lambda parts: "+".join(f"{encoding} {text[:6]!r}" for text, encoding in parts),
+)
+def test_both_ends_are_decoded_as_the_whole_is(parts: list[tuple[str, str]]) -> None:
+    """Wherever the middle is taken out; of a character that is cut nothing is left, and the last byte is there."""
+    encoded = [letter.encode(encoding) for text, encoding in parts for letter in text]
+    text, raw = "".join(text for text, _ in parts), b"".join(encoded)
+    starts = list(accumulate(map(len, encoded), initial=0))
+    third = len(raw) // 3 & ~1
+    for at in range(third, 2 * third):
+        first, _ = decode_ends(raw[:at], raw[2 * third :])
+        assert first == text[: bisect_right(starts, at) - 1].removeprefix("\ufeff")
+    for at in range(third, 2 * third, 2):
+        _, last = decode_ends(raw[:third], raw[at:])
+        # A digit may be a byte of a character in GB18030.
+        assert last.lstrip(digits) == text[bisect_left(starts, at) :].lstrip(digits)
+
+
+def test_ends_in_another_encoding_keep_their_ascii() -> None:
+    """As the whole would."""
+    raw = OTHERS["iso-8859-1"].encode("iso-8859-1")
+    assert decode_ends(raw[:20], raw[-20:]) == (
+        raw[:20].decode(errors="replace"),
+        raw[-20:].decode(errors="replace"),
     )
 
 

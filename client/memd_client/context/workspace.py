@@ -1,6 +1,5 @@
 """Reads the workspace files of a system prompt, and of each file no more than can be shown."""
 
-import codecs
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -30,7 +29,7 @@ from memd_client.context.safe_open import (
     opened_workspace,
 )
 from memd_client.context.session_kind import SessionKind
-from memd_client.note_encoding import UTF16_MARKS, decode_note
+from memd_client.note_encoding import decode_ends, decode_note
 
 _REPLACEMENT = "\ufffd"
 _BYTES_A_CHAR = 4  # at most, in UTF-8 and UTF-16
@@ -125,15 +124,10 @@ def _decoded(descriptor: int, shown: str, size: int, piece: int) -> WorkspaceFil
     """Return a file: whole if it has at most two pieces of bytes, else its first and last piece."""
     if size <= 2 * piece:
         data = _pread(descriptor, 2 * piece, 0)
-        # Some providers refuse a prompt with NUL in it.
-        return Whole(shown, decode_note(data).text.replace("\0", _REPLACEMENT))
-    beginning = _pread(descriptor, piece, 0)
-    encoding = _encoding(beginning)
+        return Whole(shown, _without_nul(decode_note(data).text))
     at = (size - piece) & ~1  # between two units of UTF-16
-    end = _pread(descriptor, piece, at)
-    if encoding == "utf-8":
-        end = end.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that began before the piece
-    return Ends(shown, _text(beginning, encoding), _text(end, encoding), size)
+    beginning, end = decode_ends(_pread(descriptor, piece, 0), _pread(descriptor, size - at, at))
+    return Ends(shown, _without_nul(beginning), _without_nul(end), size)
 
 
 def _pread(descriptor: int, length: int, at: int) -> bytes:
@@ -143,14 +137,9 @@ def _pread(descriptor: int, length: int, at: int) -> bytes:
     return bytes(data)
 
 
-def _encoding(data: bytes) -> str:
-    return UTF16_MARKS.get(data[:2], "utf-8")
-
-
-def _text(data: bytes, encoding: str) -> str:
-    """Decode a piece of a file as text; an incomplete character at the end is dropped."""
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    return decoder.decode(data).removeprefix("\ufeff").replace("\0", _REPLACEMENT)
+def _without_nul(text: str) -> str:
+    """Replace NUL characters: some providers refuse a prompt with one."""
+    return text.replace("\0", _REPLACEMENT)
 
 
 def _private(base: int, kind: SessionKind) -> frozenset[Identity]:

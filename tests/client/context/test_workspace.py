@@ -147,6 +147,26 @@ def test_the_ends_begin_and_stop_between_characters(workspace: Path) -> None:
         assert len(file.end) >= 50
 
 
+@pytest.mark.parametrize("encoding", ["gbk", "gb18030", "utf-16", "utf-8"])
+@pytest.mark.parametrize("shift", range(4))
+def test_the_ends_of_a_long_file_are_decoded_as_a_short_one_is(
+    workspace: Path, encoding: str, shift: int
+) -> None:
+    """Whatever editor saved it, and to its last byte; some lines are of a program that appends UTF-8."""
+    text = f"{'x' * shift}\n" + "- 我们的新机器明天到，先放在家里。\n" * 300 + "!"
+    data = text.encode(encoding)
+    if encoding != "utf-16":
+        data += (appended := "\n- 10:15 agent wrote: 带上报告。").encode()
+        text += appended
+    (workspace / "SOUL.md").write_bytes(data)
+    file = read(workspace, limits=Limits(file_chars=200))["SOUL.md"]
+    assert isinstance(file, Ends)
+    assert len(file.beginning) >= 200
+    assert len(file.end) >= 200
+    assert text.startswith(file.beginning)
+    assert text.endswith(file.end)
+
+
 ENCODED = [
     (b"caf\xe9\n", "caf\ufffd\n"),
     (b"\xef\xbb\xbfhello", "hello"),
