@@ -114,6 +114,7 @@ def test_a_test_that_waits_without_end_fails_with_the_stacks_of_its_threads(
     assert "1 failed, 1 passed" in told
 
 
+@pytest.mark.long
 def test_one_that_waits_again_ends_with_its_process(tmp_path: Path) -> None:
     """Waiting for a child is what cleaning up after a failure often is; another worker runs the others."""
     limits = ("-o", "timeout=0.5", "-o", "faulthandler_timeout=1.5")

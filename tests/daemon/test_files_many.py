@@ -74,6 +74,7 @@ def test_a_thousand_changes_at_once(daemon: Daemon) -> None:
         assert holding(client, "number0600") == set()
 
 
+@pytest.mark.long
 def test_a_checkout_of_another_branch(daemon: Daemon) -> None:
     """After each checkout the index is that of the branch: what is not on it is gone, and back again on the way back."""
     workspace = daemon.workspace

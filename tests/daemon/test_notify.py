@@ -95,6 +95,7 @@ def test_status_counts_and_a_stop_in_heavy_indexing_is_quick(program: Daemon) ->
     assert min(sizes) > 100
 
 
+@pytest.mark.long
 def test_one_huge_file_does_not_hold_up_a_stop(program: Daemon) -> None:
     """SIGTERM in the middle of a file of many megabytes: nothing of it is in the index, and it is not cut to its end."""
     program.write("memory/huge.md", "\n" * 15_000_000)

@@ -80,6 +80,7 @@ def alice(home: Path, admin_dsn: str) -> Iterator[Daemon]:
         one.__exit__(None, None, None)
 
 
+@pytest.mark.long
 def test_a_publisher_that_lost_its_state_embeds_nothing_again(alice: Daemon, admin_dsn: str) -> None:
     """Chunks and parts come back as they were, and answers with them; its own file, which nobody published, is embedded."""
     with _start(alice):
@@ -145,6 +146,7 @@ def test_a_forced_reindex_embeds_anew_though_the_server_has_all(alice: Daemon, a
     assert len(_embedded(alice)) > 12
 
 
+@pytest.mark.long
 def test_what_another_member_wrote_in_their_place_is_not_taken(alice: Daemon, admin_dsn: str) -> None:
     """Vectors of another length, of no direction at all, or of other numbers of dimensions: the text is embedded here."""
     _embedded(alice)

@@ -31,7 +31,7 @@ def fresh() -> dict[str, list[Content]]:
         return contents(daemon.state / "agents" / "main.sqlite")
 
 
-@pytest.mark.rows(2)
+@pytest.mark.rows(1)
 @pytest.mark.parametrize(
     ("place", "writes"),
     [

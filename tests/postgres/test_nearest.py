@@ -205,7 +205,7 @@ def _segments(admin_dsn: str, tenant: int, sessions: Sequence[int]) -> None:
             )
 
 
-@pytest.mark.parametrize("sessions", [[], [3, 1000, 2000, 3999]])
+@pytest.mark.parametrize("sessions", [pytest.param([], marks=pytest.mark.long), [3, 1000, 2000, 3999]])
 def test_a_source_with_few_vectors_is_not_looked_for_in_the_index(
     large: _Large, admin_dsn: str, sessions: list[int]
 ) -> None:

@@ -334,7 +334,7 @@ def test_a_variable_in_capitals_has_a_short_value(text: str, is_secret: bool) ->
 _ANCHORS = sorted({anchor for rule in RULES for anchor in rule.anchors})
 
 
-@pytest.mark.rows(3)
+@pytest.mark.rows(1)
 @pytest.mark.parametrize("part", range(20))  # one by one, they would take longer to begin than to run
 def test_calls_grow_with_the_length(part: int) -> None:
     """Four times as many of any anchor take far from sixteen times as many calls.

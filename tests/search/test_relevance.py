@@ -92,7 +92,7 @@ def bundled() -> Iterator[Bundled]:
         yield Bundled()
 
 
-@pytest.fixture(params=["bundled", "hashing"])
+@pytest.fixture(params=["bundled", pytest.param("hashing", marks=pytest.mark.long)])
 async def library(
     request: pytest.FixtureRequest, tmp_path: Path, bundled: Bundled
 ) -> AsyncIterator[tuple[str, Searcher]]:

@@ -361,6 +361,7 @@ def untouched(browser: Browser, page: Page) -> None:
     assert all(name.startswith(f"http://127.0.0.1:{page.port}/") for name in fetched)
 
 
+@pytest.mark.long
 def test_a_hostile_note_does_nothing(remembering: Daemon, browser: Browser) -> None:
     """It is shown, in each form; no script runs, nothing is fetched, no link leads anywhere, and what reorders text is named."""
     with served(remembering) as (page, opener):

@@ -338,6 +338,7 @@ def test_an_input_that_does_not_end_is_not_waited_for(daemon: Daemon) -> None:
         assert process.stdout.read() == b""
 
 
+@pytest.mark.rows(7)  # of one event each
 @pytest.mark.parametrize(
     "redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full >/dev/full", "| true"]
 )
