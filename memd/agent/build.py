@@ -16,7 +16,6 @@ from memd.backends.builtin import Builtin
 from memd.backends.circuit_breaker import BreakerTimeouts, CircuitBreaker
 from memd.backends.fallback import Fallback, ReadingFallback
 from memd.backends.included_memories import Including, ProposingBackend
-from memd.backends.qmd.backend import QmdBackend
 from memd.config.settings import AgentSettings, IncludedMemory
 from memd.embedding.registry import AgentProviders
 from memd.index_service import WATCHING, IndexService, index_parts
@@ -39,6 +38,7 @@ from memd.watch.watcher import WatcherHealth, note_places, watch
 
 if TYPE_CHECKING:
     from memd.agent.published_vectors import ServerVectors
+    from memd.backends.qmd.backend import QmdBackend
 
 log = structlog.get_logger()
 
@@ -265,7 +265,9 @@ def _qmd(agent: IndexedAgent, environment: BackendEnvironment, builtin: Builtin)
     """
     agent.sync.suspend_vectors()
 
-    async def create() -> QmdBackend:
+    async def create() -> "QmdBackend":
+        from memd.backends.qmd.backend import QmdBackend  # noqa: PLC0415 - few agents have it
+
         return await QmdBackend.create(agent, environment, builtin)
 
     timeouts = BreakerTimeouts(agent.settings.qmd.timeout_ms / 1000, agent.settings.qmd.cooldown_seconds)

@@ -10,7 +10,7 @@ from memd.config.check_redaction import require_faultless
 from memd.config.settings import AgentSettings, Chunking, Redact, SessionSettings
 from memd.runtime.time_zones import LocalZone, zone_of
 from memd.sources.origins import RootOrigin
-from memd.sources.transcripts.parser import RedactedTurn, TurnRedactor
+from memd.sources.turn_redactor import RedactedTurn, TurnRedactor
 from memd.text.memory_paths import Root
 
 

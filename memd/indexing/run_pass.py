@@ -16,7 +16,6 @@ from memd.domain_types import FoundFile, Stamp
 from memd.embedding.registry import AgentQueues
 from memd.indexing.debounced_changes import DebouncedChanges, TakenChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files, each_by_itself
-from memd.indexing.index_transcripts import apply_sessions
 from memd.indexing.plan import PassPlan, groups, plan
 from memd.indexing.recent_files import RecentFileCheck
 from memd.indexing.rules import IndexingRules
@@ -392,6 +391,9 @@ class PassRunner:
         force: bool,
     ) -> int:
         """Index some transcripts while short passes go on; return how many were indexed again."""
+        # Imported only here, because it imports the parsers of all formats.
+        from memd.indexing.index_transcripts import apply_sessions  # noqa: PLC0415
+
         work = each_by_itself(
             group,
             lambda some: apply_sessions(

@@ -18,7 +18,6 @@ from memd.indexing.debounced_changes import DebouncedChanges
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Clock
 from memd.sources.safe_open import SourceError
-from memd.sources.transcripts.database_reader import entry_growth
 from memd.sources.transcripts.open_transcript import Growth, growth
 from memd.sources.transcripts.read_position import ReadProgress, decoded
 from memd.store.files import KnownFile
@@ -161,6 +160,9 @@ class TranscriptSchedule:
         self, unsure: Sequence[FoundFile], progress: Mapping[str, ReadProgress | None]
     ) -> dict[str, Growth]:
         """Count new lines of the transcripts that can be read; for others, reading reports the reason."""
+        # Imported only here, because it imports the parsers of all formats.
+        from memd.sources.transcripts.database_reader import entry_growth  # noqa: PLC0415
+
         came: dict[str, Growth] = {}
         at_most = self._settings.delta_bytes
         for found in unsure:

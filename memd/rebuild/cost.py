@@ -12,7 +12,6 @@ from memd.embedding.passage_queue.scheduler import EmbeddingQueue
 from memd.embedding.registry import AgentQueues
 from memd.errors import MemdError
 from memd.indexing.index_notes import read_and_cut, unexpected
-from memd.indexing.index_transcripts import read_and_cut_session
 from memd.indexing.rules import IndexingRules
 from memd.providers.provider import space_of
 from memd.rebuild.fingerprint import embeds_parts
@@ -143,6 +142,9 @@ async def cost(
 
 def _chunks_of(file: FoundFile, rules: IndexingRules) -> Sequence[Chunk]:
     if file.kind.is_session:
+        # Imported only here, because it imports the parsers of all formats.
+        from memd.indexing.index_transcripts import read_and_cut_session  # noqa: PLC0415
+
         return read_and_cut_session(file, rules).chunks
     return read_and_cut(file, rules).chunks
 

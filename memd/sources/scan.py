@@ -36,7 +36,6 @@ from memd.sources.safe_open import (
     refusal,
     root_opened,
 )
-from memd.sources.transcripts.database_reader import list_sessions
 from memd.text.memory_paths import (
     MEMORY_DIRECTORY,
     OF_OWNER,
@@ -481,6 +480,9 @@ class _Search:
             or not admits(root, parts)
         ):
             return  # a write to its log is a reason to read the database
+        # The parsers are imported where a transcript is read first: most starts read none.
+        from memd.sources.transcripts.database_reader import list_sessions  # noqa: PLC0415
+
         location = _location(root, parts)
         try:
             listing = list_sessions(root, parts)

@@ -6,7 +6,16 @@ from pathlib import Path
 from memd import daemon
 from tests.modules import existing
 
-WATCHED = existing("httpx", "onnxruntime", "rich", "memd.redact.redactor", "numpy.ma", "psycopg")
+WATCHED = existing(
+    "httpx",
+    "onnxruntime",
+    "rich",
+    "memd.backends.qmd.backend",
+    "memd.redact.redactor",
+    "memd.sources.transcripts.boilerplate",
+    "numpy.ma",
+    "psycopg",
+)
 
 if __name__ == "__main__":
     config, state, socket = (Path(argument) for argument in sys.argv[1:])

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from memd.config.settings import SessionSettings
 from memd.domain_types import FoundFile, Kind
 from memd.errors import FatalError, MemdError, TransientError
-from memd.indexing import pass_scheduler, plan, run_pass
+from memd.indexing import index_transcripts, pass_scheduler, plan, run_pass
 from memd.indexing.debounced_changes import DebouncedChanges
 from memd.indexing.index_notes import AppliedChanges, apply_files
 from memd.indexing.index_transcripts import apply_sessions
@@ -344,7 +344,7 @@ async def test_a_transcript_that_somebody_else_changed_meanwhile_is_read_again(
         return msgspec.structs.replace(applied, stale=frozenset(found.path for found in first))
 
     async with running(bench):
-        monkeypatch.setattr(run_pass, "apply_sessions", overtaken)
+        monkeypatch.setattr(index_transcripts, "apply_sessions", overtaken)
         await bench.settle()
         monkeypatch.undo()
         assert {Path(path).name for path in await bench.paths("apples")} == {"b.jsonl"}
@@ -379,7 +379,7 @@ async def test_a_transcript_that_is_deleted_while_others_are_read_is_not_counted
             await bench.pending.wait_for(bench.pending.hurry())
         return applied
 
-    monkeypatch.setattr(run_pass, "apply_sessions", overtaken)
+    monkeypatch.setattr(index_transcripts, "apply_sessions", overtaken)
     async with running(bench):
         await bench.settle()
         await until_async(lambda: not bench.pending.count and not bench.pending.running_for_s(), 10)
@@ -438,7 +438,7 @@ async def test_a_transcript_that_is_compressed_before_a_long_pass_reads_it_is_no
             bench.pending.hurry()
         return await apply_sessions(index, group, **how)
 
-    monkeypatch.setattr(run_pass, "apply_sessions", noted)
+    monkeypatch.setattr(index_transcripts, "apply_sessions", noted)
     async with running(bench):
         await bench.settle()
         assert asked.index("b.jsonl.zst") < asked.index("b.jsonl")
@@ -467,7 +467,7 @@ async def test_how_far_a_pass_is_is_told_while_it_reads(
         return tell
 
     monkeypatch.setattr(run_pass, "apply_files", telling(apply_files))
-    monkeypatch.setattr(run_pass, "apply_sessions", telling(apply_sessions))
+    monkeypatch.setattr(index_transcripts, "apply_sessions", telling(apply_sessions))
     async with running(bench):
         await bench.settle()
         assert told == [(0, 6), (2, 6), (3, 6), (5, 6)]

@@ -18,6 +18,7 @@ from memd.indexing.transcript_schedule import TranscriptSchedule, due_at
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Debouncer
 from memd.sources.scan import scan
+from memd.sources.transcripts import database_reader
 from memd.sources.transcripts.open_transcript import Growth, growth
 from memd.store.index import Index
 from tests.bounds import shipped
@@ -367,7 +368,7 @@ async def test_of_a_session_in_a_database_what_its_events_hold_is_counted(
     )
     found = msgspec.structs.replace(before, stamp=stamp, entry="main")
     came = Growth(bytes=came_bytes, lines=1)
-    monkeypatch.setattr(transcript_schedule, "entry_growth", lambda *_, **__: came)
+    monkeypatch.setattr(database_reader, "entry_growth", lambda *_, **__: came)
     due = await bench.growing.due([found], known, lambda _: True, eager=False)
     assert due == ([found] if came_bytes >= 2000 else [])
     bench.growing.stop()

@@ -289,7 +289,7 @@ async def test_what_fails_at_a_transcript_is_its_own_trouble_unless_it_is_none(
             raise failure
         return read(found, rules)
 
-    monkeypatch.setattr("memd.rebuild.cost.read_and_cut_session", fails)
+    monkeypatch.setattr("memd.indexing.index_transcripts.read_and_cut_session", fails)
     if is_raised:
         with pytest.raises(NoThread):
             await counted_of(tmp_path)

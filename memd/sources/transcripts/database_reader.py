@@ -33,7 +33,7 @@ from memd.sources.transcripts.openclaw_database import (
     session_of,
 )
 from memd.sources.transcripts.opencode_database import OpenCodeReader
-from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
+from memd.sources.transcripts.parser import StaleParserState, TranscriptParser
 from memd.sources.transcripts.read_position import LineSplitter, ReadMark, ReadProgress
 from memd.sources.transcripts.reader import (
     GrownTranscript,
@@ -43,6 +43,7 @@ from memd.sources.transcripts.reader import (
     parse_all,
 )
 from memd.sources.transcripts.turn_builder import UnresolvedReference
+from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Parts, Root, SessionPaths, admits, parts_below, session_name
 from memd.text.transcript_files import Layout, is_database
 

@@ -21,9 +21,10 @@ from memd.sources.transcripts import chats
 from memd.sources.transcripts.database_sessions import ListedSession, SessionListing, number_of
 from memd.sources.transcripts.format import Format
 from memd.sources.transcripts.open_transcript import Growth
-from memd.sources.transcripts.parser import TranscriptParser, TurnRedactor
+from memd.sources.transcripts.parser import TranscriptParser
 from memd.sources.transcripts.read_position import ReadMark, ReadProgress
 from memd.sources.transcripts.reader import Reading, UnchangedTranscript, WholeTranscript
+from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Parts, SessionPaths
 
 MAX_CONVERSATION_BYTES = 64 << 20

@@ -27,10 +27,11 @@ from memd.sources.transcripts.database_sessions import (
 )
 from memd.sources.transcripts.open_transcript import Growth
 from memd.sources.transcripts.opencode import FORMAT, OpenCodeLine
-from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
+from memd.sources.transcripts.parser import StaleParserState, TranscriptParser
 from memd.sources.transcripts.read_position import MAX_LINE_BYTES, ReadMark, ReadProgress
 from memd.sources.transcripts.reader import GrownTranscript, Reading, UnchangedTranscript, WholeTranscript
 from memd.sources.transcripts.turn_builder import UnresolvedReference
+from memd.sources.turn_redactor import TurnRedactor
 
 _WANTED = {
     "session": frozenset({"id", "time_updated"}),

@@ -4,7 +4,7 @@ import codecs
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -23,6 +23,7 @@ from memd.sources.transcripts import (
 from memd.sources.transcripts.format import Event, Format, SessionFacts, TurnAdded, UnparsedLine
 from memd.sources.transcripts.read_position import ReadProgress
 from memd.sources.transcripts.turn_builder import TurnBuilder
+from memd.sources.turn_redactor import TurnRedactor
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
@@ -159,25 +160,6 @@ def _has_ids_of_claude_code(record: _Record) -> bool:
     if record.uuid is not None or record.leaf_uuid is not None:
         return True
     return lenient_json.word(record.session_id) is not None and lenient_json.word(record.type) is not None
-
-
-class RedactedTurn(Protocol):
-    """A redacted text."""
-
-    @property
-    def text(self) -> str:
-        """The redacted text; it has as many lines as before."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of removed secrets by kind."""
-
-
-class TurnRedactor(Protocol):
-    """Redacts texts."""
-
-    def redact(self, text: str, asked: str = "") -> RedactedTurn:
-        """Redact a text."""
 
 
 class StaleParserState(Exception):

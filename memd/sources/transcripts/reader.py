@@ -11,7 +11,7 @@ from memd.sources.notes import TooLarge, reliable_stamp
 from memd.sources.safe_open import FileHeld, refusal
 from memd.sources.transcripts.format import SessionFacts
 from memd.sources.transcripts.open_transcript import OpenTranscript, open_transcript, unpacked
-from memd.sources.transcripts.parser import StaleParserState, TranscriptParser, TurnRedactor
+from memd.sources.transcripts.parser import StaleParserState, TranscriptParser
 from memd.sources.transcripts.read_position import (
     EDGE_BYTES,
     LineContinued,
@@ -21,6 +21,7 @@ from memd.sources.transcripts.read_position import (
     mark_of,
 )
 from memd.sources.transcripts.turn_builder import UnresolvedReference
+from memd.sources.turn_redactor import TurnRedactor
 from memd.text.memory_paths import Root
 
 _PIECE_BYTES = 1 << 20
