@@ -18,7 +18,7 @@ from memd.domain_types import ChunkId, TextHash
 from memd.store import chunk_parts
 from memd.store.disk_vectors import Block, DiskVectors, ListedVector, listed, parts
 from memd.store.errors import StoreDamaged
-from memd.store.vector_matrix import Matrix, Row
+from memd.store.vector_matrix import Ids, Matrix, Row, places_among
 
 WAITING, DONE, REFUSED = 0, 1, 2
 MOST_DIMENSIONS = 8192  # the limit of vec0 0.1; longer vectors are in an ordinary table
@@ -81,13 +81,43 @@ def prepare(connection: apsw.Connection, dimensions: int) -> None:
             " WHERE chunk_id NOT IN (SELECT chunk_id FROM vectors)"
         )
         connection.execute("DROP TABLE vectors_plain")
-    connection.execute(f"DELETE FROM {here} WHERE chunk_id NOT IN (SELECT id FROM chunks)")
-    connection.execute(
-        f"UPDATE chunks SET vector = {WAITING} WHERE vector = {DONE} AND id NOT IN (SELECT chunk_id FROM {here})"
-    )
-    connection.execute(
-        f"UPDATE chunks SET vector = {DONE} WHERE vector <> {DONE} AND id IN (SELECT chunk_id FROM {here})"
-    )
+    _reconcile(connection, here)
+
+
+def _reconcile(connection: apsw.Connection, here: str) -> None:
+    """Delete vectors without a chunk, and record for each chunk whether it has a vector.
+
+    Sorted arrays are compared: statements of SQL would look up each id in a tree, 170 ms for 100,000.
+    """
+    # vec0 reads the ids of its rows there, too, and takes five times as long to return them.
+    [stored] = _numbers(connection, "vectors_rowids" if here == "vectors" else here, "rowid")
+    [chunks] = _numbers(connection, "chunks", "id")
+    others = _without_vector(connection)
+    done = chunks[~places_among(others, chunks)[1]]
+    chunks, stored = np.sort(chunks), np.sort(stored)
+    for statement, ids in (
+        (f"DELETE FROM {here} WHERE chunk_id = ?", stored[~places_among(chunks, stored)[1]]),
+        (f"UPDATE chunks SET vector = {WAITING} WHERE id = ?", done[~places_among(stored, done)[1]]),
+        (f"UPDATE chunks SET vector = {DONE} WHERE id = ?", others[places_among(stored, others)[1]]),
+    ):
+        connection.executemany(statement, [(one,) for one in ids.tolist()])
+
+
+def _without_vector(connection: apsw.Connection) -> Ids:
+    """Return the ids of the chunks that are not DONE, ascending; their two states have an index each."""
+    states = [_numbers(connection, f"chunks WHERE vector = {state}", "id")[0] for state in (WAITING, REFUSED)]
+    return np.sort(np.concatenate(states))
+
+
+def _numbers(connection: apsw.Connection, source: str, *columns: str) -> list[Ids]:
+    """Return columns of integers, each as an array, all in one order.
+
+    SQLite joins a column to one text, which takes a quarter of the time of a row in Python for each number.
+    """
+    joined = connection.execute(
+        f"SELECT {', '.join(f'group_concat({column})' for column in columns)} FROM {source}"
+    ).fetchall()
+    return [np.fromstring(str(text or ""), np.int64, sep=",") for text in joined[0]]
 
 
 def clear(connection: apsw.Connection) -> None:
@@ -166,12 +196,12 @@ def shelved(connection: apsw.Connection, dimensions: int) -> DiskVectors | None:
 
 
 def _listed(connection: apsw.Connection) -> ListedVector:
-    return listed(
-        connection.execute(
-            "SELECT chunks.id, files.kind FROM chunks JOIN files ON files.id = chunks.file_id"
-            f" WHERE chunks.vector = {DONE} ORDER BY chunks.id"
-        )
-    )
+    ids, owners = _numbers(connection, "chunks", "id", "file_id")
+    files, kinds = _numbers(connection, "files", "id", "kind")
+    order = np.argsort(files)
+    at, is_owned = places_among(files[order], owners)
+    is_here = is_owned & ~places_among(_without_vector(connection), ids)[1]
+    return listed([ids[is_here]], [kinds[order][at[is_here]].astype(np.int8)])
 
 
 def blocks(connection: apsw.Connection, dimensions: int) -> Iterator[Block]:

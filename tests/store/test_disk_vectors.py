@@ -15,7 +15,7 @@ from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
 KINDS = [Kind.CURATED, Kind.NOTE, Kind.SESSION]
-NOTHING = disk_vectors.listed(())
+NOTHING = disk_vectors.listed([], [])
 
 # A chunk: which vector it has (few, so that many are equal), and of what kind it is.
 CHUNKS = st.lists(st.tuples(st.integers(0, 12), st.sampled_from(KINDS)), max_size=120)
@@ -98,7 +98,7 @@ def test_the_vectors_of_another_index_are_none() -> None:
     """Where none of the chunks is among what is stored, another index has taken the place of theirs."""
     rows = rows_of([(1, Kind.NOTE)] * 5)
     query = np.frombuffer(vector_of(1), "<f4")
-    known = disk_vectors.listed((1000 + n, int(Kind.NOTE)) for n in range(5))
+    known = disk_vectors.listed([np.arange(1000, 1005)], [np.full(5, Kind.NOTE, np.int8)])
     for stored in (rows, []):
         assert (
             disk_vectors.nearest(known, blocks_of(stored, 2), query, 3, EVERYTHING, [ChunkId(1001)]) is None

@@ -19,6 +19,7 @@ from memd.store import database as databases
 from memd.store import database_files, migrations, recovery, vector_matrix, vector_table
 from memd.store.chunks import StoredChunk, scripts_read
 from memd.store.database import READERS, Database
+from memd.store.disk_vectors import DiskVectors
 from memd.store.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from memd.store.files import FileChange, kind_of
 from memd.store.index import Index
@@ -515,6 +516,53 @@ async def test_vectors_of_another_model_that_sqlite_vec_left_give_way(
     await index.open()
     await index.adopt(of_four)
     assert await index.vectors_of([chunk.hash]) == {chunk.hash: vector}
+    await index.close()
+
+
+@pytest.mark.parametrize("has_extension", [True, False])
+async def test_an_index_that_is_opened_makes_chunks_and_vectors_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_extension: bool
+) -> None:
+    """A vector without a chunk goes, a chunk without its vector waits for one, and one that has it waits no more."""
+    if not has_extension:
+        monkeypatch.setattr(vector_table, "find_extension", lambda: (None, "there is none"))
+    chunks = [chunk_of(text) for text in ("lost", "waits", "refused", "right", "refused and none")]
+    vectors = {chunk.hash: vector_of(n) for n, chunk in enumerate(chunks[:4])}
+    index = Index(tmp_path / "main.sqlite")
+    await index.open()
+    await index.adopt(FINGERPRINT)
+    await index.replace(found_file("sessions/s"), b"1", [chunk_of("other")], {}, frozenset())
+    await index.replace(found_file("memory/a.md"), b"1", chunks, vectors, frozenset({chunks[4].hash}))
+    lost, waits, refused, right, none = range(2, 7)
+
+    def damage(connection: apsw.Connection) -> None:
+        table = vector_table.table(connection)
+        connection.execute(f"DELETE FROM {table} WHERE chunk_id = ?", (lost,))
+        connection.execute("UPDATE chunks SET vector = 0 WHERE id = ?", (waits,))
+        connection.execute("UPDATE chunks SET vector = 2 WHERE id = ?", (refused,))
+        connection.execute(
+            f"INSERT INTO {table} (chunk_id, embedding) VALUES (?, ?)", (none + 1, vector_of(9))
+        )
+
+    await index.database.write(damage)
+    await index.adopt(FINGERPRINT)
+
+    def look(
+        connection: apsw.Connection,
+    ) -> tuple[dict[int, int], list[int], DiskVectors | None]:
+        states = dict(connection.execute("SELECT id, vector FROM chunks"))
+        table = vector_table.table(connection)
+        stored = [
+            number for (number,) in connection.execute(f"SELECT chunk_id FROM {table} ORDER BY chunk_id")
+        ]
+        return states, stored, vector_table.shelved(connection, DIMENSIONS)
+
+    states, stored, shelved = await index.database.read(look)
+    assert states == {1: 0, lost: 0, waits: 1, refused: 1, right: 1, none: 2}
+    assert stored == [waits, refused, right]
+    assert shelved is not None
+    assert shelved.snapshot().ids.tolist() == stored
+    assert shelved.snapshot().kinds.tolist() == [Kind.NOTE] * 3
     await index.close()
 
 
