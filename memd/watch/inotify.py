@@ -16,10 +16,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from watchfiles import Change
 
 from memd.runtime.threads import Threads
-from memd.watch.events import EventBatch, FeedBroken, FeedPosition, RawEvent
+from memd.watch.events import Change, EventBatch, FeedBroken, FeedPosition, RawEvent
 from memd.watch.mounts import MountEvents
 from memd.watch.watch_plan import WatchPlan
 

@@ -23,7 +23,6 @@ from memd.watch.events import EventBatch, Feed, FeedBroken, FilteredBatch, filte
 from memd.watch.inotify import InotifyFeed, sets_watches_by_directory
 from memd.watch.mounts import Mount, mounted, parsed, read_mounts, unseen
 from memd.watch.watch_plan import RootState, WatchPlan, identities_of, listable, plan_watches, root_state_of
-from memd.watch.watchfiles_feed import LibraryFeed
 
 _log = structlog.get_logger()
 
@@ -89,6 +88,8 @@ def methods_of(platform: str) -> WatchMethods:
     """Return the methods for a platform, a value of sys.platform."""
     if sets_watches_by_directory(platform):
         return WatchMethods(recursive=False, feed=InotifyFeed)
+    from memd.watch.watchfiles_feed import LibraryFeed  # noqa: PLC0415 - it imports watchfiles
+
     return WatchMethods(recursive=platform == "darwin", feed=LibraryFeed)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio.to_thread import current_default_thread_limiter
 from watchfiles import awatch
 
-from memd.watch.events import EventBatch, FeedBroken, RawEvent
+from memd.watch.events import Change, EventBatch, FeedBroken, RawEvent
 from memd.watch.watch_plan import WatchPlan
 
 DEBOUNCE_MS = 50  # events of one moment come together
@@ -89,7 +89,7 @@ class LibraryFeed:
                 # True would hide every error, that no watches are left among them.
                 ignore_permission_denied=False,
             ):
-                self._batches.put_nowait(batch)
+                self._batches.put_nowait({(Change(change), path) for change, path in batch})
             if not self._stop.is_set():
                 self._fail(RuntimeError("the watch ended"))
         # Errors of a running watch come in a group. The library's own error is a RuntimeError.

@@ -15,6 +15,7 @@ WATCHED = existing(
     "memd.sources.transcripts.boilerplate",
     "numpy.ma",
     "psycopg",
+    "watchfiles",
 )
 
 if __name__ == "__main__":

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, SessionPaths, SingleFile, Workspace
-from memd.watch.events import filter_events
+from memd.watch.events import Change, filter_events
 from memd.watch.watch_plan import RootState, WatchPlan
 from tests.table import table
 

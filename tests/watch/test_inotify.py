@@ -17,9 +17,8 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from watchfiles import Change
 
-from memd.watch.events import EventBatch, FeedBroken
+from memd.watch.events import Change, EventBatch, FeedBroken
 from memd.watch.inotify import InotifyFeed, _libc, _pieces, batch_of, sets_watches_by_directory
 from memd.watch.watch_plan import RootState, WatchPlan
 from tests.bounds import shipped

@@ -16,11 +16,10 @@ from typing import ClassVar
 import pytest
 from anyio.to_thread import current_default_thread_limiter
 from structlog.testing import capture_logs
-from watchfiles import Change
 
 from memd.text.memory_paths import ExtraDirectory, Root, SessionPaths, SingleFile, Workspace
 from memd.watch.event_barrier import EventBarrier
-from memd.watch.events import EventBatch, Feed, FeedBroken, FeedPosition
+from memd.watch.events import Change, EventBatch, Feed, FeedBroken, FeedPosition
 from memd.watch.inotify import InotifyFeed
 from memd.watch.mounts import read_mounts
 from memd.watch.watch_plan import WatchPlan

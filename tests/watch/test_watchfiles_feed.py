@@ -9,9 +9,8 @@ from typing import Any
 import anyio.to_thread
 import pytest
 from anyio.to_thread import current_default_thread_limiter
-from watchfiles import Change
 
-from memd.watch.events import EventBatch, FeedBroken
+from memd.watch.events import Change, EventBatch, FeedBroken
 from memd.watch.watch_plan import RootState, WatchPlan
 from memd.watch.watchfiles_feed import LibraryFeed
 from tests.wait import until_async

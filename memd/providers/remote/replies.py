@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -235,6 +234,8 @@ def _number(text: str | None) -> float | None:
 
 
 def _date(text: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - few replies have a date, and no start needs it
+
     try:
         moment = parsedate_to_datetime(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
