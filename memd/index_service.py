@@ -207,6 +207,11 @@ class IndexService:
         return self._pending.count
 
     @property
+    def unfinished(self) -> int:
+        """The number of marks that wait for a pass, or that a running pass has taken."""
+        return self._pending.unfinished
+
+    @property
     def growing(self) -> int:
         """The number of transcripts that have grown, and are read once more has been added or they stop growing."""
         return self._parts.runner.growing

@@ -687,7 +687,7 @@ export interface AgentStatus {
   /** indexed */
   chunks: number;
   vectors: Vectors;
-  /** paths that changed and wait for a pass */
+  /** paths that changed and are not indexed yet: they wait for a pass, or one is reading them. A look at everything counts as one */
   dirty: number;
   /** files that are not indexed, or not all of them, by reason */
   skipped: Record<string, number>;

@@ -639,7 +639,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     chunks: int
     vectors: Vectors
-    dirty: int  # changed paths that wait for a pass
+    dirty: int  # changed paths that are not indexed yet; a look at everything counts as one
     skipped: dict[str, int]  # reason -> number of files
     keyword: Health
     vector: VectorHealth

@@ -21,6 +21,13 @@ class TakenChanges(msgspec.Struct, frozen=True):
     eager: bool  # read transcripts that have grown only a little
 
 
+class _Running(msgspec.Struct, frozen=True):
+    """A running pass."""
+
+    began: float
+    taken: TakenChanges
+
+
 class DebouncedChanges:
     """Collects marks from the watcher, searches, timers and requests until a pass takes them.
 
@@ -39,7 +46,7 @@ class DebouncedChanges:
         self._called_for = False  # a pass over everything is due now
         self._begun = 0
         self._everything_ended = 0  # the number of the last finished pass over everything
-        self._running: dict[int, float] = {}  # by number: when the pass began
+        self._running: dict[int, _Running] = {}  # by number
         self._changed = asyncio.Event()
         self._done = asyncio.Condition()
         self._closed = False
@@ -49,10 +56,17 @@ class DebouncedChanges:
         """The number of marks."""
         return len(self._paths) + self._everything
 
+    @property
+    def unfinished(self) -> int:
+        """The number of marks that wait for a pass, or that a running pass has taken."""
+        taken = [running.taken for running in self._running.values()]
+        paths = self._paths.union(*(one.paths for one in taken))
+        return len(paths) + (self._everything or any(one.everything for one in taken))
+
     def running_for_s(self) -> dict[int, float]:
         """Return by number how long each running pass has run, in seconds."""
         now = self._clock()
-        return {number: now - began for number, began in self._running.items()}
+        return {number: now - running.began for number, running in self._running.items()}
 
     def mark(self, paths: Iterable[Path]) -> None:
         """Mark paths as changed."""
@@ -126,8 +140,8 @@ class DebouncedChanges:
 
     def _begin(self, *, everything: bool, force: bool, eager: bool) -> TakenChanges:
         self._begun += 1
-        self._running[self._begun] = self._clock()
         taken = TakenChanges(self._begun, frozenset(self._paths), everything, force, eager)
+        self._running[self._begun] = _Running(self._clock(), taken)
         self._paths = set()
         self._hurried = False
         self._debouncer.clear()

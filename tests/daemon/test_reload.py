@@ -13,6 +13,8 @@ import pytest
 from memd import daemon
 from memd.agent.agents import RunningAgent
 from memd.agent.build import build_agent
+from memd.indexing.debounced_changes import TakenChanges
+from memd.indexing.run_pass import PassResult, PassRunner
 from memd.server.connection import Connection
 from memd_client import AsyncClient, RequestFailed
 from tests.daemon.inprocess import configure, reloaded, running, write
@@ -64,11 +66,21 @@ def held(file: Path) -> apsw.Connection:
     return blocker
 
 
-async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(home: Path) -> None:
+async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever searches while a pass is broken off by other settings is not given what was there before it.
 
     A rebuild that has to come to its end, too, leaves the index of before open for a while.
     """
+    run = PassRunner.run
+    passes: list[TakenChanges] = []
+
+    async def noted(runner: PassRunner, taken: TakenChanges, *args: Any, **named: Any) -> PassResult:
+        passes.append(taken)
+        return await run(runner, taken, *args, **named)
+
+    monkeypatch.setattr(PassRunner, "run", noted)
     patient = 'provider = "none"\nsync = { wait_ms = 10000 }\n'
     index = home / "state/agents/main.sqlite"
     beside = index.with_name("main.sqlite.next")
@@ -80,23 +92,19 @@ async def test_a_search_that_waits_is_answered_by_the_agent_that_comes_after(hom
         AsyncClient(socket=home / "s", timeout=60) as other,
     ):
 
-        async def marks() -> int:
-            return (await client.status()).agents["main"].dirty
-
         async def is_marked() -> bool:
-            return await marks() > 0
-
-        async def is_taken() -> bool:
-            return await marks() == 0
+            return (await client.status()).agents["main"].dirty > 0
 
         await client.sync()
         await client.reindex()
         await until_async(lambda: beside.exists() and beside.stat().st_size > 0)
         with contextlib.closing(held(beside)), contextlib.closing(held(index)):
+            passes.clear()
             note.rename(note.with_name("after.md"))
             await until_awaited(is_marked)
             waiting = asyncio.create_task(other.search("lighthouse painted red"))
-            await until_awaited(is_taken)
+            await until_async(lambda: any(taken.paths for taken in passes))
+            assert await is_marked()  # until the pass has ended
             configure(home, f"{patient}max_file_mb = 1")
             os.kill(os.getpid(), signal.SIGHUP)
             await until_async(lambda: not is_watching())

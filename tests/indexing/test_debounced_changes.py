@@ -240,3 +240,19 @@ async def test_no_pass_over_everything_has_ended_before_the_first_one() -> None:
     assert not waiting.done()
     await pending.finish(first)
     assert await asyncio.wait_for(waiting, 60) == first.number
+
+
+async def test_marks_that_a_pass_has_taken_are_unfinished_until_it_has_ended() -> None:
+    """What is marked again meanwhile counts once, and everything as one; those of a failed pass wait again."""
+    pending, _ = made()
+    pending.mark([A, B])
+    pending.mark_all()
+    taken = await pending.take()
+    pending.mark([A])
+    assert (pending.count, pending.unfinished) == (1, 3)
+    pending.put_back(taken)
+    await pending.finish(taken)
+    assert (pending.count, pending.unfinished) == (3, 3)
+    pending.hurry()
+    await pending.finish(await pending.take())
+    assert (pending.count, pending.unfinished) == (0, 0)

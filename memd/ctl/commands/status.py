@@ -188,12 +188,7 @@ def _facts(agent: AgentStatus, now: float, home: Path) -> Iterator[tuple[str, st
         yield "not taken", "; ".join(clause(one.reason) for one in agent.passed_over)
     if agent.embedding is not None and agent.embedding.batch is not None and agent.embedding.batch.enabled:
         yield "batches", reply_text.batch_in_words(agent.embedding.batch, now)
-    yield (
-        "dirty",
-        f"{counted(agent.dirty, 'change')} to look into"
-        if agent.dirty
-        else "nothing: the index is up to date",
-    )
+    yield "dirty", _dirty(agent)
     yield "last pass", _last_pass(agent.last_pass, now)
     yield (
         "health",
@@ -292,6 +287,19 @@ def _vectors(agent: AgentStatus) -> str:
     if agent.provider == "none" and not agent.vectors.done:
         return "none: search is by keywords alone"
     return vectors_in_words(agent.vectors)
+
+
+def _dirty(agent: AgentStatus) -> str:
+    """Return whether the index is up to date with the disk, as far as memd can know."""
+    if agent.dirty:
+        return f"{counted(agent.dirty, 'change')} to look into"
+    if agent.last_pass is None:
+        return "not known: nothing was looked at yet"
+    if agent.last_pass.failed is not None:
+        return "not known: the last pass failed"
+    if not agent.watcher.ok:
+        return "no other change is known: see watcher"
+    return "nothing: the index is up to date"
 
 
 def _last_pass(last: Pass | None, now: float) -> str:

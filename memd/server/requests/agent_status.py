@@ -75,7 +75,7 @@ async def agent_status(agent: RunningAgent, searches: wire.Searches | None) -> w
             resident_mb=round(agent.index.memory.resident_bytes / MB, 1),
             on_disk=agent.index.vectors.is_shelved,
         ),
-        dirty=agent.sync.pending,
+        dirty=agent.sync.unfinished,
         skipped=skipped,
         keyword=wire.Health(ok=not (sync_health.keyword or broken), reason=sync_health.keyword or broken),
         vector=msgspec.convert(backend.vector, wire.VectorHealth, from_attributes=True),

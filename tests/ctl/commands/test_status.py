@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -42,6 +43,7 @@ from tests.ctl.pages import check_page
 
 _NOW = 1_000_012.0
 _ANN = Path("/home/ann")
+_FAILED = Pass(at=_NOW, took_s=2.0, failed="the disk is full")
 
 
 def _text(report: StatusReport) -> str:
@@ -104,6 +106,22 @@ def test_a_page_shows_each_agent_at_a_glance() -> None:
     rest = Vectors(done=0, note="they rest while qmd answers")
     answering_ = agent(backend="qmd", provider="qmd", model="qmd", vectors=rest, qmd=qmd)
     check_page("status", _text(status(agent(), ill, answering_)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "nothing: the index is up to date"),
+        ({"dirty": 2}, "2 changes to look into"),
+        ({"last_pass": None}, "not known: nothing was looked at yet"),
+        ({"last_pass": _FAILED}, "not known: the last pass failed"),
+        ({"watcher": Health(ok=False, reason="no watches")}, "no other change is known: see watcher"),
+    ],
+)
+def test_an_index_is_called_up_to_date_only_where_that_is_known(changes: dict[str, Any], line: str) -> None:
+    """Not before the first pass, after one that failed, or while files cannot be looked at."""
+    lines = _text(status(agent(**changes))).splitlines()
+    assert f"  dirty     {line}" in lines
 
 
 def test_what_was_sent_to_a_provider_is_told() -> None:
