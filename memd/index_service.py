@@ -35,6 +35,7 @@ from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Clock
+from memd.sources.origins import as_text
 from memd.sources.root_links import ChangedLink, RootLinks
 from memd.store.chunks import Counts
 from memd.store.index import Index
@@ -275,6 +276,20 @@ class IndexService:
         """Return a configured path that leads elsewhere now than when the agent was started; None: no such path is known."""
         await self._parts.recent.compare_links()
         return self._parts.recent.links.changed
+
+    async def forget_links(self) -> None:
+        """Have the next start of the agent forget what came from places where configured paths lead no longer.
+
+        The index then records these places, and not the paths that led there.
+
+        Raises:
+            StoreUnavailable, StoreDamaged.
+        """
+        led = {as_text(link.path): as_text(link.before) for link in self._parts.recent.links.all_changed}
+        before = await self._index.origins() or []
+        after = [(prefix, led.get(path, path), place) for prefix, path, place in before]
+        if after != before:
+            await self._index.put_origins(after)
 
     async def wait_for_pass(self, number: int) -> PassReport:
         """See PassScheduler.wait_for_pass."""

@@ -15,7 +15,7 @@ from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.errors import TransientError
 from memd.runtime.asyncio_helpers import ChangeNotifier
 from memd.runtime.timers import LONGEST_WAIT_S, Backoff
-from memd.store.errors import StoreDamaged, StoreNewer
+from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 
 log = structlog.get_logger()
 
@@ -95,17 +95,20 @@ class AgentSupervisor:
             await self._change(differences(there, new.agents), new.agents)
 
     async def resolve_again(self) -> None:
-        """Start those agents again of which a configured path leads elsewhere than when they were started, or nowhere."""
+        """Start those agents again of which a configured path leads elsewhere than when they were started, or nowhere.
+
+        What they had from where it led is forgotten.
+        """
         async with self._starting:
             agents = [running.agent for running in self._running.values()]
             links = await asyncio.gather(*(agent.sync.changed_link() for agent in agents))
-            moved = {
-                agent.id: agent.settings
-                for agent, link in zip(agents, links, strict=True)
-                if link is not None
-            }
+            moved = [agent for agent, link in zip(agents, links, strict=True) if link is not None]
+            for agent in moved:
+                with contextlib.suppress(StoreUnavailable, StoreDamaged):  # a scan may forget it later
+                    await agent.sync.forget_links()
             if moved:
-                await self._change(frozenset(moved), moved)
+                settings = {agent.id: agent.settings for agent in moved}
+                await self._change(frozenset(settings), settings)
 
     async def _change(self, changed: frozenset[str], wanted: Mapping[str, AgentSettings]) -> None:
         """Stop these agents, and start those of them that are wanted; the caller holds `_starting`."""

@@ -35,6 +35,7 @@ class RootLinks:
         """
         self._places = dict(places)
         self.changed: ChangedLink | None = None  # as the last look found it
+        self.all_changed: tuple[ChangedLink, ...] = ()  # likewise
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -48,6 +49,7 @@ class RootLinks:
     def look(self) -> None:
         """Compare where the paths lead now; may block."""
         changed = [link for path, place in self._places.items() if (link := _changed(path, place))]
+        self.all_changed = tuple(changed)
         self.changed = next((link for link in changed if link.now is not None), next(iter(changed), None))
 
 

@@ -11,7 +11,7 @@ import msgspec
 from memd.config.settings import AgentSettings, PresetName
 from memd.sources import agent_homes
 from memd.sources.agent_homes import AgentHome, HomePlaces
-from memd.sources.origins import RootOrigin
+from memd.sources.origins import RootOrigin, as_text
 from memd.text.memory_paths import (
     ExcludeGlobs,
     ExtraDirectory,
@@ -139,12 +139,9 @@ def _roots(
 
 
 def _origin(root: Root, path: Path, disk: _Disk) -> RootOrigin:
-    return RootOrigin(_shown(prefix_of(root)), _shown(path.expanduser().absolute()), _shown(disk.place(path)))
-
-
-def _shown(path: Path | str) -> str:
-    """Return a path as text that can be stored; bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path).decode(errors="backslashreplace")
+    return RootOrigin(
+        as_text(prefix_of(root)), as_text(path.expanduser().absolute()), as_text(disk.place(path))
+    )
 
 
 def _homes(environ: Mapping[str, str] | None, disk: _Disk) -> HomePlaces:

@@ -17,7 +17,7 @@ from memd.embedding.registry import AgentProviders, ProviderRegistry
 from memd.runtime.threads import NoThread
 from memd.runtime.timers import LONGEST_WAIT_S
 from memd.sources.root_links import ChangedLink
-from memd.store.errors import StoreDamaged
+from memd.store.errors import StoreDamaged, StoreUnavailable
 from tests.clock import hastily, now_s, run_hastily
 from tests.wait import until_async
 
@@ -33,11 +33,16 @@ class _Member:
         self.is_open = True
         self.moved = asyncio.Event()  # its tasks have noticed that its roots lead elsewhere
         self.link: ChangedLink | None = None  # so it is, and they have not
+        self.has_forgotten = False  # where they led
         self.sync = self  # of which the supervisor asks that
         self._world = world
 
     async def changed_link(self) -> ChangedLink | None:
         return self.link
+
+    async def forget_links(self) -> None:
+        self.has_forgotten = True
+        raise StoreUnavailable("the disk is full")  # which keeps it from nothing
 
     async def close(self) -> None:
         self.is_open = False
@@ -350,6 +355,7 @@ async def test_an_agent_whose_roots_lead_elsewhere_is_started_again_alone(
             await world.agents.replaced(cast("RunningAgent", before))
         assert (await world.agents.meant_by("a", None)).id == "a"
         assert not before.is_open
+        assert before.has_forgotten is by_request
     assert others == {agent_id: _member(world, agent_id) for agent_id in others}
     assert world.serving == dict.fromkeys(IDS, 1)
     assert sorted(world.built) == ["a", "a", "a", "a", "b", "main"]

@@ -209,3 +209,26 @@ def test_an_index_that_was_built_anew_knows_where_it_is_from(daemon: Daemon) -> 
     reloaded(daemon)
     with daemon.client() as client:
         assert shown(client) == 0
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
+def test_a_reload_forgets_what_a_symlink_led_to(daemon: Daemon, exists: bool) -> None:
+    """Also where it leads nowhere now; until the reload, that may be a moment of its replacement."""
+    daemon.write("memory/a.md", "The walrus sleeps.\n")
+    link = daemon.home / "link"
+    link.symlink_to(daemon.workspace)
+    configure(daemon, link)
+    indexed(daemon)
+    link.unlink()
+    with daemon.client() as client:
+        client.sync(vectors=False)
+        assert shown(client) == 1
+        if exists:
+            link.symlink_to(daemon.home / "other")
+            (daemon.home / "other").mkdir()
+        client.reload()
+        assert (shown(client), shown(client, GROUP)) == (0, 0)
+        link.unlink(missing_ok=True)
+        link.symlink_to(daemon.workspace)
+        client.sync(vectors=False)
+        until(lambda: shown(client) == 1, TIMEOUT_S)
