@@ -4,8 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from memd.runtime.installed_code import InstalledCode
+from tests.wait import until_async
 
 LOOK_S = 0.01
 TIMEOUT_S = 30.0
@@ -42,12 +44,16 @@ async def test_another_version_is_noticed(package: Path) -> None:
 
 
 async def test_what_cannot_be_loaded_is_not_run(package: Path) -> None:
-    """A part of it may still be missing; it is tried again."""
+    """A part of it may still be missing; it is tried again, and the log tells each failure."""
     (package / "daemon.py").write_text("import memd.what_is_not_there_yet")
     code = InstalledCode(package, look_s=LOOK_S)
     _install(package, "2")
-    noticed = asyncio.create_task(code.replaced())
-    await asyncio.sleep(0.5)
-    assert not noticed.done()
-    (package / "what_is_not_there_yet.py").write_text("")
-    await asyncio.wait_for(noticed, TIMEOUT_S)
+    with capture_logs() as logs:
+        noticed = asyncio.create_task(code.replaced())
+        await until_async(lambda: logs, TIMEOUT_S)
+        assert not noticed.done()
+        (package / "what_is_not_there_yet.py").write_text("")
+        await asyncio.wait_for(noticed, TIMEOUT_S)
+    *failures, last = [(one["event"], one.get("status")) for one in logs]
+    assert set(failures) == {("daemon.upgrade_unusable", 1)}
+    assert last == ("daemon.upgraded", None)

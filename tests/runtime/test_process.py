@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -19,6 +21,7 @@ from memd.runtime.process import (
     DaemonEventLoop,
     SignalAction,
     Signals,
+    bound_stop_time,
     callback_failed,
     ended,
     open_files,
@@ -176,6 +179,29 @@ async def test_what_the_event_loop_reports_is_logged_without_values(message: str
         callback_failed(asyncio.get_running_loop(), {"message": message, "exception": failure})
     assert logs == [
         {"event": "daemon.callback_failed", "log_level": "error", "what": logged, "exc_info": failure}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"), [(SignalAction.STOP, "ended with 0"), (SignalAction.RESTART, "begun anew")]
+)
+def test_a_daemon_that_does_not_stop_in_its_time_ends_or_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, action: SignalAction, expected: str
+) -> None:
+    """As it was told to, whatever its threads are at."""
+    did, deadlines = list[str](), list[SimpleNamespace]()
+
+    def timer(seconds: float, end: Callable[[], None]) -> SimpleNamespace:
+        deadlines.append(SimpleNamespace(seconds=seconds, start=end, daemon=False))
+        return deadlines[-1]
+
+    monkeypatch.setattr("memd.runtime.process.threading.Timer", timer)
+    monkeypatch.setattr("memd.runtime.process.run_anew", lambda: did.append("begun anew"))
+    monkeypatch.setattr("memd.runtime.process.os._exit", lambda status: did.append(f"ended with {status}"))
+    bound_stop_time(action)
+    assert did == [expected]
+    assert [(one.seconds, one.daemon) for one in deadlines] == [
+        (shipped("memd.runtime.process.STOP_S"), True)
     ]
 
 

@@ -189,11 +189,14 @@ async def test_what_goes_on_after_the_work_is_no_part_of_it(clock: Clock) -> Non
 def test_a_trace_within_another_is_its_own(clock: Clock) -> None:
     """A short pass goes in between two groups of files of a long one."""
     with TimeTrace(clock) as long:
-        with timed_part("edits in between"), TimeTrace(clock) as short, timed_part("reading"):
-            clock.run(2)
+        with timed_part("edits in between"):
+            with TimeTrace(clock) as short, timed_part("reading"):
+                clock.run(2)
+            with timed_part("writing"):
+                clock.run(3)
         with timed_part("reading"):
             clock.run(1)
-    assert long.parts() == {"edits in between": 2, "reading": 1}
+    assert long.parts() == {"writing": 3, "edits in between": 2, "reading": 1}
     assert short.parts() == {"reading": 2}
 
 

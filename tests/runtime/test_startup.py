@@ -100,3 +100,35 @@ def test_it_can_be_called_before_numpy_loads() -> None:
     (numpy,) = existing("numpy")
     code = f"import sys, memd.runtime.startup; sys.exit({numpy!r} in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+_CLOSED = """
+import sys
+from pathlib import Path
+from memd.runtime.startup import open_streams
+
+open_streams()
+with open(sys.argv[1], "w") as file:
+    print("lost")
+    print("lost", file=sys.stderr)
+    numbers = [one.fileno() for one in (sys.stdin, sys.stdout, sys.stderr)]
+    print(numbers, repr(sys.stdin.read()), file.fileno() > 2, file=file)
+"""
+
+
+def test_streams_that_were_closed_are_open_and_lead_nowhere(tmp_path: Path) -> None:
+    """A file that is opened afterwards has no number of theirs, and nothing that is printed is in it."""
+    told = tmp_path / "told"
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", _CLOSED, str(told)]
+    subprocess.run(closed, check=True, timeout=60)
+    assert told.read_text("utf-8") == "[0, 1, 2] '' True\n"
+
+
+def test_rich_is_not_imported_with_the_log_and_can_be_imported_later() -> None:
+    """It is only hidden meanwhile."""
+    code = (
+        "import sys; from memd.runtime.startup import import_structlog; import_structlog()\n"
+        "print('structlog' in sys.modules, 'rich' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stdout=subprocess.PIPE)
+    assert ran.stdout.split() == [b"True", b"False"]
