@@ -4,11 +4,12 @@ from typing import cast
 import pytest
 
 from memd.agent.agents import RunningAgent
+from memd.domain_types import FallbackUse
 from memd.embedding.health_transitions import Healthy, Refusing, Retrying
 from memd.embedding.passage_queue.agent_backlog import Paused, State, WaitingForConfirmation
 from memd.providers.batch.circuit_breaker import FAILURES
-from memd.server.requests.agent_status import embedding
-from memd_client.messages import BatchStatus, Embedding
+from memd.server.requests.agent_status import embedding, provider_fallback
+from memd_client.messages import BatchStatus, Embedding, FallbackStatus
 
 
 def agent_in(state: State | None, submitter: object = None) -> RunningAgent:
@@ -89,3 +90,30 @@ def test_why_there_are_no_jobs_is_told_where_they_are_wanted(
 def test_without_a_queue_the_reason_is_that_of_the_provider() -> None:
     """Nothing is embedded."""
     assert embedding(agent_in(None)) == Embedding(state="none", reason="provider = none")
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "no_fallback", "told"),
+    [
+        ("none", None, None, None),
+        ("local", None, None, FallbackStatus(provider="local")),
+        ("local", None, "no model", FallbackStatus(provider="local", reason="no model")),
+        (
+            "local",
+            FallbackUse("openai", "it is down"),
+            None,
+            FallbackStatus(provider="local", in_use=True, instead_of="openai", reason="it is down"),
+        ),
+    ],
+)
+def test_the_fallback_is_told_with_why_it_is_used_or_cannot_be(
+    name: str, use: FallbackUse | None, no_fallback: str | None, told: FallbackStatus | None
+) -> None:
+    """Nothing where none is wanted."""
+    providers = SimpleNamespace(
+        pair=SimpleNamespace(choice=SimpleNamespace(no_fallback=no_fallback)), fallback_use=lambda _: use
+    )
+    agent = SimpleNamespace(
+        settings=SimpleNamespace(fallback=name), index=SimpleNamespace(space=None), providers=providers
+    )
+    assert provider_fallback(cast("RunningAgent", agent)) == told
