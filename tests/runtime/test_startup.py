@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,27 @@ def test_an_ignored_signal_stays_ignored_and_a_handler_stays_in_its_place() -> N
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_thread_changes_no_handler() -> None:
+    """Python lets only the main one."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    did = list[bool]()
+
+    def on_a_thread() -> None:
+        did.append(startup.end_quietly())
+        with startup.quiet():
+            did.append(True)
+
+    try:
+        thread = threading.Thread(target=on_a_thread)
+        thread.start()
+        thread.join()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert did == [False, True]
+
+
 def test_threads_are_bounded_and_idle_ones_sleep() -> None:
     """All variables are set, whatever was there before."""
     environ = {"OMP_NUM_THREADS": "64", "OMP_WAIT_POLICY": "ACTIVE", "HOME": "/home/someone"}
@@ -103,32 +125,35 @@ def test_it_can_be_called_before_numpy_loads() -> None:
 
 
 _CLOSED = """
-import sys
-from pathlib import Path
+import os, sys
 from memd.runtime.startup import open_streams
 
 open_streams()
 with open(sys.argv[1], "w") as file:
     print("lost")
     print("lost", file=sys.stderr)
-    numbers = [one.fileno() for one in (sys.stdin, sys.stdout, sys.stderr)]
-    print(numbers, repr(sys.stdin.read()), file.fileno() > 2, file=file)
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    print([one.fileno() for one in streams], repr(sys.stdin.read()), file.fileno(), file=file)
+    for one in streams:
+        one.close()
+    print(len([os.fstat(number) for number in range(3)]), file=file)
 """
 
 
 def test_streams_that_were_closed_are_open_and_lead_nowhere(tmp_path: Path) -> None:
-    """A file that is opened afterwards has no number of theirs, and nothing that is printed is in it."""
+    """A file that is opened afterwards has the next number, and nothing that is printed is in it; they are never closed again."""
     told = tmp_path / "told"
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", _CLOSED, str(told)]
     subprocess.run(closed, check=True, timeout=60)
-    assert told.read_text("utf-8") == "[0, 1, 2] '' True\n"
+    assert told.read_text("utf-8") == "[0, 1, 2] '' 3\n3\n"
 
 
 def test_rich_is_not_imported_with_the_log_and_can_be_imported_later() -> None:
-    """It is only hidden meanwhile."""
-    code = (
-        "import sys; from memd.runtime.startup import import_structlog; import_structlog()\n"
-        "print('structlog' in sys.modules, 'rich' in sys.modules)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stdout=subprocess.PIPE)
-    assert ran.stdout.split() == [b"True", b"False"]
+    """It is only hidden meanwhile; one that is there already stays."""
+    for before, after in (("", b"None"), ("sys.modules['rich'] = 'there'; ", b"there")):
+        code = (
+            f"import sys; {before}from memd.runtime.startup import import_structlog; import_structlog(); "
+            "import structlog; print(sys.modules.get('rich'))"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stdout=subprocess.PIPE)
+        assert ran.stdout.strip() == after

@@ -44,6 +44,8 @@ def test_footers_have_room() -> None:
     assert clamp([one], 100 + len(footer(one)), footer) == [one]
     [short] = clamp([one], 99 + len(footer(one)), footer)
     assert len(short.snippet) == 99
+    few = hit("a" * (STUMP_CHARS - 1))
+    assert clamp([few], STUMP_CHARS - 1 + len(footer(few)), footer) == [few]
 
 
 def test_a_long_footer_keeps_only_its_own_hit_out() -> None:
