@@ -107,6 +107,8 @@ def test_threads_are_bounded_and_idle_ones_sleep() -> None:
         "ORT_DISABLE_TELEMETRY": "1",
         "HOME": "/home/someone",
     }
+    prepare_environment(environ)
+    assert environ["OMP_NUM_THREADS"] == "1", "a daemon embeds short questions"
 
 
 def test_onnxruntime_writes_no_ids(tmp_path: Path) -> None:
