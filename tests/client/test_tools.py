@@ -24,6 +24,7 @@ from memd_client.tools import (
     openai_tools,
 )
 from memd_client.watermark import marked_reply
+from tests.bounds import shipped
 from tests.client.scripted_server import Peer, serving
 from tests.daemon.process import Daemon
 
@@ -163,8 +164,10 @@ def test_closed_tools_tell_that_they_are_closed(ask: Asking, address: Path) -> N
 @pytest.mark.parametrize("kind", [Tools, AsyncTools])
 def test_replies_cannot_be_bounded_to_nothing(kind: type[Tools | AsyncTools], address: Path) -> None:
     """There must be room to tell what is wrong."""
-    with pytest.raises(ValueError, match="max_chars is 999; it must be 1000 or more"):
-        kind(max_chars=999)
+    least = shipped("memd_client.tool_replies.LEAST_CHARS")
+    with pytest.raises(ValueError, match=f"max_chars is {least - 1}; it must be {least} or more"):
+        kind(max_chars=least - 1)
+    kind(max_chars=least)
 
 
 # --- with a real daemon

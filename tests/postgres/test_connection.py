@@ -1,5 +1,6 @@
 """Where a DSN stands and what it may say; every trouble is one line, and none has the password in it."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import msgspec
 import pytest
 
 from memd.postgres import connection
+from memd.postgres.administration import _tables
 from memd.postgres.connection import (
     LEAST_PGVECTOR,
     SharedState,
     SharedUnavailable,
     check,
+    check_tables,
     connect,
     find_state,
     parameters,
@@ -204,7 +207,18 @@ def test_the_least_versions() -> None:
     assert LEAST_PGVECTOR == (0, 8, 4)
     assert shipped("memd.postgres.connection.LEAST_SERVER") == 150_000
     assert shipped("memd.postgres.connection.CONNECT_S") == 5
-    assert shipped("memd.postgres.connection.LEAST_KNOWN") == SOUND.least  # version 4 has one index more
+
+
+def test_the_tables_tell_which_memd_may_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 4 has one index more than 3."""
+    least = shipped("memd.postgres.connection.LEAST_KNOWN")
+    *_, last = _tables(msgspec.structs.replace(SOUND, version=None))
+    [(version, told)] = re.findall(r"VALUES \((\d+), (\d+)\)", last.sql)
+    monkeypatch.setattr(connection, "VERSION", least)
+    check_tables(int(version), int(told))
+    monkeypatch.setattr(connection, "VERSION", least - 1)
+    with pytest.raises(SharedUnavailable, match="newer memd"):
+        check_tables(int(version), int(told))
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -455,6 +455,15 @@ def test_of_two_that_are_closest_to_each_other_the_later_one_bridges_most(
         assert placed([older, between, later, last], about)[0] == first
 
 
+def test_so_many_candidates_are_put_in_order_by_time() -> None:
+    """The last of them may take the place of the first, and the next one stays where it is."""
+    pool = shipped("memd.search.fuse_scores.POOL")
+    ordered = scores(*(round(0.70 - n / 1000, 3) for n in range(pool + 1)))
+    others = {n: said(0, n, axis=n) for n in range(2, pool + 2)}
+    for number, first in ((pool, pool), (pool + 1, 1)):
+        assert placed(ordered, {1: said(0, 1), **others, number: said(20, 99)})[0] == first
+
+
 def test_of_several_later_ones_the_latest_is_first() -> None:
     about = {1: said(0, 1), 2: said(5, 5), 3: said(10, 9), **{n: said(0, n, axis=n) for n in range(4, 12)}}
     ordered = scores(0.70, 0.69, 0.68, *(0.6 - n / 100 for n in range(8)))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import apsw
 import msgspec
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from memd.chunk.split import parts_of
 from memd.domain_types import Chunk, ChunkId, Kind, TextHash, embedded_part
 from memd.store import chunk_parts
-from memd.store.chunk_parts import hash_of
+from memd.store.chunk_parts import first_waiting, hash_of
 from memd.store.errors import StoreDamaged
 from memd.store.index import Index
 from memd.store.meta import Fingerprint
@@ -136,6 +137,27 @@ async def test_what_waits_of_many_files_is_in_their_order(tmp_path: Path) -> Non
     passed_over = frozenset(one.hash for one in waiting[: at_once + 1])
     assert await index.waiting(1000, passed_over) == waiting[at_once + 1 :]
     await index.close()
+
+
+def test_no_more_files_are_read_at_once_than_are_needed() -> None:
+    """Some at a time, in their order, until as much was found as is wanted."""
+    at_once = shipped("memd.store.chunk_parts._FILES_AT_ONCE")
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, kind INTEGER, mtime_ns INTEGER)")
+    connection.executemany("INSERT INTO files VALUES (?, 0, 0)", [(n,) for n in range(2 * at_once)])
+    read: list[int] = []
+    connection.create_scalar_function("noted", lambda one: read.append(one) or one, 1)
+    for limit, count in ((at_once, at_once), (at_once + 1, 2 * at_once)):
+        read.clear()
+        found = first_waiting(
+            connection,
+            "SELECT id AS file_id FROM files",
+            "SELECT noted(value), 'hash' FROM json_each(?) ORDER BY 1",
+            limit,
+            frozenset(),
+        )
+        assert found == list(range(limit))
+        assert len(set(read)) == count
 
 
 async def test_any_history_ends_in_the_parts_of_a_fresh_index(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import apsw
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from memd.domain_types import TextHash
-from memd.store import database_files, migrations, recovery
+from memd.store import database_files, int16_vectors, migrations, recovery
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.int16_vectors import rounded
 from tests.bounds import shipped
@@ -65,11 +66,22 @@ def older(file: Path, schema: int) -> Path:
 
 
 @pytest.mark.parametrize("schema", [1, 2, 3])
-async def test_an_older_cache_is_packed_and_becomes_smaller(tmp_path: Path, schema: int) -> None:
-    """All its vectors are there."""
+async def test_an_older_cache_is_packed_and_becomes_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
+) -> None:
+    """All its vectors are there; so many are in memory at a time."""
     file = older(tmp_path / "embeddings.sqlite", schema)
     store = EmbeddingStore(file)
+    packed: list[int] = []
+
+    def pack(vectors: list[bytes]) -> list[tuple[bytes, int | None]]:
+        packed.append(len(vectors))
+        return int16_vectors.pack(vectors)
+
+    monkeypatch.setattr(migrations, "int16_vectors", SimpleNamespace(pack=pack))
     await store.open()
+    monkeypatch.undo()
+    assert packed == [shipped("memd.store.migrations._ROWS")] * 4
     assert (await store.look_up(SPACE, list(VECTORS), 2.0)).vectors == rounded(VECTORS)
     await store.close()
     assert schema_of(file) == migrations.newest("embeddings")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from memd.domain_types import ChunkId, Kind
 from memd.store import vector_matrix
 from memd.store.vector_matrix import FEWEST_ROWS, Matrix, Row
+from tests.bounds import shipped
 from tests.store.conftest import DIMENSIONS, vector_of
 
 EVERYTHING = frozenset(Kind)
@@ -245,3 +246,12 @@ def test_rows_are_put_in_the_order_of_their_ids_once_and_only_where_they_are_not
     assert more.by_id is not None
     assert more.by_id[1].tolist() == [2, 3, 4, 5, 9]
     assert cosines_of(rows, question(4), [4, 5]).keys() == {4, 5}
+
+
+def test_a_block_has_room_for_so_many_rows_however_small_it_is_to_be() -> None:
+    """The next row begins another."""
+    fewest, rows = shipped("memd.store.vector_matrix.FEWEST_ROWS"), small()
+    rows.add(row(n) for n in range(fewest))
+    assert len(rows.snapshot().parts) == 1
+    rows.add([row(fewest)])
+    assert len(rows.snapshot().parts) == 2

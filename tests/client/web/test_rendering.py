@@ -85,8 +85,14 @@ def test_a_hostile_note_is_text() -> None:
 )
 def test_awkward_text(text: str) -> None:
     """It ends, and holds no more than so many things in each other."""
+    assert _depth(tree(text)) <= 2 * MAX_DEPTH == 2 * DEPTH
 
-    def depth(nodes: list[Any]) -> int:
-        return max((1 + depth(node[2:]) for node in nodes if isinstance(node, list)), default=0)
 
-    assert depth(tree(text)) <= 2 * MAX_DEPTH == 2 * DEPTH
+def test_so_many_quotations_are_shown_in_each_other() -> None:
+    """What is deeper is a text, not another one."""
+    for count, shown in ((DEPTH - 2, DEPTH - 1), (DEPTH - 1, DEPTH), (DEPTH + 5, DEPTH)):
+        assert _depth(tree("> " * count + "deep")) == shown
+
+
+def _depth(nodes: list[Any]) -> int:
+    return max((1 + _depth(node[2:]) for node in nodes if isinstance(node, list)), default=0)

@@ -306,3 +306,5 @@ def test_blocks_are_the_lines_with_their_ends() -> None:
     assert b"".join(blocks(some)) == b"".join(line + b"\n" for line in some)
     assert max(map(len, blocks(some * 3))) < BLOCK * 3 + 20
     assert list(blocks([])) == []
+    size = shipped("memd.providers.batch.dialect.BLOCK")
+    assert list(map(len, blocks([b"x" * 1023] * (2 * size // 1024 + 1)))) == [size, size, 1024]

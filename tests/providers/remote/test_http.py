@@ -22,6 +22,7 @@ from memd.errors import MemdError
 from memd.providers.api_keys import Account
 from memd.providers.remote.dialect import BadReply, HttpAnswer, HttpRequest, NoReply, Refused, RequestTimedOut
 from memd.providers.remote.http import BROKEN_OFF, LARGEST_REFUSAL, LONGEST_LINE, HttpConnections
+from tests.bounds import shipped
 from tests.fakes.http import Request, Response, Server
 from tests.wait import until_async
 
@@ -285,6 +286,36 @@ async def test_requests_that_are_broken_off_at_any_moment_take_no_place_from_lat
             )
             assert all(answer.is_success for answer in answers)
             await until_async(lambda: server.open_connections <= BROKEN_OFF + 2)
+
+
+async def test_after_so_many_requests_that_were_broken_off_a_client_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until then the same one is used."""
+    made, usual = 0, HttpConnections._made  # noqa: SLF001
+
+    def counted(session: HttpConnections, context: ssl.SSLContext) -> object:
+        nonlocal made
+        made += 1
+        return usual(session, context)
+
+    async def silent(_: Request) -> Response:
+        await asyncio.sleep(3600)
+        return Response()
+
+    async def break_off(session: HttpConnections, times: int) -> None:
+        for _ in range(times):
+            with pytest.raises(RequestTimedOut):
+                await session.send(HttpRequest("embeddings", b"{}"), 0.001)
+
+    monkeypatch.setattr(HttpConnections, "_made", counted)
+    most = shipped("memd.providers.remote.http.BROKEN_OFF")
+    with Server(silent) as server:
+        async with talking(server) as session:
+            await break_off(session, most)
+            assert made == 1
+            await break_off(session, 1)
+            assert made == 2
 
 
 async def test_no_more_requests_are_under_way_than_there_may_be(told: Told) -> None:

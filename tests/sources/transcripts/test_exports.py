@@ -221,3 +221,21 @@ def test_each_version_of_a_file_is_gone_through_once(
         _ids(other)
         _ids(root)
     assert len(told) == exports.KEPT_EXPORTS + 2
+
+
+def test_so_much_of_a_file_is_read_at_a_time(root: SessionPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More only while something in it goes on."""
+    piece = shipped("memd.sources.transcripts.exports._PIECE_BYTES")
+    words = [("user", "word " * 1000) for _ in range(3 * piece // 5000)]
+    write(
+        root.directory / NAME, [chatgpt_talk(str(number), *words[:20]) for number in range(len(words) // 20)]
+    )
+    read, pread = list[int](), os.pread
+
+    def noted(descriptor: int, length: int, at: int) -> bytes:
+        read.append(len(some := pread(descriptor, length, at)))
+        return some
+
+    monkeypatch.setattr(os, "pread", noted)
+    assert len(_ids(root)) == len(words) // 20
+    assert read[0] == piece

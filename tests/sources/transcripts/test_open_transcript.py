@@ -12,6 +12,7 @@ from memd.sources.notes import TooLarge
 from memd.sources.safe_open import FileMissing
 from memd.sources.transcripts import open_transcript
 from memd.sources.transcripts.open_transcript import Growth, growth, unpacked_stream
+from tests.bounds import shipped
 from tests.sources.transcripts.transcripts import Follower, append, replace, said
 
 MANY = 1 << 30
@@ -115,3 +116,17 @@ def test_so_much_may_be_unpacked_and_no_byte_more(monkeypatch: pytest.MonkeyPatc
                     list(given)
             else:
                 assert sum(map(len, given)) == most
+
+
+def test_a_file_holds_no_more_than_so_many_times_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ratio that no transcript has."""
+    monkeypatch.setattr(open_transcript, "_ALWAYS_BYTES", 0)
+    length, times = 10, shipped("memd.sources.transcripts.open_transcript._MOST_TIMES")
+    for over in (0, 1):
+        stream = io.BytesIO(zstandard.compress(b"x" * (length * times + over)))
+        given = unpacked_stream(cast("io.RawIOBase", stream), length, "a.zst")
+        if over:
+            with pytest.raises(TooLarge):
+                list(given)
+        else:
+            assert sum(map(len, given)) == length * times
