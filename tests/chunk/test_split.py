@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memd.chunk.split import LEAST_PART_WIDTH, MOST_PART_WIDTH, ChunkSize, end_of, parts_of, piece_end
 from memd.text.tokens import width
+from tests.bounds import shipped
 
 ROOM = ChunkSize(quarters=100, chars=60)
 TEXTS = st.text(alphabet=st.sampled_from("ab 。.字数é\U00020000\u0301👩\u200d"), min_size=1, max_size=300)
@@ -127,6 +128,13 @@ def test_lines_go_together_while_they_are_short() -> None:
     chinese = "\n".join(f"- 第{n}行大约有三十个字符的宽度吧" for n in range(8))
     assert [english[b:e].count("\n") + 1 for b, e in parts_of(english)] == [4, 4]
     assert [chinese[b:e].count("\n") + 1 for b, e in parts_of(chinese)] == [3, 3, 2]
+
+
+@pytest.mark.parametrize(("short", "count"), [(1, 2), (0, 3)])
+def test_a_line_of_so_many_columns_is_a_part_by_itself(short: int, count: int) -> None:
+    """A shorter one goes together with the next."""
+    least = shipped("memd.chunk.split.LEAST_PART_WIDTH")
+    assert len(parts_of("\n".join(["a" * (least - short), "b" * 20, "c" * 150]))) == count
 
 
 def test_a_long_line_is_divided_between_sentences() -> None:

@@ -110,6 +110,8 @@ def test_the_beginning_decides() -> None:
     korean, chinese = "데이터베이스를".encode("euc-kr"), "我们的时间".encode("gbk")
     assert decode_note(chinese * (most // 5 + 1) + korean * most).encoding == "gb18030"
     assert decode_note(korean * (most // 7 + 1) + chinese * most).encoding == "utf-8"
+    # What is common among half as many would be enough.
+    assert decode_note(chinese * (most * 35 // 100 // 5) + korean * most).encoding == "utf-8"
 
 
 def test_marks() -> None:

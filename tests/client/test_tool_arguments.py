@@ -183,7 +183,11 @@ def test_a_megabyte_of_query_is_cut() -> None:
 def test_too_many_results_are_as_many_as_there_can_be() -> None:
     """A large number means "all"."""
     asked = tool_arguments.read(tool_arguments.SEARCH, {"query": "q", "maxResults": 10**40})
-    assert asked == SearchCall("q", 50, remarks=("maxResults is at most 50",))
+    most = shipped("memd_client.tool_arguments.MAX_RESULTS")
+    assert asked == SearchCall("q", most, remarks=(f"maxResults is at most {most}",))
+    assert tool_arguments.read(tool_arguments.SEARCH, {"query": "q", "maxResults": most}) == SearchCall(
+        "q", most
+    )
 
 
 def test_unknown_arguments_are_ignored_and_told() -> None:

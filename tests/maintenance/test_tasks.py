@@ -265,6 +265,8 @@ def test_an_index_is_looked_at_as_often_as_is_said() -> None:
     gone = Quiet(gone_at=100.5)
     hastily(for_s(100.4, keep(check_integrity(cast("Index", gone), bool))))
     assert gone.damage.reason is None
+    hastily(for_s(11 * GONE_S - 0.1, keep(check_integrity(cast("Index", gone), bool))))
+    assert gone.damage.reason is None
     hastily(for_s(100.5 + GONE_S, keep(check_integrity(cast("Index", gone), bool))))
     assert gone.damage.reason is not None
 

@@ -205,7 +205,10 @@ def test_tables_of_a_newer_memd_may_serve_this_one() -> None:
 def test_the_least_versions() -> None:
     """Below these is what damages an index, or lets everybody make objects."""
     assert LEAST_PGVECTOR == (0, 8, 4)
-    assert shipped("memd.postgres.connection.LEAST_SERVER") == 150_000
+    least = shipped("memd.postgres.connection.LEAST_SERVER")
+    check(msgspec.structs.replace(SOUND, server=least))
+    with pytest.raises(SharedUnavailable, match="memd needs 15"):
+        check(msgspec.structs.replace(SOUND, server=least - 1))
     assert shipped("memd.postgres.connection.CONNECT_S") == 5
 
 

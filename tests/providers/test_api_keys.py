@@ -268,6 +268,8 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (LONGEST_KEY_FILE + 1))
     with pytest.raises(OSError, match="too large"):
         read_small(tmp_path / "large")
+    (tmp_path / "large").write_bytes(b"x" * LONGEST_KEY_FILE)
+    assert len(read_small(tmp_path / "large")) == LONGEST_KEY_FILE
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

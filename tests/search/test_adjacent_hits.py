@@ -9,6 +9,7 @@ from memd.search.fuse_scores import Scored
 from memd.search.query import parse
 from memd.search.rank import Verdict, verdicts
 from memd.store.chunks import StoredChunk
+from tests.bounds import shipped
 
 MOST = 60
 
@@ -179,3 +180,20 @@ def test_the_same_lines_are_shown_in_fewer_hits(places: list[tuple[int, int]], t
     assert all(len(hit.snippet) <= TIMES * MOST for hit in hits)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert hits[LOOKED_AT:] == apart[len(apart) - len(hits[LOOKED_AT:]) :]
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_so_many_hits_are_put_together(beyond: int) -> None:
+    """Of more, each stays by itself, so that who asks for more gets the same first ones."""
+    looked_at = shipped("memd.search.adjacent_hits.LOOKED_AT")
+    far = [chunk(n, f"far {n}", 100 * n) for n in range(2, looked_at + beyond)]
+    found = shown(chunk(1, "one", 1), *far, chunk(99, "two", 2))
+    assert len(found) == looked_at + beyond - 1 + beyond
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_hit_of_several_chunks_has_so_many_times_the_characters_of_one(beyond: int) -> None:
+    """Longer ones are not put together."""
+    most = shipped("memd.search.adjacent_hits.TIMES") * MOST
+    below = chunk(2, "y" * (most - MOST - 1 + beyond), 2)
+    assert len(shown(chunk(1, "x" * MOST, 1), below)) == 1 + beyond

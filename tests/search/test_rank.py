@@ -212,6 +212,13 @@ def test_no_source_crowds_out_the_other(candidates: str, expected: str) -> None:
     assert " ".join(hit.snippet for hit in islice(found, 6)) == expected
 
 
+def test_after_so_many_hits_of_a_source_it_is_the_turn_of_another() -> None:
+    """However many better ones the first has."""
+    in_a_row = shipped("memd.search.rank.IN_A_ROW")
+    found = hits(lanes("n" * 9 + "s"), parse("cat"), DEFAULT, 700)
+    assert [hit.snippet[0] for hit in found].index("s") == in_a_row
+
+
 def test_a_verdict_tells_what_came_before_its_turn() -> None:
     """A hit with better ones behind it owes its place to its source."""
     made = list(verdicts(lanes("nnnns"), parse("cat"), DEFAULT, 700))

@@ -279,6 +279,14 @@ async def test_what_the_request_leaves_open_the_settings_say(bench: Bench) -> No
     assert asked == [("x", 9, 0.2), ("x", 3, 0.0)]
 
 
+async def test_so_many_results_may_be_asked_for(bench: Bench) -> None:
+    """One more is refused."""
+    most = shipped("memd.server.requests.search.MAX_RESULTS")
+    for count, is_refused in ((most, False), (most + 1, True)):
+        reply = await bench.handlers.handle(wire.Search(query="x", max_results=count))
+        assert isinstance(reply, wire.Failure) is is_refused
+
+
 @pytest.mark.parametrize(
     ("now", "day"),
     [
@@ -369,10 +377,18 @@ async def test_a_filter_that_makes_no_sense_is_one_clear_error(
     assert bench.backend.asked == []
 
 
-def test_a_request_has_so_many_filters() -> None:
-    """As many as the page of the protocol says."""
-    assert shipped("memd.server.requests.search.MAX_FILTERS") == 20
-    assert shipped("memd.server.requests.search.MAX_FILTER_CHARS") == 500
+async def test_a_request_has_so_many_filters(bench: Bench) -> None:
+    """Each of so many characters at most."""
+    most = shipped("memd.server.requests.search.MAX_FILTERS")
+    longest = shipped("memd.server.requests.search.MAX_FILTER_CHARS")
+    for only, is_refused in (
+        (["tag:a"] * most, False),
+        (["tag:a"] * (most + 1), True),
+        (["path:".ljust(longest, "a")], False),
+        (["path:".ljust(longest + 1, "a")], True),
+    ):
+        reply = await bench.handlers.handle(wire.Search(query="x", only=only))
+        assert isinstance(reply, wire.Failure) is is_refused
 
 
 async def test_a_hit_says_of_when_it_is(bench: Bench) -> None:
@@ -487,9 +503,12 @@ async def test_no_more_characters_than_a_reply_holds(bench: Bench, asked: int | 
 
 async def test_an_excerpt_of_next_to_nothing_is_refused(bench: Bench) -> None:
     """Nobody would come to its end."""
-    reply = await bench.handlers.handle(wire.Get(path="x", max_chars=99))
+    least = shipped("memd.server.requests.get.LEAST_CHARS")
+    reply = await bench.handlers.handle(wire.Get(path="x", max_chars=least - 1))
     assert isinstance(reply, wire.Failure)
-    assert (reply.code, reply.message) == ("bad_request", "max_chars is 99; it must be 100 or more")
+    said = f"max_chars is {least - 1}; it must be {least} or more"
+    assert (reply.code, reply.message) == ("bad_request", said)
+    assert not isinstance(await bench.handlers.handle(wire.Get(path="x", max_chars=least)), wire.Failure)
 
 
 async def test_an_explanation_shows_all_of_each_hit(bench: Bench) -> None:

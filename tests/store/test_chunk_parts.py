@@ -1,6 +1,7 @@
 """Parts of chunks beside their chunks: they come, get vectors and go with these."""
 
 from pathlib import Path
+from typing import cast
 
 import apsw
 import msgspec
@@ -146,7 +147,12 @@ def test_no_more_files_are_read_at_once_than_are_needed() -> None:
     connection.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, kind INTEGER, mtime_ns INTEGER)")
     connection.executemany("INSERT INTO files VALUES (?, 0, 0)", [(n,) for n in range(2 * at_once)])
     read: list[int] = []
-    connection.create_scalar_function("noted", lambda one: read.append(one) or one, 1)
+
+    def noted(file_id: int) -> int:
+        read.append(file_id)
+        return file_id
+
+    connection.create_scalar_function("noted", cast("apsw.ScalarProtocol", noted), 1)
     for limit, count in ((at_once, at_once), (at_once + 1, 2 * at_once)):
         read.clear()
         found = first_waiting(

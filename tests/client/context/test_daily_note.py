@@ -257,6 +257,8 @@ def test_a_text_without_measure_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoteNotWritten, match="more than"):
         append(tmp_path, "x" * (LONGEST_BYTES + 1))
     assert list(tmp_path.iterdir()) == []
+    append(tmp_path, "x" * LONGEST_BYTES)
+    assert (tmp_path / NOTE).stat().st_size >= LONGEST_BYTES
 
 
 def test_an_error_survives_a_journey(tmp_path: Path) -> None:

@@ -79,11 +79,12 @@ def test_a_long_line_is_cut_to_what_matters(run: Run, home: Path) -> None:
     before, after = first.removeprefix("1: ").split("[REDACTED:password]")
     assert (before[0], len(before) - 1) == ("…", around)
     assert (after[-1], len("[REDACTED:password]" + after) - 1) == ("…", 2 * around)
-    for size in (shipped("memd.ctl.commands.redact._LONGEST") + more for more in (0, 1)):
-        line = "password=hunter2 ".ljust(size, "x")
+    longest = shipped("memd.ctl.commands.redact._LONGEST")
+    for size, is_cut in ((longest, False), (longest + 1, True)):
+        line = "password=hunter2 ".ljust(size + len("hunter2") - len("[REDACTED:password]"), "x")
         (home / "a.jsonl").write_text(line, encoding="utf-8")
         [shown, *_] = run("redact", str(home / "a.jsonl")).out.splitlines()
-        assert shown.endswith("…") == (len(line) - len("hunter2") + len("[REDACTED:password]") > size)
+        assert shown.endswith("…") is is_cut
 
 
 def test_the_rules_of_the_agent_count(run: Run, home: Path, file: Path) -> None:

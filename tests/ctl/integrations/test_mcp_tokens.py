@@ -61,15 +61,17 @@ def test_what_others_may_read_is_no_token(tmp_path: Path) -> None:
     moved = file.rename(tmp_path / "elsewhere")
     file.symlink_to(moved)
     assert tokens.presented(made.token) is None
-    for text in (
-        b'{"token":""}',
-        b"[]",
-        b'{"token":"%s"}' % (b"x" * shipped("memd.ctl.integrations.mcp_tokens._MAX_BYTES")),
+    longest = shipped("memd.ctl.integrations.mcp_tokens._MAX_BYTES") - len('{"token":""}')
+    for text, count in (
+        (b'{"token":""}', 0),
+        (b"[]", 0),
+        (b'{"token":"%s"}' % (b"x" * longest), 1),
+        (b'{"token":"%s"}' % (b"x" * (longest + 1)), 0),
     ):
         moved.write_bytes(text)
         file.unlink()
         file.hardlink_to(moved)
-        assert tokens.all() == []
+        assert len(tokens.all()) == count
     file.unlink()
     file.mkdir()
     assert tokens.all() == []

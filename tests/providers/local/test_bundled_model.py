@@ -4,6 +4,8 @@ import importlib.machinery
 import sys
 import unicodedata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from memd.providers.local import bundled_model
 from memd.providers.local.bundled_model import clean, fit
+from tests.bounds import shipped
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +143,22 @@ def test_awkward_text_has_a_vector(model: bundled_model.BundledModel, text: str)
 def test_what_follows_nul_counts(model: bundled_model.BundledModel) -> None:
     """A NUL does not end the text."""
     np.testing.assert_allclose(model.passage("the data\0base"), model.passage("the database"), atol=1e-6)
+
+
+def test_no_more_of_a_text_is_embedded_than_so_many_bytes() -> None:
+    """Of a question fewer, as somebody waits for its answer."""
+    given: list[int] = []
+
+    def embed(text: str) -> np.ndarray[Any, Any]:
+        given.append(len(text))
+        return np.ones(384, np.float32)
+
+    made = bundled_model.BundledModel(cast(Any, SimpleNamespace(passage=embed, query=embed)))
+    made.passage("word " * 10_000)
+    made.query("word " * 10_000)
+    passage = shipped("memd.providers.local.bundled_model.PASSAGE_BYTES")
+    query = shipped("memd.providers.local.bundled_model.QUERY_BYTES")
+    assert given == pytest.approx([passage, query], abs=1)
 
 
 def test_a_megabyte_is_represented_by_its_beginning(model: bundled_model.BundledModel) -> None:

@@ -38,3 +38,5 @@ def test_the_longest_frame_passes() -> None:
     """The limit itself is allowed."""
     body = bytes(MAX_FRAME_BYTES)
     assert list(WorkerFrameReader().feed(len(body).to_bytes(4, "big") + body)) == [body]
+    with pytest.raises(BrokenFrame):
+        list(WorkerFrameReader().feed((len(body) + 1).to_bytes(4, "big")))

@@ -12,6 +12,7 @@ import pytest
 from memd.providers.local import bundled_model, worker
 from memd.providers.local.protocol import Embedded, Passage, Ready, WorkerFrameReader, encode
 from memd.providers.local.provider import COMMAND
+from tests.bounds import shipped
 from tests.providers import standin
 from tests.providers.processes import has_ended
 from tests.wait import until
@@ -149,6 +150,10 @@ def test_prints_do_not_reach_the_daemon(scripted: Process) -> None:
     assert answer.vector == standin.vector_of("print").tobytes()
 
 
-def test_the_engine_gets_some_threads() -> None:
-    """At least one thread, at most what still helps."""
-    assert 1 <= worker.engine_threads() <= worker.MAX_THREADS
+def test_the_engine_gets_some_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each core, at most what still helps."""
+    most = shipped("memd.providers.local.worker.MAX_THREADS")
+    monkeypatch.setattr(sys, "platform", "linux")
+    for cores, threads in ((1, 1), (most, most), (most + 1, most)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
+        assert worker.engine_threads() == threads

@@ -101,7 +101,7 @@ async def test_an_answer_without_success_is_what_the_caller_makes_of_it(server: 
             await read(session)
     status, size, why = seen.value.args
     assert (status, why) == (503, "tired")
-    assert LARGEST_REFUSAL < size < LARGEST_REFUSAL * 3
+    assert LARGEST_REFUSAL < size <= LARGEST_REFUSAL + (64 << 10)  # one piece of the connection more
 
 
 @pytest.mark.parametrize("cut", [0, 1, 5])

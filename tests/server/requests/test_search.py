@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from memd.domain_types import FoundHit
 from memd.server.requests.search import STUMP_CHARS, citation, clamp, footer, is_cited
+from tests.bounds import shipped
 
 
 def hit(snippet: str, path: str = "memory/a.md", start_line: int = 3) -> FoundHit:
@@ -35,7 +36,9 @@ def test_the_last_hit_is_cut_at_a_line() -> None:
 def test_no_stump_is_shown() -> None:
     """A hit of which only a few characters would be left is dropped, and nothing comes after it."""
     hits = [hit("a" * 100), hit("b" * 100), hit("c" * 10)]
-    assert clamp(hits, 100 + STUMP_CHARS - 1, no_footer) == hits[:1]
+    least = shipped("memd.server.requests.search.STUMP_CHARS")
+    assert clamp(hits, 100 + least - 1, no_footer) == hits[:1]
+    assert [len(one.snippet) for one in clamp(hits, 100 + least, no_footer)] == [100, least]
 
 
 def test_footers_have_room() -> None:
