@@ -326,7 +326,10 @@ def _add_eval(parser: argparse.ArgumentParser) -> None:
 
 def _add_get(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "path", metavar="PATH", type=_named, help="as search printed it; PATH:FROM-TO works too"
+        "path",
+        metavar="PATH",
+        type=_named,
+        help="as search printed it; PATH:FROM-TO and PATH#LFROM-LTO work too",
     )
     parser.add_argument(
         "--from", dest="start_line", metavar="N", type=_first_line, help="the first line, from 1"

@@ -1,7 +1,6 @@
 """memd-ctl search, get and tags: searches memory, reads lines of an indexed file, and lists tags and links."""
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -12,6 +11,7 @@ from memd.ctl.output.humanize import counted, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.blocking import Client
 from memd_client.messages import Note, Sort, Source
+from memd_client.tool_arguments import GetCall
 
 
 class QueryOptions(TypedDict):
@@ -70,9 +70,6 @@ def run_search(invocation: Invocation) -> Outcome:
     )
 
 
-_PLACE = re.compile(r"(?P<path>.+):(?P<start>\d{1,9})-(?P<end>\d{1,9})", re.DOTALL)
-
-
 def run_get(invocation: Invocation) -> Outcome:
     """Read a file, and print its lines unchanged."""
     with invocation.client() as memd:
@@ -99,15 +96,16 @@ def _read_note(memd: Client, invocation: Invocation) -> Note:
         agent=options.agent,
         session_key=options.session_key,
     )
-    place = _PLACE.fullmatch(options.path)
-    if not note.missing or place is None or options.start_line or options.lines:
+    if not note.missing or options.start_line or options.lines:
         return note
-    # The argument may be the headline of a hit, with its lines.
-    start, end = int(place["start"]), int(place["end"])
+    # The argument may be the headline of a hit, or its citation.
+    place = GetCall(options.path).place()
+    if place is None:
+        return note
     return memd.get(
-        place["path"],
-        start_line=max(start, 1),
-        lines=max(end - start + 1, 1),
+        place.path,
+        start_line=place.start_line,
+        lines=place.lines,
         agent=options.agent,
         session_key=options.session_key,
     )

@@ -240,16 +240,28 @@ def test_a_missing_path_is_not_found(run: Run, address: Path) -> None:
     assert json.loads(out)["error"]["type"] == "not_found"
 
 
-def test_the_headline_of_a_hit_may_be_copied(run: Run, address: Path) -> None:
+@pytest.mark.parametrize(
+    ("argument", "start_line", "lines"),
+    [
+        ("a:b.md:3-5", 3, 3),
+        ("a:b.md:3", 3, 1),
+        ("a:b.md#L3-L5", 3, 3),
+        ("a:b.md#L3-5", 3, 3),
+        ("a:b.md#L3", 3, 1),
+    ],
+)
+def test_the_headline_or_the_citation_of_a_hit_may_be_copied(
+    run: Run, address: Path, argument: str, start_line: int, lines: int
+) -> None:
     """A path with lines behind it is tried as a path first."""
     heard: list[Request] = []
     with serving(address, answering(_MISSING, _NOTE, heard=heard)):
-        assert run("get", "a:b.md:3-5").code == 0
-    assert heard == [Get(path="a:b.md:3-5"), Get(path="a:b.md", start_line=3, lines=3)]
+        assert run("get", argument).code == 0
+    assert heard == [Get(path=argument), Get(path="a:b.md", start_line=start_line, lines=lines)]
 
 
 @pytest.mark.parametrize(
-    "argv", [["a.md:3-5", "--from", "1"], ["a.md:3-5", "--lines", "2"], ["a.md:3"], [":3-5"]]
+    "argv", [["a.md:3-5", "--from", "1"], ["a.md#L3-L5", "--lines", "2"], ["a.md:x"], ["a.md#3"], [":3-5"]]
 )
 def test_other_paths_are_only_paths(run: Run, address: Path, argv: list[str]) -> None:
     """Nothing is guessed into them."""
