@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.output.terminal import Screen
 from memd_client import paths
 from memd_client.blocking import Client
@@ -56,15 +57,26 @@ def places(
         config: --config.
         state_dir: --state-dir.
         socket: --socket.
+
+    Raises:
+        Failed: the socket would be the root directory.
     """
     flags = {"MEMD_CONFIG": config, "MEMD_STATE_DIR": state_dir, "MEMD_SOCKET": socket}
     said = {**environ, **{name: value for name, value in flags.items() if value}}
     state = paths.state_dir(said, platform, home)
+    at = _absolute(paths.socket_file(said, platform, home, state=state))
+    if not at.name:
+        raise Failed(
+            "bad_config",
+            f"{at} cannot be a socket: it is the root directory.",
+            "Set MEMD_SOCKET, or --socket, to the path of a file.",
+            exit_code=BAD_CONFIG,
+        )
     return Places(
         home=home,
         config=_absolute(paths.config_file(said, platform, home)) if said.get("MEMD_CONFIG") else None,
         state=_absolute(state),
-        socket=_absolute(paths.socket_file(said, platform, home, state=state)),
+        socket=at,
     )
 
 

@@ -49,11 +49,16 @@ def find_places(config: Path | None, state_dir: Path | None, socket: Path | None
     """Return the paths given on the command line, else those of the environment, else the platform's.
 
     Raises:
-        FatalError: the socket's path is longer than the system allows.
+        FatalError: the socket's path is longer than the system allows, or is that of the root directory.
     """
     home = Path.home()
     state = (state_dir or paths.state_dir(os.environ, sys.platform, home)).absolute()
     at = (socket or paths.socket_file(os.environ, sys.platform, home, state=state)).absolute()
+    if not at.name:
+        raise FatalError(
+            f"{at} cannot be a socket: it is the root directory. Set MEMD_SOCKET to the path of a file.",
+            exit_code=78,
+        )
     try:
         return DaemonPlaces(config, state, paths.checked_socket(at, sys.platform))
     except paths.SocketPathTooLong as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.ctl import arguments
+from memd.ctl.failures import BAD_CONFIG, Failed
 from memd.ctl.invocation import Invocation, Places, places
 from memd.ctl.output.terminal import Screen
 from memd_client import TimedOut
@@ -48,6 +49,15 @@ def test_each_place_comes_from_who_says_it_first(
     here = _places(environ, **flags)
     assert here.config == (None if config is None else Path(config))
     assert (here.state, here.socket) == (Path(state), Path(socket))
+
+
+@pytest.mark.parametrize("socket", ["/", "//", "/tmp/.."])
+def test_the_root_directory_is_no_socket(socket: str) -> None:
+    """Whoever reads that knows what to set."""
+    with pytest.raises(Failed, match="cannot be a socket") as refused:
+        _places({"MEMD_SOCKET": socket})
+    assert refused.value.exit_code == BAD_CONFIG
+    assert "MEMD_SOCKET" in (refused.value.hint or "")
 
 
 def test_relative_places_start_where_the_command_was_typed(

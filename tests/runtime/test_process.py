@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +25,7 @@ from memd.runtime.process import (
     bound_stop_time,
     callback_failed,
     ended,
+    find_places,
     open_files,
     prepare,
 )
@@ -135,6 +137,14 @@ def test_a_process_leaves_whatever_its_threads_are_at() -> None:
     """With its status, and with all that it said: Python's own end would wait for threads, or break them off in C++."""
     ran = subprocess.run([sys.executable, "-c", _LEAVES], capture_output=True, timeout=60, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, b"said before\n", b"")
+
+
+@pytest.mark.parametrize("address", ["/", "/" + "x" * 200])
+def test_a_path_that_no_socket_can_have_is_told_before_the_start(address: str, tmp_path: Path) -> None:
+    """With the status of a wrong configuration, and what to do."""
+    with pytest.raises(FatalError, match="Set MEMD_SOCKET") as refused:
+        find_places(None, tmp_path, Path(address))
+    assert refused.value.exit_code == 78
 
 
 def test_so_many_names_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
