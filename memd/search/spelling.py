@@ -55,6 +55,8 @@ def spelt(asked: Query, reader: _Reader, kinds: Collection[Kind]) -> Query:
     missing = sorted(
         (word for word in asked.misspellable if word not in held), key=lambda one: one not in proper
     )
+    if not missing:
+        return asked
     near = _names_near(missing[:MOST_MISSPELT], proper, asked, reader, kinds)
     return with_spellings(asked, near) if near else asked
 

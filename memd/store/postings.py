@@ -142,9 +142,9 @@ class TermReader:
         """Return the keys of single words, normalised by fts_text."""
         stems = self._stems(words)
         keys = np.fromiter(map(hash, stems), np.int64, len(stems)).view(np.uint64) & ~np.uint64(_CLASS)
-        # For a misspelt word there are hundreds, nearly all of class 0.
-        for number, kind in enumerate(map(_class_of, stems)):
-            if kind:
+        # For a misspelt word there are hundreds: those of two letters or more are of class 0, which one look at all of them tells.
+        if not "".join(stems).isalpha() or min(map(len, stems)) < 2:
+            for number, kind in enumerate(map(_class_of, stems)):
                 keys[number] |= np.uint64(kind)
         return keys
 

@@ -26,8 +26,8 @@ def may_be_misspelt(word: str) -> bool:
     )
 
 
-def one_edit_away(word: str) -> list[str]:
-    """Return the words at Damerau-Levenshtein distance one, in order: a letter deleted, inserted, replaced, or two adjacent ones exchanged.
+def one_edit_away(word: str) -> set[str]:
+    """Return the words at Damerau-Levenshtein distance one: a letter deleted, inserted, replaced, or two adjacent ones exchanged.
 
     The first letter is never left out, put in or replaced: errors there are rare (Pollock and Zamora, Automatic spelling
     correction in scientific and scholarly text, 1984), and many other words differ by it alone.
@@ -35,15 +35,16 @@ def one_edit_away(word: str) -> list[str]:
     Args:
         word: For which may_be_misspelt holds.
     """
-    made = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)]
+    made = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
     letters = _alphabet(word[0])
     for at in range(1, len(word) + 1):
         before, after = word[:at], word[at + 1 :]
         if at < len(word):
-            made.append(before + after)
-            made += _with_each(before, letters, after)
-        made += _with_each(before, letters, word[at:])
-    return sorted(set(made) - {word})
+            made.add(before + after)
+            made.update(_with_each(before, letters, after))
+        made.update(_with_each(before, letters, word[at:]))
+    made.discard(word)
+    return made
 
 
 def _with_each(before: str, letters: tuple[str, ...], after: str) -> list[str]:

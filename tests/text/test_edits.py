@@ -41,11 +41,8 @@ def _distance(one: str, other: str) -> int:
 
 
 @given(st.text("abcxyz", min_size=SHORTEST, max_size=8))
-def test_each_is_one_edit_away_and_comes_once(word: str) -> None:
-    """In order, so that the same question finds the same."""
-    found = one_edit_away(word)
-    assert found == sorted(set(found))
-    assert {_distance(word, one) for one in found} == {1}
+def test_each_is_one_edit_away(word: str) -> None:
+    assert {_distance(word, one) for one in one_edit_away(word)} == {1}
 
 
 @pytest.mark.parametrize(
