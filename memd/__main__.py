@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from memd import VERSION
-from memd.runtime.startup import end_quietly, import_structlog, open_streams, prepare_environment
+from memd.runtime.startup import (
+    end_quietly,
+    import_msgspec,
+    import_structlog,
+    open_streams,
+    prepare_environment,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     # Before numpy and the model runtime are loaded: they read their thread settings once.
     prepare_environment(os.environ)
     import_structlog()
+    import_msgspec()
     from memd import daemon  # noqa: PLC0415 - it imports numpy
     from memd.runtime.process import exit_now  # noqa: PLC0415 - it is loaded by the daemon
 

@@ -29,6 +29,7 @@ _HEAVY = existing(
     "apsw",
     "watchfiles",
     "uvloop",
+    "typing_extensions",
     "memd.config.settings",
     "memd.config.load",
     "memd.config.check",
