@@ -13,6 +13,7 @@ from typing import Any
 
 from memd.ctl.__main__ import main
 from memd.ctl.daemon_process import find_holder
+from memd_client import Client, MemdClientError
 from tests.ctl.conftest import Ran
 from tests.daemon import hashing
 from tests.daemon.forked import HASHING, Files, ForkedProcess
@@ -75,8 +76,7 @@ class House:
             self.environ,
             Files(log, log),
         )
-        until(lambda: self.run("status").code == 0, 20)
-        self.data("sync")
+        until(lambda: _has_synced(socket), 20)
         pid = self.daemon
         assert pid is not None
         return pid
@@ -137,6 +137,14 @@ class House:
         if (pid := self.daemon) is not None:
             os.kill(pid, signal.SIGTERM)
             until(lambda: self.daemon is None, 10)
+
+
+def _has_synced(socket: Path) -> bool:
+    """Whether a daemon answers, and has indexed all; a command that asks it would take ten times as long."""
+    with suppress(MemdClientError), Client(socket=socket, timeout=TIMEOUT_S) as client:
+        client.sync()
+        return True
+    return False
 
 
 @contextmanager
