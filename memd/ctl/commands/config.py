@@ -19,8 +19,6 @@ from memd.ctl.output.humanize import counted, listed, shown, visible
 from memd.ctl.output.terminal import Outcome
 from memd_client.messages import Reloaded
 
-_MOST_CHARS = 32_768  # upper limit of chunking.max_chars
-
 
 def run_config(invocation: Invocation) -> Outcome:
     """Run the action of the command line."""
@@ -77,7 +75,7 @@ def _about_chunks(name: str, chunking: Chunking) -> Iterator[str]:
     does = "changes nothing" if tokens >= chars else "changes nothing but how Chinese is cut"
     yield (
         f"{name}: chunking.tokens = {tokens} {does}: a chunk has at most chunking.max_chars ({chars}) characters, which are "
-        f"{chars // 4} tokens of English and {chars} of Chinese. max_chars = {min(4 * tokens, _MOST_CHARS)} has it count."
+        f"{chars // 4} tokens of English and {chars} of Chinese. max_chars = {4 * tokens} has it count."
     )
 
 
