@@ -155,3 +155,12 @@ def test_a_few_repeats_are_fast_whatever_is_repeated(pattern: str) -> None:
     few = shipped("memd.config.regex_safety._FEW")
     for count, ambiguous in ((few, False), (few + 1, True)):
         assert is_ambiguous(parsed(pattern % count)) is ambiguous
+
+
+@pytest.mark.parametrize("pattern", ["a{0,%d}a*b", "a*a{0,%d}b"])
+def test_so_many_repeats_are_as_good_as_no_bound(pattern: str) -> None:
+    """Fewer try few ways beside a repeat without a bound; more that give nothing back are followed by no sign of theirs."""
+    many = shipped("memd.config.regex_safety.MANY")
+    for count, is_many in ((many, False), (many + 1, True)):
+        assert has_rival_repeats(parsed(pattern % count)) is is_many
+        assert is_ambiguous(parsed(f"(?:(?>a{{0,{count}}})a)*b")) is not is_many

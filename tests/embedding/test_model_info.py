@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -20,6 +20,8 @@ from memd.providers.remote.retrying_client import SentCounter
 from memd.store.embedding_cache import EmbeddingStore
 from memd.store.errors import StoreDamaged, StoreNewer, StoreUnavailable
 from memd.store.provider_records import ProviderStore, SentTexts, sent_so_far
+from tests.bounds import shipped
+from tests.clock import hastily, now_s
 from tests.embedding.specs import KNOWN, spec_of
 from tests.wait import until_awaited
 
@@ -112,7 +114,6 @@ async def test_what_a_model_is_sent_is_noted_while_it_is_used_and_at_the_end(
     cache: EmbeddingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each text once, and nothing else. What was sent within some seconds is one write; the last when the use ends."""
-    assert model_info.SENT_S == 5.0
     monkeypatch.setattr(model_info, "SENT_S", 0.01)
     counter = SentCounter()
     monkeypatch.setattr(model_info, "open_client", lambda _: SimpleNamespace(sent=counter))
@@ -178,3 +179,30 @@ async def test_a_model_is_another_provider_only_where_it_is_another_one(
     monkeypatch.setattr("memd.providers.remote.http.HttpConnections.close", lambda _: close())
     await later.close()
     assert session.closed == 1
+
+
+def test_what_a_model_is_sent_is_noted_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it in one write."""
+    noted_at: list[tuple[float, int]] = []
+
+    class Store:
+        async def add_sent(self, texts: int, _: int) -> None:
+            noted_at.append((now_s(), texts))
+
+    async def sending() -> None:
+        counter = SentCounter()
+        monkeypatch.setattr(model_info, "open_client", lambda _: SimpleNamespace(sent=counter))
+        began = now_s()
+        noting = asyncio.create_task(ModelProbe(spec_of(), cast(ModelInfoStore, Store())).note_sent())
+        for _ in range(3):
+            counter.add(1, 1)
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(sent_s)
+        noting.cancel()
+        await asyncio.wait([noting])
+        [(at, texts)] = noted_at
+        assert at - began == pytest.approx(sent_s, abs=0.01)
+        assert texts == 3
+
+    sent_s = shipped("memd.embedding.model_info.SENT_S")
+    hastily(sending())

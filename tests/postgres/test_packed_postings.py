@@ -95,7 +95,7 @@ def test_buckets_are_of_about_a_size() -> None:
     }
     made = TermPostings.of({number: ({word: [1, 2] for word in some}, 240) for number, some in words.items()})
     sizes = [len(bucket.rows) + len(bucket.places) for bucket in made.packed(5)]
-    assert usual / 4 < sum(sizes) / len(sizes) < 2 * usual
+    assert usual / 3 < sum(sizes) / len(sizes) < 0.75 * usual
     none = np.broadcast_to(np.int64(0), usual * 2**most)  # takes no memory
     assert TermPostings(none, none, none, none, none).bits == most
 

@@ -197,7 +197,7 @@ def test_few_lines_are_remembered_of_a_session_without_end() -> None:
     """It is kept with the progress of each reading."""
     kept = shipped("memd.sources.transcripts.claude_code._RECENT_KEPT")
     state = claude_code.ClaudeCodeState()
-    for number in range(3 * kept):
+    for number in range(3 * kept + 10):
         list(FORMAT.parse(json.dumps(reply(f"u{number}", f"m{number}", f"text {number}")).encode(), state))
         assert len(state.recent) <= 2 * kept
     assert len(state.recent) >= kept

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -246,8 +247,13 @@ def test_no_file_is_made_if_the_writer_closes_it_before_it_is_read(base: Path, f
 
 def test_one_that_its_program_keeps_to_itself_is_held(base: Path, file: Path) -> None:
     """It is looked at again; nobody waits long."""
-    assert shipped("memd.sources.transcripts.database_file.BUSY_MS") <= 100
+
+    def patience_ms(opened: OpenDatabase) -> tuple[Any, ...] | None:
+        with opened.transaction() as read:
+            return read.row("PRAGMA busy_timeout")
+
     writer = _writer(file, "delete")
+    assert look_into(base, PARTS, patience_ms) == (shipped("memd.sources.transcripts.database_file.BUSY_MS"),)
     writer.execute("BEGIN EXCLUSIVE")
     writer.execute("INSERT INTO said VALUES ('more')")
     with pytest.raises((FileHeld, FileUnreadable)):
@@ -314,7 +320,7 @@ def test_a_transaction_is_enough_after_its_time_or_its_bytes(
     base: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever is over first."""
-    assert shipped("memd.sources.transcripts.database_file.READ_S") < 0.05
+    most_s, now_s = shipped("memd.sources.transcripts.database_file.READ_S"), 0.0
     size = shipped("memd.sources.transcripts.database_file.READ_BYTES")
     _writer(file).close()
     monkeypatch.setattr(database_file, "READ_S", 60.0)
@@ -324,13 +330,19 @@ def test_a_transaction_is_enough_after_its_time_or_its_bytes(
             return [read.is_enough(size - 1), read.is_enough(1)]
 
     assert look_into(base, PARTS, by_bytes) == [False, True]
-    monkeypatch.setattr(database_file, "READ_S", 0.0)
+    monkeypatch.undo()
 
-    def by_time(opened: OpenDatabase) -> bool:
+    def by_time(opened: OpenDatabase) -> list[bool]:
+        nonlocal now_s
+        now_s = 0.0
         with opened.transaction() as read:
-            return read.is_enough()
+            now_s = most_s - 0.001
+            before = read.is_enough()
+            now_s = most_s
+            return [before, read.is_enough()]
 
-    assert look_into(base, PARTS, by_time) is True
+    monkeypatch.setattr(database_file, "time", SimpleNamespace(monotonic=lambda: now_s))
+    assert look_into(base, PARTS, by_time) == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -239,3 +239,11 @@ def test_so_much_of_a_file_is_read_at_a_time(root: SessionPaths, monkeypatch: py
     monkeypatch.setattr(os, "pread", noted)
     assert len(_ids(root)) == len(words) // 20
     assert read[0] == piece
+
+
+def test_the_size_of_a_conversation_is_told_in_units(root: SessionPaths) -> None:
+    """As for events in a database."""
+    unit = shipped("memd.sources.transcripts.exports._UNIT_BYTES")
+    write(root.directory / NAME, [chatgpt_talk("one", ("user", "word " * 2 * unit))])
+    whole = (root.directory / NAME).stat().st_size
+    assert _found(root, "one").stamp.size == (whole - len("[]")) // unit
