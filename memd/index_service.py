@@ -35,7 +35,7 @@ from memd.rebuild.follow_model import ModelFollower
 from memd.rebuild.rebuilder import Rebuilder
 from memd.runtime.threads import Threads
 from memd.runtime.timers import Clock
-from memd.sources.origins import as_text
+from memd.sources.origins import RootOrigin, as_text
 from memd.sources.root_links import ChangedLink, RootLinks
 from memd.store.chunks import Counts
 from memd.store.index import Index
@@ -211,6 +211,11 @@ class IndexService:
     def unfinished(self) -> int:
         """The number of marks that wait for a pass, or that a running pass has taken."""
         return self._pending.unfinished
+
+    @property
+    def missing(self) -> list[RootOrigin]:
+        """See PassRunner.missing."""
+        return self._parts.runner.missing
 
     @property
     def growing(self) -> int:

@@ -300,6 +300,8 @@ export interface SyncReport {
   waiting_chunks: number;
   /** why they wait */
   reason: string | null;
+  /** configured paths whose directory does not exist, not those of presets; what the index has of them is as it was seen last */
+  missing: string[];
 }
 
 export interface ReindexReport {

@@ -190,7 +190,8 @@ const PARTS = {
       "took_s": 0.0,
       "vectors": "complete",
       "waiting_chunks": 0,
-      "reason": null
+      "reason": null,
+      "missing": []
     },
     "holds": {}
   },

@@ -296,6 +296,7 @@ class SyncReport(WireMessage, frozen=True):
     vectors: str = "complete"  # complete | waiting
     waiting_chunks: int = 0
     reason: str | None = None  # why chunks wait
+    missing: list[str] = []  # configured directories that do not exist
 
 
 class ReindexReport(WireMessage, frozen=True):

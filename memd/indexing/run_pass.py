@@ -23,6 +23,7 @@ from memd.indexing.transcript_schedule import TranscriptSchedule
 from memd.runtime.asyncio_helpers import first_of
 from memd.runtime.profiling import timed_part
 from memd.runtime.threads import Threads
+from memd.sources.origins import RootOrigin
 from memd.sources.safe_open import FileHeld, FileMissing, FileUnreadable, NoRoot
 from memd.sources.scan import DOUBLES, BlindReason, MountPoint, Scan, SkipReason, scan, skip_of
 from memd.sources.vanished import mounts_after, still_covered
@@ -114,6 +115,7 @@ class PassRunner:
         self._schedule = TranscriptSchedule(rules.sessions, index, rules.roots, files, pending)
         # The running passes over the current index, each with the scans that others have made since it began.
         self._later: dict[_Pass, list[Scan]] = {}
+        self._absent: frozenset[str] = frozenset()  # prefixes of roots that do not exist
         self._is_full = False  # a write failed because the disk was full, and no space was freed since
         self._has_space_to_free = False  # files were deleted since, and their space is not freed yet
         self._is_reading_transcripts = False  # transcripts are being read for the current index
@@ -150,6 +152,11 @@ class PassRunner:
     def kept(self) -> Mapping[str, int]:
         """By reason: the number of indexed files that could not be read again, whose content may be outdated."""
         return Counter(map(str, self._kept.values()))
+
+    @property
+    def missing(self) -> list[RootOrigin]:
+        """The roots that did not exist when they were last looked at, as configured."""
+        return [origin for origin in self._rules.origins if origin.prefix in self._absent]
 
     def index_replaced(self) -> None:
         """Adapt to a replaced index, which may include all grown transcripts; what failed before is retried."""
@@ -210,6 +217,9 @@ class PassRunner:
         }
         if index is self._index:
             self._note_kept(work.kept, seen, still)
+            self._absent = frozenset(prefix for prefix in self._absent if not seen.covers(prefix)) | {
+                prefix for prefix, why in seen.blind.items() if why is BlindReason.ABSENT
+            }
             if seen.looked is None:
                 self._barrier.set_linked(seen.linked | _just_changed(seen, time.time_ns()))
             for other, later in self._later.items():

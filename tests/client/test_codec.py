@@ -330,6 +330,7 @@ REPLIES: list[Reply] = [
     Note(path="a.md", text="one\ntwo\0three", start_line=5, end_line=6, next_line=7),
     SyncReport(),
     SyncReport(files=3, vectors="waiting", waiting_chunks=12, reason="the provider does not answer"),
+    SyncReport(missing=["/home/ann/notes"]),
     ReindexReport(agents=["main"], dry_run=True, tokens=12_345_678),
     Explanation(
         found=FOUND,

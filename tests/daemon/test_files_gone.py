@@ -220,3 +220,25 @@ def test_a_mount_point_below_a_directory_that_is_excluded_now_keeps_nothing(
     settled(own)
     with own.client() as client:
         assert shown(client, "walrus") == (0, False, False)
+
+
+def test_a_sync_names_the_configured_directories_that_do_not_exist(daemon: Daemon) -> None:
+    """Whether or not anything was ever in them; homes of presets may not be in use, and are not named."""
+    home = daemon.home
+    sources = 'sources = ["memory", "sessions"]\nmemory_presets = ["codex"]'
+    sessions = f'sessions = {{ presets = ["codex"], paths = ["{home}/chats"] }}'
+    daemon.configure(f'{SETTINGS}\nextra_paths = ["{home}/vault", "{home}/never"]\n{sources}\n{sessions}')
+    (home / "vault").mkdir()
+    (home / "vault" / "a.md").write_text("walrus\n")
+    daemon.start(environ={"CODEX_HOME": f"{home}/codex"})
+    with daemon.client() as client:
+        assert client.sync(vectors=False).missing == [f"{home}/never", f"{home}/chats"]
+        (home / "vault").rename(home / "away")
+        daemon.workspace.rename(home / "other")
+        (home / "chats").mkdir()
+        missing = client.sync(vectors=False).missing
+        assert missing == [f"{daemon.workspace}", f"{home}/vault", f"{home}/never"]
+        (home / "away").rename(home / "vault")
+        (home / "other").rename(daemon.workspace)
+        (home / "never").mkdir()
+        assert client.sync(vectors=False).missing == []

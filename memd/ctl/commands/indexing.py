@@ -151,9 +151,12 @@ def run_sync(invocation: Invocation) -> Outcome:
 
 
 def sync_text_of(report: SyncReport) -> str:
-    """Return what can be searched, what was indexed, and the progress of vectors."""
+    """Return what can be searched, what was indexed, what does not exist, and the progress of vectors."""
+    missing = "".join(
+        f"{visible(path)} does not exist, so nothing of it could be read.\n" for path in report.missing
+    )
     work = f"{report.changed:,} indexed again, {report.removed:,} removed, {duration(report.took_s)}"
-    return f"{_searchable(report)} ({work}).\n{_vectors(report)}"
+    return f"{_searchable(report)} ({work}).\n{missing}{_vectors(report)}"
 
 
 def _searchable(report: SyncReport) -> str:

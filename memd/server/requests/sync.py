@@ -9,6 +9,7 @@ import msgspec
 from memd.agent.agents import Agents, LeftOut, RunningAgent
 from memd.indexing.pass_scheduler import PassFailed, PassReport
 from memd.server.scope import Caller
+from memd.sources.origins import as_text
 from memd_client import messages as wire
 
 # For agents that failed to start, or start again: their store may be locked for some seconds.
@@ -128,7 +129,16 @@ async def sync_report(agents: Sequence[RunningAgent], passes: Sequence[PassRepor
         vectors="waiting" if waiting else "complete",
         waiting_chunks=waiting,
         reason=_joined(troubles) or (_joined(notes) or "embedding is under way" if waiting else None),
+        missing=list(dict.fromkeys(path for agent in agents for path in _missing(agent))),
     )
+
+
+def _missing(agent: RunningAgent) -> list[str]:
+    """Return the configured paths of an agent whose directory does not exist; homes of presets may not be in use."""
+    settings = agent.settings
+    paths = (settings.workspace, *settings.extra_paths, *settings.sessions.paths)
+    configured = {as_text(path.expanduser().absolute()) for path in paths}
+    return [origin.path for origin in agent.sync.missing if origin.path in configured]
 
 
 def _joined(reasons: Sequence[str | None]) -> str:

@@ -140,6 +140,7 @@ def test_the_reports_are_pages() -> None:
         _VECTORS_WAIT,
         msgspec.structs.replace(_DONE, reason="provider = none"),
         msgspec.structs.replace(_VECTORS_WAIT, reason=None, waiting_chunks=1),
+        msgspec.structs.replace(_DONE, missing=["/home/ann/notes", "/srv/wiki"]),
     )
     dry = ReindexReport(agents=["main"], dry_run=True, files=2, chunks=9, cached=8, to_embed=1, tokens=380)
     costs = (
