@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from memd.postgres.snapshots import SharedConnections
 from memd.postgres.vectors_by_text import StoredVectors
 from memd.store import published_files
 from memd.store.embedding_cache import Space
+from memd.store.index import Index
 from memd.store.meta import Fingerprint
 from tests.backends.qmd.bench import Bench, indexing
 from tests.bounds import shipped
@@ -208,8 +211,29 @@ async def test_vectors_of_another_space_than_the_index_has_are_not_asked_for(
     assert there.asked == []
 
 
-def test_bounds() -> None:
-    """How long embedding may wait for a server, and how much is asked for at once."""
-    assert shipped("memd.agent.published_vectors.TIMEOUT_S") == 5
-    assert shipped("memd.agent.published_vectors.AT_ONCE") == 200
+async def test_what_is_lacking_is_asked_for_some_at_a_time() -> None:
+    """Of many chunks no more are read from the index; a server is left alone for a minute."""
+    limits: list[int] = []
+
+    async def read(_: object, __: int, limit: int, *___: object, **____: object) -> tuple[list[object], int]:
+        limits.append(limit)
+        return [], 0
+
+    async def fingerprint() -> Fingerprint:
+        return Fingerprint("c1", "t1", ("memory",), *SPACE, 4)
+
+    index = SimpleNamespace(fingerprint=fingerprint, database=SimpleNamespace(read=read))
+    assert await _vectors(Clock()).next_found(cast(Index, index), SPACE) is None
+    assert limits == [shipped("memd.agent.published_vectors.AT_ONCE")]
     assert LEFT_ALONE_S == 60
+
+
+def test_embedding_waits_for_a_server_for_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction of a publisher may take longer."""
+    timeouts_s: list[float] = []
+    monkeypatch.setattr(
+        "memd.agent.published_vectors.SharedConnections",
+        lambda _file, _memory, timeout_s: timeouts_s.append(timeout_s),
+    )
+    _vectors(Clock())
+    assert timeouts_s == [shipped("memd.agent.published_vectors.TIMEOUT_S")]

@@ -105,3 +105,12 @@ def test_a_value_of_a_header_goes_to_its_end(more: int) -> None:
     length = shipped("memd.redact.headers._MOST_JUDGED") + more
     value = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=length))
     assert _REDACTOR.redact(f"authorization={value} end").text == "authorization=[REDACTED:authorization] end"
+
+
+@pytest.mark.parametrize(("words", "is_one"), [(0.75, True), (1.5, False)])
+def test_a_value_of_a_header_is_judged_by_so_many_characters(words: float, *, is_one: bool) -> None:
+    """What is no word within them tells it, and what stands behind them does not."""
+    judged = shipped("memd.redact.headers._MOST_JUDGED")
+    drawn = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=2 * judged))
+    value = ("the-quick-brown-fox-" * judged)[: int(words * judged)] + drawn
+    assert ("[REDACTED:authorization]" in _REDACTOR.redact(f"authorization={value} end").text) is is_one

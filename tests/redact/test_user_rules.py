@@ -47,3 +47,11 @@ def test_two_pieces_of_a_line_share_so_many_characters(beyond: int, *, is_always
     match = f"<{'a' * (shipped('memd.redact.user_rules._SHARED') + beyond - 2)}>"
     found = [match in _found("<a+>", "x" * before + match + "x" * LONGEST) for before in range(LONGEST + 1)]
     assert all(found) is is_always_found
+
+
+@pytest.mark.parametrize(("beyond", "is_found"), [(0, True), (1, False)])
+def test_a_pattern_sees_so_many_characters_of_a_line_at_a_time(beyond: int, *, is_found: bool) -> None:
+    """A longer match is whole in no piece."""
+    longest = shipped("memd.redact.user_rules.LONGEST")
+    match = f"<{'a' * (longest + beyond - 2)}>"
+    assert (_found("<a+>", match + "x" * longest) == [match]) is is_found

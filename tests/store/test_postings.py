@@ -308,6 +308,17 @@ async def test_few_chunks_have_no_postings(index: Index, missing: int) -> None:
         await until_async(lambda: index.postings.is_ready)
 
 
+async def test_postings_are_begun_for_so_many_chunks(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one less nothing is begun."""
+    begun: list[bool] = []
+    monkeypatch.setattr(index.postings, "_begin", lambda: begun.append(True))
+    few = shipped("memd.store.search_keywords.FEWEST")
+    index.postings.was_searched(few - 1)
+    assert not begun
+    index.postings.was_searched(few)
+    assert begun
+
+
 async def test_a_word_that_every_chunk_holds_weighs_next_to_nothing(ready: Index) -> None:
     """But not nothing: what holds it is found."""
     await put(ready, "memory/a.md", ["kettle"] * 2)
