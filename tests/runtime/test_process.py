@@ -16,7 +16,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.errors import FatalError
-from memd.runtime.installed_code import MANAGED_STATUS
 from memd.runtime.process import (
     LOOKUPS,
     DaemonEventLoop,
@@ -254,4 +253,4 @@ def test_a_restart_is_the_service_managers_where_there_is_one() -> None:
             assert ended(action, is_managed=True) is action
     with pytest.raises(FatalError, match="another version of memd") as raised:
         ended(SignalAction.RESTART, is_managed=True)
-    assert raised.value.exit_code == MANAGED_STATUS
+    assert raised.value.exit_code == os.EX_UNAVAILABLE
