@@ -112,7 +112,6 @@ def _locked(directory: int, name: str, path: str, deadline: float) -> Iterator[i
             _lock(note, path, deadline)
             # An editor that saves by renaming may have put another file there, and an append to the old one
             # would be lost.
-            # old one would be gone.
             if _is_at(note, directory, name):
                 yield note
                 return

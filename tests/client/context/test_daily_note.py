@@ -152,8 +152,11 @@ def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     assert sorted(block.rstrip("\n") for block in blocks) == sorted(own + shared)
 
 
-def test_a_writer_waits_for_the_lock_and_follows_a_file_that_was_exchanged(tmp_path: Path) -> None:
-    """What an editor saved meanwhile by renaming is appended to, not the file that is gone."""
+@pytest.mark.parametrize(("edited", "after"), [("- edited\n", "- edited\n\n- b\n"), (None, "- b\n")])
+def test_a_writer_waits_for_the_lock_and_follows_a_file_that_was_exchanged(
+    tmp_path: Path, edited: str | None, after: str
+) -> None:
+    """What an editor saved meanwhile by renaming is appended to, not the file that is gone; one that was deleted is made again."""
     append(tmp_path, "- a")
     note = tmp_path / NOTE
     with note.open() as held:
@@ -161,11 +164,14 @@ def test_a_writer_waits_for_the_lock_and_follows_a_file_that_was_exchanged(tmp_p
         writer = threading.Thread(target=append, args=(tmp_path, "- b"))
         writer.start()
         until(lambda: times_open(note) == 2, 20)
-        edited = tmp_path / "memory" / "edited"
-        edited.write_text("- edited\n")
-        edited.replace(note)
+        if edited is None:
+            note.unlink()
+        else:
+            saved = tmp_path / "memory" / "edited"
+            saved.write_text(edited)
+            saved.replace(note)
     writer.join(20)
-    assert note.read_text() == "- edited\n\n- b\n"
+    assert note.read_text() == after
 
 
 def times_open(file: Path) -> int:
