@@ -46,6 +46,7 @@ class ForkedProcess:
             files: What it reads and prints, and where it runs.
         """
         self.args = list(argv)
+        sys.audit("tests.daemon.forked")  # heard by tests/mutants/recording.py
         self._process = _fork_server().Process(
             target=_run, args=(main, self.args, dict(environ), files), daemon=True
         )

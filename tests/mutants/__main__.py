@@ -8,8 +8,8 @@
 The tests are those of the same package (tests/chunk for memd/chunk), and what holds for all of them (tests/golden, and the
 list of tests/test_bounds.py). They run once without a fault, to record which of them execute which lines; with --keep DIRECTORY
 only those whose file has changed since the last time. A fault is tried
-with those that execute its line, then with those that execute others of its file, and with those that call something as another
-user, the shortest first, up to the first that fails; with all where it is not known which execute it.
+with those that execute its line, then with those that execute others of its file, or start other processes, the shortest first,
+up to the first that fails; with all where it is not known which execute it.
 A process loads the tests once, and forks for each fault, whose code takes the place of what is loaded (swap.py); a fault that is no
 function's has a process of its own. A test that does not end within a minute fails. The outcome is unknown where the tests do not
 end in time all in all or something kills them, and where the test that failed fails without the fault, too.

@@ -6,6 +6,7 @@ This module is also the plugin of pytest that records it (with RECORD in the env
 import ast
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import cache
@@ -15,8 +16,8 @@ import msgspec
 import pytest
 
 RECORD = "MEMD_MUTANTS_RECORD"  # a file that coverage writes; beside it the seconds of each test
-# Which tests call a function as another user: what it executes in its process, nothing sees.
-_CALLS_ELSEWHERE = "tests.otheruser"
+# A test starts another process, in which nothing sees what is executed: audit events of Python, and that of tests/daemon/forked.py.
+_STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.fork", "tests.daemon.forked"})
 _IMPORT = ""  # what is executed before the first test
 _BETWEEN = "-"  # what threads that tests have left execute after them
 
@@ -45,9 +46,7 @@ class _Part:
         self._sources = told.sources
         self.seconds = {test: took for test, took in told.seconds.items() if self._is_of(test)}
         self.failed = [test for test in told.failed if self._is_of(test)]
-        # The tests that have another process execute what this one does not see.
-        by_line = self.contexts(f"{_CALLS_ELSEWHERE.replace('.', '/')}.py").values()
-        self.elsewhere = {context for one in by_line for context in one} - {_IMPORT, _BETWEEN}
+        self.elsewhere = {context for context in told.elsewhere if self._is_of(context)}
 
     def _is_of(self, context: str) -> bool:
         return self._tested is None or context in self._tested or context.partition("::")[0] in self._tested
@@ -79,7 +78,7 @@ class Recording:
         Of what is executed while modules are loaded, those that execute any line of the file are the first of all.
         What is computed once and kept is laid to the first test that asked for it. And what a coroutine executes after it
         caught an exception, coverage does not see in Python 3.11: so the other tests of the file follow in any case, and with them
-        those that may execute it as another user.
+        those that may execute it in another process, such as one of another user.
         """
         lines = _executed_with(ast.parse(source), line)
         found: set[str] = set()
@@ -223,23 +222,32 @@ class _Recorder:
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
         self._test = ""
-        self._coverage = Coverage(
-            str(file), source=["memd", "memd_client", _CALLS_ELSEWHERE], config_file=False
-        )
+        self._context = _IMPORT
+        self._elsewhere: set[str] = set()
+        self._coverage = Coverage(str(file), source=["memd", "memd_client"], config_file=False)
         # Some tests need nothing of the client, or only a part that executes nothing; a warning would be an error.
         self._coverage.set_option("run:disable_warnings", ["module-not-imported", "module-not-measured"])
         self._coverage.start()
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, _: tuple[object, ...]) -> None:
+        if event in _STARTS:
+            self._elsewhere.add(self._context)
+
+    def _switch(self, context: str) -> None:
+        self._context = context
+        self._coverage.switch_context(context)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._test = item.nodeid
-        self._coverage.switch_context(self._test)
+        self._switch(self._test)
         began = time.monotonic()
         try:
             return (yield)
         finally:
             self._seconds[item.nodeid] = time.monotonic() - began
-            self._coverage.switch_context(_BETWEEN)
+            self._switch(_BETWEEN)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -250,11 +258,11 @@ class _Recorder:
         """What is made for many tests is laid to all of their file."""
         if fixturedef.scope == "function":
             return (yield)
-        self._coverage.switch_context(self._test.partition("::")[0])
+        self._switch(self._test.partition("::")[0])
         try:
             return (yield)
         finally:
-            self._coverage.switch_context(self._test)
+            self._switch(self._test)
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
@@ -266,7 +274,12 @@ class _Recorder:
             for one in (self._root / package).rglob("*.py")
         }
         told = _Told(
-            passed, sorted(self._failed), str(self._root), tests_of(self._places, self._root), sources
+            passed,
+            sorted(self._failed),
+            str(self._root),
+            tests_of(self._places, self._root),
+            sources,
+            sorted(self._elsewhere),
         )
         told.write(self._file)
 
@@ -279,6 +292,7 @@ class _Told(msgspec.Struct, frozen=True):
     root: str  # of the checkout that was recorded
     tests: Mapping[str, str]  # digest of each file of tests
     sources: Mapping[str, str]  # and of each source
+    elsewhere: Sequence[str] = ()  # the tests that started other processes, or files whose fixtures did
 
     @classmethod
     def read(cls, file: Path) -> "_Told":
