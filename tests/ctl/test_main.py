@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from memd.ctl.__main__ import main
 from memd_client.messages import Note, Reply, Request, Status
 from tests.client.scripted_server import Peer, serving
 from tests.ctl.answers import FOUND, agent, answering, status
@@ -209,3 +210,22 @@ def test_an_output_that_cannot_be_written_is_told_in_a_sentence(options: list[st
             timeout=60,
         )
     assert (ran.returncode, ran.stderr) == (1, "memd-ctl: No space left on device\n")
+
+
+@pytest.mark.parametrize(("words", "status"), [("search x", 130), ("hook user-prompt", 0), ("hook", 0)])
+def test_an_interruption_while_it_loads_is_no_failure_of_a_hook(
+    monkeypatch: pytest.MonkeyPatch, words: str, status: int
+) -> None:
+    """The program that has started it goes on without it."""
+    statuses = list[int]()
+
+    @contextmanager
+    def quiet(ends_with: int) -> Iterator[None]:
+        statuses.append(ends_with)
+        yield
+
+    monkeypatch.setattr("memd.ctl.__main__.quiet", quiet)
+    monkeypatch.setattr("memd.ctl.program.main", lambda _: 0)
+    monkeypatch.setattr(sys, "argv", ["memd-ctl", *words.split()])
+    assert main() == 0
+    assert statuses == [status]

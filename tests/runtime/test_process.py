@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from memd.errors import FatalError
+from memd.errors import FatalError, MemdError
 from memd.runtime.process import (
     LOOKUPS,
     DaemonEventLoop,
@@ -27,6 +27,7 @@ from memd.runtime.process import (
     find_places,
     open_files,
     prepare,
+    report_end,
 )
 from tests.bounds import shipped
 
@@ -111,7 +112,8 @@ def test_as_many_files_may_be_open_as_are_needed(
     try:
         prepare()
     finally:
-        os.umask(mask)
+        after_mask = os.umask(mask)
+    assert after_mask == 0o077, "what memd writes is for its user alone"
     assert limits == {resource.RLIMIT_NOFILE: after, resource.RLIMIT_CORE: (0, NO_LIMIT)}
     assert open_files() == (MOST_FILES if after[0] == NO_LIMIT else after[0])
 
@@ -214,6 +216,24 @@ def test_a_daemon_that_does_not_stop_in_its_time_ends_or_begins_anew(
     ]
 
 
+def test_where_no_thread_can_watch_the_stop_the_system_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a signal that nothing handles."""
+    did = list[tuple[object, ...]]()
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("memd.runtime.process.threading.Timer.start", no_thread)
+    monkeypatch.setattr("memd.runtime.process.signal.signal", lambda *what: did.append(what))
+    monkeypatch.setattr("memd.runtime.process.signal.setitimer", lambda *what: did.append(what))
+    bound_stop_time(SignalAction.STOP)
+    monkeypatch.undo()
+    stop_s = shipped("memd.runtime.process.STOP_S")
+    assert did == [(signal.SIGALRM, signal.SIG_DFL), (signal.ITIMER_REAL, stop_s)]
+
+
 async def test_wishes_come_in_their_order() -> None:
     """SIGHUP asks for a reload, SIGTERM and SIGINT for the end."""
     signals = Signals(asyncio.get_running_loop())
@@ -254,3 +274,46 @@ def test_a_restart_is_the_service_managers_where_there_is_one() -> None:
     with pytest.raises(FatalError, match="another version of memd") as raised:
         ended(SignalAction.RESTART, is_managed=True)
     assert raised.value.exit_code == os.EX_UNAVAILABLE
+
+
+BUG = ValueError("nobody foresaw this")
+BUSY, TROUBLE = FatalError("another daemon runs", exit_code=75), MemdError("the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "said"),
+    [
+        (BUSY, 75, "memd: another daemon runs\n"),
+        (TROUBLE, 70, "memd: the disk is full\n"),
+        (BUG, 70, ""),
+        (BaseExceptionGroup("", [TROUBLE]), 70, "memd: the disk is full\n"),
+        (BaseExceptionGroup("", [BUG, BaseExceptionGroup("", [BUSY])]), 75, "memd: another daemon runs\n"),
+        (BaseExceptionGroup("", [TROUBLE, BUG]), 70, ""),
+        (BaseExceptionGroup("", [BUG]), 70, ""),
+    ],
+)
+def test_why_a_daemon_ends_is_told_in_one_line_or_with_where_it_failed(
+    capsys: pytest.CaptureFixture[str], failure: BaseException, status: int, said: str
+) -> None:
+    """Whatever else failed with it; what nobody foresaw is in the log."""
+    with capture_logs() as logs:
+        assert report_end(failure) == status
+    assert capsys.readouterr().err == said
+    assert [one["exc_info"] for one in logs if one["event"] == "daemon.failed"] == [failure] * (not said)
+
+
+def test_what_is_not_said_of_the_places_is_where_it_is_usually(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket lies with the state that is named; each place is absolute, wherever memd is started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMD_STATE_DIR", "/usual")
+    monkeypatch.delenv("MEMD_SOCKET", raising=False)
+    usual = find_places(None, None, None)
+    assert (usual.config, usual.state) == (None, Path("/usual"))
+    named = find_places(Path("c.toml"), Path("mine"), Path("s"))
+    assert named.state == tmp_path / "mine"
+    assert (named.config, named.socket) == (Path("c.toml"), tmp_path / "s")
+    with pytest.raises(FatalError) as raised:
+        find_places(None, None, Path("s" * 200))
+    assert raised.value.exit_code == 78

@@ -457,6 +457,17 @@ def mac(short: Path) -> Mac:
     return Mac(short)
 
 
+def test_a_job_of_another_file_is_told(mac: Mac) -> None:
+    """Such as one that an earlier installation has left: what is installed here is not what runs."""
+    mac.answered("install")
+    assert not [note for note in mac.run("status").notes if "another file" in note]
+    launchctl = Path(mac.environ["PATH"].partition(":")[0], "launchctl")
+    script = launchctl.read_text(encoding="utf-8")
+    launchctl.write_text(script.replace(f"path = {mac.plist}", "path = /elsewhere.plist"), encoding="utf-8")
+    told = [note for note in mac.run("status").notes if "another file" in note]
+    assert told == ["launchd goes by another file: /elsewhere.plist"]
+
+
 def test_a_life_with_launchd(mac: Mac) -> None:
     """Loaded into the session on the screen; a job that has changed is loaded anew; removed, nothing is left."""
     domain = f"gui/{os.getuid()}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.ctl.integrations.json_edit import NotEditable, document
+from memd.ctl.integrations.json_edit import NotEditable, document, find, with_value
 from memd.ctl.integrations.openclaw import (
     OpenClawPlaces,
     Undo,
@@ -75,6 +75,20 @@ def test_what_was_there_before_is_not_known_of_an_installation_whose_file_is_los
     out = without_plugin(once, DIRECTORY, undo)
     assert DIRECTORY not in out
     assert state_in(document(out, comments=True), DIRECTORY).slot != "memd"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_of_a_plugin_that_was_turned_off_and_on_again_the_rest_stays(text: str) -> None:
+    """A person has changed the file meanwhile: what was there before is not put back by its places."""
+    once, undo = installed(text)
+    off = with_value(once, ("plugins", "entries", "memd", "enabled"), False, comments=True)
+    again, undo = installed(off, undo)
+    out = without_plugin(again, DIRECTORY, undo)
+    before, after = (document(one or "{}", comments=True) for one in (text, out))
+    assert state_in(after, DIRECTORY).slot == state_in(before, DIRECTORY).slot
+    entry = ("plugins", "entries", "memd")
+    assert find(after, entry) == find(before, entry)
+    assert DIRECTORY not in out
 
 
 def test_a_change_that_was_not_made_is_undone_by_nothing() -> None:
