@@ -1,6 +1,7 @@
 """The signals of the daemon, and its types of msgspec before there are threads."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -29,6 +30,7 @@ from memd.runtime.process import (
     prepare,
     report_end,
 )
+from memd.runtime.threads import NoThread
 from tests.bounds import shipped
 
 # What a daemon does when it starts: several threads that meet the same struct for the first time.
@@ -74,11 +76,13 @@ def test_threads_that_first_meet_a_type_at_once_do_not_crash(module: str) -> Non
 def test_no_garbage_is_looked_for_in_what_was_imported() -> None:
     """Neither while a daemon imports its modules, nor afterwards; and in what comes then it is."""
     program = (
-        "import gc, sys; gc.disable(); import memd.daemon; from memd.runtime.process import prepare; prepare()\n"
-        "print(gc.isenabled(), any(one is vars(memd.daemon) for one in gc.get_objects()), gc.get_freeze_count() > 10_000)"
+        "import gc, sys; gc.disable(); import memd.daemon; from memd.runtime.process import COLLECT, prepare; prepare()\n"
+        "print(gc.isenabled(), any(one is vars(memd.daemon) for one in gc.get_objects()), gc.get_freeze_count() > 10_000)\n"
+        "print(gc.get_threshold() == COLLECT, sys.getswitchinterval())"
     )
     printed = subprocess.run([sys.executable, "-c", program], timeout=60, check=True, stdout=subprocess.PIPE)
-    assert printed.stdout.split() == [b"True", b"False", b"True"]
+    switch_s = str(shipped("memd.runtime.process.SWITCH_S")).encode()
+    assert printed.stdout.split() == [b"True", b"False", b"True", b"True", switch_s]
 
 
 def test_what_nothing_can_be_decoded_to_is_passed_over() -> None:
@@ -232,6 +236,24 @@ def test_where_no_thread_can_watch_the_stop_the_system_ends_the_process(
     monkeypatch.undo()
     stop_s = shipped("memd.runtime.process.STOP_S")
     assert did == [(signal.SIGALRM, signal.SIG_DFL), (signal.ITIMER_REAL, stop_s)]
+
+
+def test_a_name_that_no_thread_can_look_up_is_a_failure_of_the_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be tried again, as any other."""
+
+    async def no_thread(*_: object) -> None:
+        raise NoThread("too many threads are running")
+
+    async def look_up() -> None:
+        with pytest.raises(OSError, match="too many threads") as raised:
+            await asyncio.get_running_loop().getaddrinfo("localhost", 80)
+        assert raised.value.errno == errno.EAGAIN
+
+    monkeypatch.setattr("memd.runtime.process.Threads.run", no_thread)
+    with asyncio.Runner(loop_factory=DaemonEventLoop) as runner:
+        runner.run(look_up())
 
 
 async def test_wishes_come_in_their_order() -> None:
