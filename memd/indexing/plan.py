@@ -9,6 +9,7 @@ from memd.domain_types import FoundFile, Kind
 from memd.sources.scan import BlindReason, MountPoint, Scan
 from memd.sources.vanished import kept
 from memd.store.files import KnownFile
+from memd.text.memory_paths import Root, find_place, is_session
 
 # A group is read, chunked and written in some 50 ms, the longest wait of an edit at that moment.
 GROUP_FILES = 32
@@ -39,6 +40,7 @@ def plan(
     known: Mapping[str, KnownFile],
     mounts: Iterable[MountPoint],
     scan: Scan,
+    roots: Sequence[Root],
     *,
     marked: Collection[Path] = (),
     force: bool,
@@ -49,6 +51,7 @@ def plan(
         known: The indexed files in the scanned places.
         mounts: The expected mount points.
         scan: The files on disk.
+        roots: The agent's roots: of notes that they do not admit, such as those that are excluded now, none is kept.
         marked: Files reported as changed: their stamps may have been restored. The stamp of a session in a database is computed
             from its content, and cannot be.
         force: Read every file, even with an unchanged stamp, and remove files of missing roots.
@@ -65,7 +68,11 @@ def plan(
     ]
     read.sort(key=lambda found: (found.kind is not Kind.CURATED, -found.stamp.mtime_ns, found.path))
     missed = [path for path in known.keys() - scan.found.keys() if scan.covers(path)]
-    still = kept(missed, mounts, scan, force=force)
+    still = {
+        path: why
+        for path, why in kept(missed, mounts, scan, force=force).items()
+        if is_session(path) or find_place(path, roots) is not None
+    }
     return PassPlan(tuple(read), tuple(sorted(path for path in missed if path not in still)), still)
 
 

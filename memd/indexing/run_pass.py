@@ -208,7 +208,7 @@ class PassRunner:
             is_all = seen.looked is None
             known = indexed if is_all else {path: file for path, file in indexed.items() if seen.covers(path)}
             mounts = await self._expected_mounts(index)
-            work = plan(known, mounts, seen, marked=taken.paths, force=taken.force)
+            work = plan(known, mounts, seen, self._rules.roots, marked=taken.paths, force=taken.force)
             await self._expect_mounts(index, mounts, mounts_after(mounts, seen, work.kept))
         # Files to be read again stay recorded as failed until they are read successfully.
         still = self._refused.keys() | {found.path for found in work.read}

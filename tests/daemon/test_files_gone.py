@@ -242,3 +242,20 @@ def test_a_sync_names_the_configured_directories_that_do_not_exist(daemon: Daemo
         (home / "other").rename(daemon.workspace)
         (home / "never").mkdir()
         assert client.sync(vectors=False).missing == []
+
+
+def test_a_root_that_is_not_there_keeps_nothing_that_is_excluded_now(daemon: Daemon) -> None:
+    """The rules hold for what memd cannot look at, too."""
+    vault = daemon.home / "vault"
+    (vault / "private").mkdir(parents=True)
+    for name in ("a.md", "private/b.md"):
+        (vault / name).write_text(f"The walrus of {name}.\n")
+    daemon.configure(f'{SETTINGS}\nextra_paths = ["{vault}"]')
+    daemon.start()
+    settled(daemon)
+    vault.rename(daemon.home / "away")
+    with daemon.client() as client:
+        assert shown(client, "walrus") == (2, True, True)
+        daemon.configure(f'{SETTINGS}\nextra_paths = ["{vault}"]\nexclude = ["private/"]')
+        client.reload()
+        assert shown(client, "walrus") == (1, True, True)

@@ -7,6 +7,10 @@ from memd.domain_types import FoundFile, Kind, Stamp
 from memd.indexing.plan import EVENT_BYTES, GROUP_BYTES, GROUP_FILES, PassPlan, groups, plan
 from memd.sources.scan import BlindReason, Scan
 from memd.store.files import KnownFile
+from memd.text.memory_paths import ExtraDirectory, Workspace, exclude_of
+
+EXCLUDE = exclude_of(["private/"])
+ROOTS = (Workspace(Path("/w"), EXCLUDE), ExtraDirectory(Path("/mnt/vault"), EXCLUDE))
 
 
 def found(path: str, mtime_ns: int = 5, kind: Kind = Kind.NOTE) -> FoundFile:
@@ -27,7 +31,7 @@ def made(
         mounts=frozenset(),
         looked=None,
     )
-    return plan({file.path: file for file in index}, (), scan, force=force)
+    return plan({file.path: file for file in index}, (), scan, ROOTS, force=force)
 
 
 def test_reads_what_is_new_or_changed_and_removes_what_is_gone() -> None:
@@ -60,7 +64,7 @@ def test_what_is_told_to_have_changed_is_read() -> None:
     same = [found("memory/same.md"), found("memory/other.md")]
     scan = Scan({file.path: file for file in same}, {}, {}, frozenset(), frozenset({"memory"}))
     index = {file.path: known(file.path) for file in same}
-    work = plan(index, (), scan, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
+    work = plan(index, (), scan, ROOTS, marked=frozenset({same[0].file, Path("/w/memory")}), force=False)
     assert work == PassPlan((same[0],), (), {})
 
 
@@ -133,6 +137,15 @@ def test_a_session_in_a_database_is_read_by_its_stamp_alone() -> None:
         looked=frozenset({"sessions/openclaw"}),
     )
     held = KnownFile(one.path, Kind.SESSION, one.stamp, b"hash")
-    assert plan({one.path: held}, (), seen, marked={file}, force=False).read == ()
+    assert plan({one.path: held}, (), seen, ROOTS, marked={file}, force=False).read == ()
     moved = msgspec.structs.replace(held, stamp=Stamp(3, 5, 2))
-    assert plan({one.path: moved}, (), seen, marked={file}, force=False).read == (one,)
+    assert plan({one.path: moved}, (), seen, ROOTS, marked={file}, force=False).read == (one,)
+
+
+def test_a_root_that_is_missing_keeps_no_note_that_is_excluded_now() -> None:
+    """Nor one of a kind that it does not admit; transcripts do not tell by their names."""
+    stays = ["/mnt/vault/a.md", "MEMORY.md", "memory/a.md", "sessions/chats/a.jsonl"]
+    goes = ["/mnt/vault/private/a.md", "a.md", "memory/private/a.md"]
+    work = made([known(path) for path in (*stays, *goes)], [], blind=("", "/mnt/vault", "sessions/chats"))
+    assert sorted(work.kept) == stays
+    assert list(work.remove) == goes
