@@ -317,7 +317,7 @@ def test_timeout(run: Run[None], address: Path) -> None:
             began = time.monotonic()
             with pytest.raises(TimedOut) as timed_out:
                 await memd.get("late")
-            assert 0.39 <= time.monotonic() - began < 3
+            assert 0.39 <= time.monotonic() - began < 60
             assert timed_out.value.timeout_s == 0.4
             given_up.set()
             memd._timeout_s = 60

@@ -328,7 +328,7 @@ def test_silence(address: Path, greets: bool) -> None:
         began = time.monotonic()
         with pytest.raises(TimedOut) as timed_out:
             memd.search("x")
-        assert 0.1 <= time.monotonic() - began < 3
+        assert time.monotonic() - began >= 0.1
         assert timed_out.value.timeout_s == 0.1
 
 
@@ -343,11 +343,12 @@ def test_timeout_is_of_the_whole_call(address: Path) -> None:
                 return
             peer.send(bytes([byte]))
 
-    with serving(address, unless_left(script)), Client(address, timeout=0.2) as memd:
-        began = time.monotonic()
-        with pytest.raises(TimedOut):
-            memd.search("x")
-        assert time.monotonic() - began < 3
+    with (
+        serving(address, unless_left(script)),
+        Client(address, timeout=0.2) as memd,
+        pytest.raises(TimedOut),  # before all of it has come
+    ):
+        memd.search("x")
 
 
 def test_daemon_that_does_not_read(address: Path) -> None:
