@@ -265,12 +265,14 @@ def test_a_configuration_that_went_wrong_meanwhile_is_refused(ours: House) -> No
 
 
 def test_a_named_configuration_must_be_the_daemons(ours: House) -> None:
-    """Changing another file would change nothing."""
+    """Changing another file would change nothing, and no answer may look as if that file were in force."""
     ours.begin()
     (ours.home / "my.toml").write_text("", encoding="utf-8")
-    ran = ours.run("up", "ws", "--config", "my.toml")
-    assert ran.code == 2
-    assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
+    for directory in (("ws",), ()):
+        ran = ours.run("up", *directory, "--config", "my.toml")
+        assert ran.code == 2
+        assert "reads ~/.config/memd/config.toml, not ~/my.toml" in ran.err
+    assert ours.run("up", "--config", str(ours.config)).code == 0
     assert ours.run("up", "ws", "--config", str(ours.config)).code == 0
 
 

@@ -81,6 +81,7 @@ def run_up(invocation: Invocation) -> Outcome:
         done.changed = reloaded(invocation).changed
         done.reloaded = True
     elif wanted is None and not done.started:
+        _file(invocation, running)  # another one than was given would be taken for the one in force
         return _nothing_to_do(invocation, running)
     agent = wanted.agent if wanted is not None else invocation.options.agent
     text = indexing.sync_text(
@@ -131,7 +132,7 @@ def _write_configuration(invocation: Invocation, running: StatusReport | None) -
 
 
 def _file(invocation: Invocation, running: StatusReport | None) -> Path:
-    """Return the configuration file to change: the running daemon's, if there is one.
+    """Return the configuration file in use: the running daemon's, if there is one.
 
     Raises:
         UsageError: another file was given.
