@@ -125,7 +125,9 @@ def read_questions(file: Path) -> list[EvalQuestion]:
             questions = msgspec.convert(tomllib.loads(text), _QuestionFile).question
     except FileNotFoundError:
         raise Failed("not_found", f"{visible(str(file))} does not exist.", exit_code=NOT_FOUND) from None
-    except (OSError, UnicodeError, ValueError) as error:
+    except OSError as error:
+        raise Failed("failed", f"{visible(str(file))} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
         raise Failed(
             "bad_request",
             f"{visible(str(file))} has no questions: {visible(str(error))}.",
